@@ -1,0 +1,46 @@
+"""What every part of the TrainJob type shares."""
+
+from typing import ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+
+class Spec(BaseModel):
+    """A part of a TrainJob: camelCase in YAML, unknown fields refused, docstrings as descriptions."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+
+class OneOf(Spec):
+    """A choice: exactly one of the fields in `choices` is set (by default, of all fields)."""
+
+    choices: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def choice_fields(cls) -> tuple[str, ...]:
+        return cls.choices or tuple(cls.model_fields)
+
+    @property
+    def chosen(self) -> str:
+        """The name of the field that is set."""
+        return next(name for name in self.choice_fields() if getattr(self, name) is not None)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in self.choice_fields() if getattr(self, name) is not None]
+        if len(given) != 1:
+            allowed = ", ".join(to_camel(name) for name in self.choice_fields())
+            found = " and ".join(to_camel(name) for name in given) or "none"
+            raise PydanticCustomError(
+                "one_of", "set exactly one of {allowed}; found {found}", {"allowed": allowed, "found": found}
+            )
+        return self

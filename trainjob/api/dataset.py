@@ -1,0 +1,58 @@
+"""`spec.dataset`: what the model learns from."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from trainjob.api.base import OneOf, Spec
+
+URI = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class Source(Spec):
+    """Where rows come from."""
+
+    uri: URI
+    """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://` or `https://`."""
+    format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
+    """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default told by the file's ending."""
+
+
+class Validation(OneOf):
+    """What the model is validated on after each epoch."""
+
+    fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of the training rows to set aside: stratified by label, seeded by `training.seed`."""
+    uri: URI | None = None
+    """Rows of their own, in the training rows' format."""
+
+
+class Cleaning(Spec):
+    """What is done to each text before it is tokenized. Control characters go and white space is folded in any case."""
+
+    lowercase: bool = False
+    """Lower-case the text; a pretrained uncased tokenizer does this by itself."""
+    remove_urls: Annotated[bool, Field(alias="removeURLs")] = False
+    """Remove http(s) and www addresses."""
+    remove_html: Annotated[bool, Field(alias="removeHTML")] = False
+    """Remove HTML tags and resolve entities."""
+
+
+class Dataset(Spec):
+    """What the model learns from."""
+
+    train: Source
+    """The training rows."""
+    validation: Validation = Validation(fraction=0.2)
+    """What the model is validated on after each epoch."""
+    test: Source | None = None
+    """Scored once, at the end, with the best checkpoint."""
+    text: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] | None = None
+    """Columns that hold the text, joined by a blank; for text classifiers."""
+    label: Annotated[str, Field(min_length=1)] | None = None
+    """Column that holds the label; for images, by default the folder's name or the IDX labels."""
+    cleaning: Cleaning = Cleaning()
+    """What is done to each text before it is tokenized."""
+    loader: Literal["rayData", "dataLoader"] = "rayData"
+    """rayData prepares rows in Ray Data and streams what does not fit in memory; dataLoader keeps them in memory
+    in a PyTorch DataLoader and, on one machine, starts faster because it needs no Ray cluster."""

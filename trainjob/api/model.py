@@ -1,0 +1,156 @@
+"""`spec.model`: what is trained."""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from trainjob.api.base import OneOf, Spec
+
+PositiveInt = Annotated[int, Field(ge=1)]
+Weight = Annotated[float, Field(gt=0)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Loss(OneOf):
+    """The loss, averaged over samples."""
+
+    class CrossEntropy(Spec):
+        """Softmax cross-entropy over the classes."""
+
+    class BinaryCrossEntropy(Spec):
+        """One sigmoid a class against the one-hot label."""
+
+    cross_entropy: CrossEntropy | None = None
+    """Softmax cross-entropy over the classes."""
+    binary_cross_entropy: BinaryCrossEntropy | None = None
+    """One sigmoid a class against the one-hot label."""
+
+
+class ClassWeights(OneOf):
+    """How much each class counts in the loss."""
+
+    class Balanced(Spec):
+        """Rows / (classes * rows of the class), counted on the training part."""
+
+    balanced: Balanced | None = None
+    """Weights inverse to the classes' frequency in the training part."""
+    values: dict[str, Weight] | None = None
+    """A weight for each class by name; every class must be named."""
+
+
+class Encoder(Spec):
+    """A transformer encoder trained from scratch, with a WordPiece tokenizer of its own."""
+
+    layers: PositiveInt = 2
+    """Transformer layers."""
+    hidden_size: PositiveInt = 128
+    """Width of the encoder; a multiple of `heads`."""
+    heads: PositiveInt = 4
+    """Attention heads of each layer."""
+    vocabulary_size: Annotated[int, Field(ge=100, le=1_000_000)] = 8192
+    """Most tokens that the WordPiece tokenizer learns from the training texts."""
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden_size(self) -> Self:
+        if self.hidden_size % self.heads:
+            raise PydanticCustomError(
+                "heads",
+                "hiddenSize must be a multiple of heads ({hidden} % {heads} = {rest})",
+                {"hidden": self.hidden_size, "heads": self.heads, "rest": self.hidden_size % self.heads},
+            )
+        return self
+
+
+class Classifier(OneOf):
+    """What text and image classifiers share."""
+
+    dropout: Dropout = 0.1
+    """Probability of dropping an activation before the linear head."""
+    loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
+    """What training minimizes."""
+    class_weights: ClassWeights | None = None
+    """How much each class counts in the loss; every row counts the same by default."""
+
+
+class TextClassifier(Classifier):
+    """A transformer encoder with dropout and a linear head: one label for each text."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
+
+    pretrained: Annotated[str, Field(min_length=1)] | None = None
+    """A transformers encoder: a name on the Hugging Face hub or a folder."""
+    encoder: Encoder | None = None
+    """A small encoder trained from scratch."""
+    max_length: Annotated[int, Field(ge=4, le=8192)] = 128
+    """Longest text in tokens; what is beyond it is cut off."""
+    freeze_encoder: bool = False
+    """Train the head alone and leave the encoder as it is."""
+
+    @model_validator(mode="after")
+    def _freeze_needs_pretrained(self) -> Self:
+        if self.freeze_encoder and self.encoder is not None:
+            raise PydanticCustomError("freeze", "freezeEncoder needs a pretrained encoder: one from scratch must be trained")
+        return self
+
+
+class MLP(Spec):
+    """A multi-layer perceptron on the flattened image."""
+
+    hidden: Annotated[list[PositiveInt], Field(min_length=1, max_length=16)] = [256, 128]
+    """Width of each hidden layer."""
+
+
+class CNN(Spec):
+    """Blocks of two 3x3 convolutions, batch normalization and pooling, then a hidden layer."""
+
+    channels: Annotated[list[PositiveInt], Field(min_length=1, max_length=8)] = [32, 64]
+    """Channels of each block; every block halves height and width."""
+    hidden: PositiveInt = 128
+    """Width of the hidden layer before the head."""
+
+
+class ImageSize(Spec):
+    """What every image is resized to."""
+
+    height: Annotated[int, Field(ge=1, le=4096)]
+    """Pixels."""
+    width: Annotated[int, Field(ge=1, le=4096)]
+    """Pixels."""
+
+
+class ImageClassifier(Classifier):
+    """A network for images: one label for each grey or RGB image."""
+
+    choices: ClassVar[tuple[str, ...]] = ("mlp", "cnn")
+
+    mlp: MLP | None = None
+    """A multi-layer perceptron."""
+    cnn: CNN | None = None
+    """A convolutional network."""
+    size: ImageSize | None = None
+    """What every image is resized to; by default all images must have one size, and keep it."""
+
+
+class Function(Spec):
+    """A Ray Train loop of your own, run unmodified on every worker."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+    """`module:function`; the module lies beside the YAML or is installed."""
+    config: dict[str, Any] = {}
+    """Passed to the function as its only argument."""
+
+
+class Model(OneOf):
+    """What is trained: exactly one of these."""
+
+    text_classifier: TextClassifier | None = None
+    """One label for each text."""
+    image_classifier: ImageClassifier | None = None
+    """One label for each image."""
+    function: Function | None = None
+    """A Ray Train loop of your own."""
+
+    @property
+    def classifier(self) -> Classifier | None:
+        return self.text_classifier or self.image_classifier

@@ -1,0 +1,72 @@
+"""`status.training`: what the training process says of itself, on a laptop and in a cluster."""
+
+from typing import Literal
+
+from trainjob.api.base import Spec
+
+Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]
+
+
+class CheckpointStatus(Spec):
+    """One checkpoint in the run's storage."""
+
+    uri: str
+    """Its folder; `trainjob predict` and `trainjob.Predictor.load` take it as it is."""
+    step: int
+    """Optimizer steps taken."""
+    metric: str | None = None
+    """The metric that ranks checkpoints."""
+    value: float | None = None
+    """Its value, where the checkpoint ends an epoch."""
+
+
+class Failure(Spec):
+    """Why training ended without a model."""
+
+    rank: int | None = None
+    """The worker that failed; none where it was the driver."""
+    exception: str
+    """Its type."""
+    message: str
+    """What it said."""
+    traceback: str = ""
+    """The end of its traceback."""
+
+
+class TrainingStatus(Spec):
+    """A snapshot of the run; each one replaces the one before."""
+
+    stage: Stage = "Preparing"
+    """What the run is doing."""
+    message: str = ""
+    """A word on it, such as where the run continues from."""
+    epoch: int = 0
+    """Current epoch, from 1."""
+    epochs: int = 0
+    """Epochs in all."""
+    epochs_completed: int = 0
+    """Epochs validated; `metrics` are of the last of them."""
+    step: int = 0
+    """Optimizer steps taken."""
+    steps: int | None = None
+    """Optimizer steps in all, where known."""
+    percent: float = 0.0
+    """0 to 100."""
+    eta: float | None = None
+    """Seconds to go, where known."""
+    samples_per_second: float | None = None
+    """Training rows a second over all workers, of late."""
+    loss: float | None = None
+    """Training loss of late, over all workers."""
+    learning_rate: float | None = None
+    """Current learning rate."""
+    metrics: dict[str, float] = {}
+    """Metrics of the last completed epoch."""
+    latest_checkpoint: CheckpointStatus | None = None
+    """The checkpoint that a retry continues from."""
+    best_checkpoint: CheckpointStatus | None = None
+    """The best checkpoint so far."""
+    evaluation: dict[str, float] = {}
+    """Scores on the test set."""
+    failure: Failure | None = None
+    """Why training ended without a model."""

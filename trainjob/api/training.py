@@ -1,0 +1,149 @@
+"""`spec.training` and `spec.checkpoints`: how the model is trained and what is kept."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from trainjob.api.base import OneOf, Spec
+from trainjob.api.model import PositiveInt
+
+CLASSIFIER_METRICS = (
+    "validation_loss",
+    "validation_accuracy",
+    "validation_precision",
+    "validation_recall",
+    "validation_f1",
+    "train_loss",
+)
+"""What a classifier reports after each epoch; precision, recall and F1 are macro averages."""
+
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+LearningRate = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+class Adam(Spec):
+    """Adam (Kingma and Ba, 2014)."""
+
+    learning_rate: LearningRate = 1e-3
+    """Peak learning rate."""
+    betas: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = [0.9, 0.999]
+    """Decay of the running averages of the gradient and of its square."""
+    epsilon: Annotated[float, Field(gt=0)] = 1e-8
+    """Added to the denominator."""
+    weight_decay: NonNegative = 0.0
+    """L2 penalty."""
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2017)."""
+
+    weight_decay: NonNegative = 0.01
+    """Decoupled weight decay."""
+
+
+class SGD(Spec):
+    """Stochastic gradient descent."""
+
+    learning_rate: LearningRate = 0.1
+    """Peak learning rate."""
+    momentum: Fraction = 0.0
+    """Share of the last update that is kept."""
+    nesterov: bool = False
+    """Nesterov's momentum; needs `momentum`."""
+    weight_decay: NonNegative = 0.0
+    """L2 penalty."""
+
+    @model_validator(mode="after")
+    def _nesterov_needs_momentum(self) -> Self:
+        if self.nesterov and not self.momentum:
+            raise PydanticCustomError("nesterov", "nesterov needs momentum greater than 0")
+        return self
+
+
+class Optimizer(OneOf):
+    """The optimizer: exactly one of these."""
+
+    adam: Adam | None = None
+    """Adam."""
+    adam_w: Annotated[AdamW | None, Field(alias="adamW")] = None
+    """Adam with decoupled weight decay."""
+    sgd: SGD | None = None
+    """Stochastic gradient descent."""
+
+
+class ReduceOnPlateau(Spec):
+    """After each epoch: multiplies the learning rate by `factor` when the validation loss has stopped falling."""
+
+    factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """What the learning rate is multiplied by."""
+    patience: Annotated[int, Field(ge=0)] = 3
+    """Epochs without a better validation loss before that."""
+
+
+class WarmUp(Spec):
+    """After each step: the learning rate rises over the warm-up, then falls to zero at the last step."""
+
+    warmup_fraction: Fraction = 0.1
+    """Share of all steps in which the learning rate rises from zero."""
+
+
+class Scheduler(OneOf):
+    """The learning-rate schedule: exactly one of these."""
+
+    reduce_on_plateau: ReduceOnPlateau | None = None
+    """Lower it when the validation loss has stopped falling."""
+    cosine: WarmUp | None = None
+    """Warm-up, then half a cosine down to zero."""
+    linear: WarmUp | None = None
+    """Warm-up, then a straight line down to zero."""
+
+
+class EarlyStopping(Spec):
+    """Ends training when the checkpoints' metric has stopped getting better."""
+
+    patience: PositiveInt = 3
+    """Epochs without a better value before training ends."""
+    min_delta: NonNegative = 0.0
+    """How much better a value must be to count."""
+
+
+class Training(Spec):
+    """How the model is trained."""
+
+    epochs: PositiveInt = 10
+    """Passes over the training rows."""
+    batch_size: PositiveInt = 32
+    """Rows of one step over all workers: each takes batchSize / workers.count."""
+    optimizer: Optimizer = Optimizer(adam_w=AdamW())
+    """The optimizer."""
+    scheduler: Scheduler | None = None
+    """The learning-rate schedule; constant by default."""
+    gradient_clipping: Annotated[float, Field(gt=0)] | None = None
+    """Largest L2 norm of all gradients together; larger ones are scaled down to it."""
+    gradient_accumulation: PositiveInt = 1
+    """Batches whose gradients are averaged into one optimizer step."""
+    early_stopping: EarlyStopping | None = None
+    """Ends training when it no longer helps."""
+    precision: Literal["auto", "bf16", "float32"] = "auto"
+    """bf16: forward pass in bfloat16 autocast, weights in float32. auto: bf16 where the hardware makes it faster, float32 otherwise."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    """Seeds the split, the initial weights, dropout and the order of rows."""
+
+
+class Checkpoints(Spec):
+    """What is kept while training."""
+
+    metric: Annotated[str, Field(min_length=1)] = "validation_loss"
+    """The reported metric that tells the best checkpoint."""
+    mode: Literal["min", "max"] | None = None
+    """Whether less is better or more; by default min for a metric that ends in `loss` or `error`, max otherwise."""
+    keep: PositiveInt = 1
+    """How many of the best checkpoints stay, besides the latest."""
+    every_steps: PositiveInt | None = None
+    """Optimizer steps between checkpoints inside an epoch; there is one after each epoch in any case."""
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.mode == "min" if self.mode else self.metric.endswith(("loss", "error"))

@@ -1,0 +1,117 @@
+"""The TrainJob: one YAML document that a laptop and a cluster both take."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from trainjob.api.base import Spec
+from trainjob.api.dataset import URI, Dataset
+from trainjob.api.model import Model, PositiveInt
+from trainjob.api.training import CLASSIFIER_METRICS, Checkpoints, Training
+
+
+class Workers(Spec):
+    """The processes that train, and what each of them gets."""
+
+    count: PositiveInt = 1
+    """Worker processes."""
+    cpus: Annotated[float, Field(gt=0)] | None = None
+    """CPU cores of each worker; on one machine, by default its cores are shared out evenly."""
+    gpus: Annotated[int, Field(ge=0, le=1)] = 0
+    """GPUs of each worker process: 0 or 1."""
+
+
+class Storage(Spec):
+    """Where a run's checkpoints, model, metrics and report are kept."""
+
+    uri: URI
+    """A folder: a path (relative to this YAML), `s3://` or `gs://`. The run's own folder is made inside it."""
+    endpoint: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    """An S3 server other than Amazon's, for storage and dataset alike."""
+    secret_name: str | None = None
+    """Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on a laptop these come from the environment."""
+
+
+class TrainJobSpec(Spec):
+    """What to train and on what."""
+
+    model: Model
+    """What is trained."""
+    dataset: Dataset | None = None
+    """What the model learns from; a function may do without."""
+    training: Training = Training()
+    """How the model is trained."""
+    checkpoints: Checkpoints = Checkpoints()
+    """What is kept while training."""
+    workers: Workers = Workers()
+    """The processes that train."""
+    storage: Storage | None = None
+    """Where the run is kept; on a laptop, by default in the folder `runs`."""
+    retries: Annotated[int, Field(ge=0)] = 0
+    """How often a failed run is started again; it continues from its latest checkpoint."""
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        misfits = list(self._misfits())
+        if misfits:
+            text = "; ".join(f"{path}: {message}" for path, message in misfits)
+            raise PydanticCustomError("misfits", "{text}", {"text": text, "misfits": misfits})
+        return self
+
+    def _misfits(self) -> Iterator[tuple[str, str]]:
+        """Rules that span fields: (path of the field to change, relative to the spec; what is wrong)."""
+        batch, count = self.training.batch_size, self.workers.count
+        if batch % count:
+            yield "training.batchSize", f"must be a multiple of workers.count ({batch} % {count} = {batch % count})"
+        if self.model.classifier is None:
+            if self.dataset is not None and self.dataset.loader == "dataLoader":
+                yield "dataset.loader", "dataLoader is for textClassifier and imageClassifier; a function gets its rows from Ray Data"
+            return
+        if self.dataset is None:
+            yield "dataset", f"is required by model.{to_camel(self.model.chosen)}"
+            return
+        tabular = self.dataset.train.format not in ("images", "mnist")
+        if self.model.text_classifier is not None:
+            if self.dataset.text is None:
+                yield "dataset.text", "is required by model.textClassifier: the columns that hold the text"
+            if self.dataset.label is None:
+                yield "dataset.label", "is required by model.textClassifier: the column that holds the label"
+            if not tabular:
+                yield "dataset.train.format", "must be csv, jsonl or parquet for model.textClassifier"
+        elif self.dataset.text is not None:
+            yield "dataset.text", "is for model.textClassifier"
+        if self.checkpoints.metric not in CLASSIFIER_METRICS:
+            yield "checkpoints.metric", f"must be one of {', '.join(CLASSIFIER_METRICS)} for model.{to_camel(self.model.chosen)}"
+
+
+class Metadata(Spec):
+    """Kubernetes' own metadata; what the cluster adds to it is accepted and ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=253)]
+    """Name of the TrainJob and, on a laptop, of the run's folder."""
+    namespace: str | None = None
+    """Namespace."""
+    labels: dict[str, str] = {}
+    """Labels."""
+    annotations: dict[str, str] = {}
+    """Annotations."""
+
+
+class TrainJob(Spec):
+    """One training run."""
+
+    api_version: Literal["trainjob.dev/v1alpha1"]
+    """Version of this type."""
+    kind: Literal["TrainJob"]
+    """Always TrainJob."""
+    metadata: Metadata
+    """Name, labels, annotations."""
+    spec: TrainJobSpec
+    """What to train and on what."""
+    status: dict[str, Any] | None = None
+    """Written by the cluster; ignored in a file."""
