@@ -1,0 +1,23 @@
+"""Train a model from one YAML file, on this machine or on a Kubernetes cluster."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainjob.predictor import Predictor
+
+    __version__: str
+
+__all__ = ["Predictor", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what `trainjob` offers when it is first used: the command line must start at once."""
+    if name == "Predictor":
+        from trainjob.predictor import Predictor
+
+        return Predictor
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("trainjob")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,21 @@
+"""From a dataset's URIs to examples: reading, checking, splitting, cleaning, tokenizing. Imports neither Ray nor torch."""
+
+from trainjob.data.examples import Examples
+from trainjob.data.fitting import Fitted, fit
+from trainjob.data.image import ImagePreprocessor
+from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets
+from trainjob.data.preprocessor import Preprocessor, load_preprocessor
+from trainjob.data.text import TextPreprocessor
+
+__all__ = [
+    "Examples",
+    "Fitted",
+    "ImagePreprocessor",
+    "Preprocessor",
+    "TextPreprocessor",
+    "fit",
+    "load_preprocessor",
+    "prepare_datasets",
+    "prepare_examples",
+    "raw_datasets",
+]

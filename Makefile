@@ -1,0 +1,49 @@
+# Everything runs in a virtual environment that `make` itself creates; all it needs is Python >= 3.11.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
+SOURCES := trainjob tests examples benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/train.stamp  ## Train the text example and show its scores
+	$(BIN)/python examples/make_docstrings.py
+	$(BIN)/trainjob run examples/docstrings.yaml --fresh
+
+test: lint  ## Lint, check types and run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev.stamp  ## Lint and check types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/pyright
+
+bench: $(VENV)/dev.stamp  ## Run the benchmarks (docs/benchmarks.md has the results)
+	set -e; for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+clean:  ## Remove the virtual environment and what the tools have left
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp says that its extras are installed as pyproject.toml and constraints.txt want them.
+$(VENV)/train.stamp: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing trainjob into $(VENV) (PyTorch and Ray take a few minutes)"
+	$(INSTALL) -e '.[train]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/train.stamp
+	$(INSTALL) -e '.[train,dev]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "trainjob needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)

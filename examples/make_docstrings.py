@@ -1,0 +1,104 @@
+"""Writes the data of docstrings.yaml: which Python package does a docstring come from?
+
+The rows are the docstrings of packages that trainjob itself depends on, read from their installed source files (nothing
+is imported), so the example needs no download. Two decisions keep the task honest:
+
+- Names that give the answer away, such as "numpy" and its alias "np", are replaced by "_" in every docstring.
+- A source file's docstrings are all in train.csv or all in test.csv, because those of one file are often variations
+  of each other.
+
+The same seed and the same versions of the packages give the same files.
+"""
+
+import argparse
+import ast
+import csv
+import random
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+NAMES = {
+    "matplotlib": ["matplotlib", "pyplot", "plt", "mpl"],
+    "numpy": ["numpy", "np"],
+    "pandas": ["pandas", "pd"],
+    "ray": ["ray"],
+    "scipy": ["scipy"],
+    "sklearn": ["sklearn", "scikit-learn", "scikit_learn", "scikit"],
+    "torch": ["torch", "pytorch"],
+    "transformers": ["transformers", "huggingface", "hugging face"],
+}
+"""Packages, and what each is called in docstrings."""
+
+GIVEAWAY = re.compile(rf"(?<![a-z])({'|'.join(name for names in NAMES.values() for name in names)})(?![a-z])", re.I)
+SKIPPED_FOLDERS = {"tests", "test", "testing", "externals", "_vendor", "vendored_packages", "thirdparty_files"}
+SHORTEST = 60
+"""Characters; what is shorter says too little."""
+ROWS_PER_PACKAGE = 1200
+TEST_FRACTION = 0.2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "data" / "docstrings")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    train, test = collect(random.Random(arguments.seed))
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for name, rows in (("train.csv", train), ("test.csv", test)):
+        with (arguments.output / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("docstring", "package"), *rows])
+        print(f"{arguments.output / name}: {len(rows)} docstrings")
+
+
+def collect(rng: random.Random) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Training and test rows, (docstring, package), in random order."""
+    train: list[tuple[str, str]] = []
+    test: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for package in NAMES:
+        rows = 0
+        for file in source_files(package, rng):
+            fresh = [text for text in docstrings(file) if is_new(text, seen)][: ROWS_PER_PACKAGE - rows]
+            part = test if rows < TEST_FRACTION * ROWS_PER_PACKAGE else train
+            part += [(text, package) for text in fresh]
+            rows += len(fresh)
+            if rows == ROWS_PER_PACKAGE:
+                break
+    rng.shuffle(train)
+    rng.shuffle(test)
+    return train, test
+
+
+def source_files(package: str, rng: random.Random) -> list[Path]:
+    """The package's own Python files in random order, without tests and the code of others."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit(f"{package} is not installed; install trainjob's dependencies first")
+    root = Path(spec.submodule_search_locations[0])
+    files = [file for file in sorted(root.rglob("*.py")) if SKIPPED_FOLDERS.isdisjoint(file.relative_to(root).parts)]
+    rng.shuffle(files)
+    return files
+
+
+def docstrings(file: Path) -> Iterator[str]:
+    """The docstrings of a file's functions, classes and methods, without giveaways."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            text = GIVEAWAY.sub("_", ast.get_docstring(node) or "")
+            if len(text) >= SHORTEST:
+                yield text
+
+
+def is_new(text: str, seen: set[str]) -> bool:
+    """Whether no docstring before began with the same letters; remembers this one."""
+    beginning = re.sub(r"[^a-z]", "", text.lower())[:SHORTEST]
+    if beginning in seen:
+        return False
+    seen.add(beginning)
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Snapshots reach the driver, strangers do not, and a lost driver disturbs nobody."""
+
+import queue
+from dataclasses import replace
+from multiprocessing.connection import Client
+
+import pytest
+
+from trainjob.api.status import TrainingStatus
+from trainjob.training.channel import Receiver, Sender
+
+
+def test_snapshots_arrive_in_order_and_the_last_one_always():
+    received: queue.Queue[TrainingStatus] = queue.Queue()
+    with Receiver(received.put) as receiver:
+        sender = Sender(receiver.address)
+        for step in range(50):
+            sender.send(TrainingStatus(step=step, loss=0.5))
+        sender.send(TrainingStatus(step=50, metrics={"validation_loss": 0.1}), always=True)
+        sender.close()
+        steps = [received.get(timeout=10)]
+        while steps[-1].step != 50:
+            steps.append(received.get(timeout=10))
+    assert [status.step for status in steps] == sorted(status.step for status in steps)
+    assert len(steps) < 50
+    assert steps[-1].metrics == {"validation_loss": 0.1}
+
+
+def test_who_has_not_the_key_is_refused_and_the_line_stays_open():
+    received: queue.Queue[TrainingStatus] = queue.Queue()
+    with Receiver(received.put) as receiver:
+        wrong = replace(receiver.address, key=b"wrong")
+        with pytest.raises(Exception, match="digest"):
+            Client((wrong.host, wrong.port), authkey=wrong.key)
+        sender = Sender(receiver.address)
+        sender.send(TrainingStatus(step=1), always=True)
+        sender.close()
+        assert received.get(timeout=10).step == 1
+
+
+def test_training_goes_on_without_a_driver():
+    with Receiver(lambda status: None) as receiver:
+        address = receiver.address
+    sender = Sender(address)
+    sender.send(TrainingStatus(step=1), always=True)
+    sender.close()

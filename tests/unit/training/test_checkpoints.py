@@ -1,0 +1,106 @@
+"""A checkpoint counts only when it is whole."""
+
+from pathlib import Path
+
+import pytest
+
+from trainjob.api import Checkpoints
+from trainjob.storage import Folder
+from trainjob.training.checkpoints import MANIFEST, CheckpointStore
+
+
+def _store(folder: Path, **spec: object) -> CheckpointStore:
+    return CheckpointStore(Folder(str(folder)), Checkpoints.model_validate(spec))
+
+
+def _save(store: CheckpointStore, epoch: int, step: int, loss: float | None) -> str:
+    metrics = {} if loss is None else {"validation_loss": loss}
+    return store.save(epoch, step, metrics, lambda folder: (folder / "weights").write_text(f"{step}") and None)
+
+
+def test_the_latest_is_restored(tmp_path: Path):
+    store = _store(tmp_path, keep=5)
+    _save(store, 1, 10, 0.5)
+    latest = _save(store, 1, 15, None)
+    assert store.restore(tmp_path / "scratch") == latest
+    assert (tmp_path / "scratch" / latest / "weights").read_text() == "15"
+
+
+def test_steps_are_ordered_as_numbers(tmp_path: Path):
+    store = _store(tmp_path, keep=5)
+    _save(store, 1, 9, 0.5)
+    later = _save(store, 2, 100, 0.6)
+    assert store.restore(tmp_path / "scratch") == later
+
+
+def _truncate(folder: Path) -> None:
+    (folder / "weights").write_text("")
+
+
+def _flip(folder: Path) -> None:
+    (folder / "weights").write_text("21")
+
+
+def _lose_file(folder: Path) -> None:
+    (folder / "weights").unlink()
+
+
+def _lose_manifest(folder: Path) -> None:
+    (folder / MANIFEST).unlink()
+
+
+def _tear_manifest(folder: Path) -> None:
+    (folder / MANIFEST).write_bytes((folder / MANIFEST).read_bytes()[:40])
+
+
+@pytest.mark.parametrize("damage", [_truncate, _flip, _lose_file, _lose_manifest, _tear_manifest])
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, damage):
+    store = _store(tmp_path, keep=5)
+    sound = _save(store, 1, 10, 0.5)
+    damage(tmp_path / "checkpoints" / _save(store, 2, 20, 0.4))
+    assert store.restore(tmp_path / "scratch") == sound
+
+
+def test_there_may_be_none(tmp_path: Path):
+    assert _store(tmp_path).restore(tmp_path / "scratch") is None
+
+
+def test_a_write_that_fails_leaves_no_checkpoint(tmp_path: Path):
+    store = _store(tmp_path)
+
+    def fail(folder: Path) -> None:
+        (folder / "weights").write_text("half")
+        raise RuntimeError("out of disk")
+
+    with pytest.raises(RuntimeError, match="out of disk"):
+        store.save(1, 10, {}, fail)
+    assert store.restore(tmp_path / "scratch") is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ({"keep": 1}, [20, 40]),
+        ({"keep": 2}, [20, 30, 40]),
+        ({"keep": 1, "mode": "max"}, [10, 40]),
+    ],
+)
+def test_the_best_and_the_latest_are_kept(tmp_path: Path, spec: dict[str, object], kept: list[int]):
+    store = _store(tmp_path, **spec)
+    for epoch, loss in enumerate([0.5, 0.1, 0.3, 0.4], start=1):
+        _save(store, epoch, epoch * 10, loss)
+    assert [int(name[-8:]) for name in store.names()] == kept
+
+
+def test_a_checkpoint_inside_an_epoch_gives_way_to_the_next(tmp_path: Path):
+    store = _store(tmp_path)
+    _save(store, 1, 10, 0.5)
+    for step in (12, 14, 16):
+        _save(store, 1, step, None)
+    assert [int(name[-8:]) for name in store.names()] == [10, 16]
+
+
+def test_ranks_best_first_and_the_earlier_of_equals(tmp_path: Path):
+    store = _store(tmp_path, keep=9)
+    names = [_save(store, epoch, epoch * 10, loss) for epoch, loss in enumerate([0.5, 0.1, 0.1], start=1)]
+    assert store.ranked() == [(names[1], 0.1), (names[2], 0.1), (names[0], 0.5)]

@@ -1,0 +1,71 @@
+"""Every row is taken once, in an order that changes with the epoch and is the same whenever it is asked for."""
+
+import numpy as np
+import pytest
+
+from trainjob.data import Examples
+from trainjob.data.loaders import BucketSampler, Shard, cut, memory_windows, scoring_batches, shuffled_cut
+
+
+def _lengths(rows: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(3, 200, rows)
+
+
+def _epoch(sampler: BucketSampler, epoch: int) -> list[np.ndarray]:
+    sampler.epoch = epoch
+    return list(sampler)
+
+
+def test_a_cut_holds_every_row_once_and_rows_of_like_length_together():
+    lengths = _lengths(1000)
+    batches = cut(lengths, 32)
+    assert sorted(np.concatenate(batches)) == list(range(1000))
+    padded = sum(len(batch) * lengths[batch].max() for batch in batches)
+    assert padded < 1.1 * lengths.sum()
+    assert padded < 0.7 * 1000 * lengths.max()
+
+
+def test_cuts_are_shuffled_by_their_seed_alone():
+    lengths = _lengths(500)
+    first, again, other = (shuffled_cut(lengths, 32, [7, seed]) for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize(("rows", "world_size", "batch_size"), [(601, 2, 16), (2500, 3, 7), (64, 4, 16), (5, 2, 8)])
+def test_ranks_share_the_rows_of_an_epoch(rows: int, world_size: int, batch_size: int):
+    lengths = _lengths(rows)
+    samplers = [BucketSampler(lengths, Shard(rank, world_size, batch_size, seed=3)) for rank in range(world_size)]
+    epochs = [_epoch(sampler, 4) for sampler in samplers]
+    taken = np.concatenate([np.concatenate(batches) for batches in epochs])
+    assert len(taken) == len(set(taken)) == rows // world_size * world_size
+    sizes = [[len(batch) for batch in batches] for batches in epochs]
+    assert all(own == sizes[0] for own in sizes)
+    assert len(sizes[0]) == len(samplers[0])
+
+
+def test_each_epoch_has_an_order_of_its_own_and_leaves_out_other_rows():
+    sampler = BucketSampler(_lengths(601), Shard(0, 2, 16, seed=3))
+    orders = [np.concatenate(_epoch(sampler, epoch)) for epoch in (0, 1, 0)]
+    assert np.array_equal(orders[0], orders[2])
+    assert not np.array_equal(orders[0], orders[1])
+    assert set(orders[0]) != set(orders[1])
+
+
+class _Identity:
+    """Gives each row's single value back as its input."""
+
+    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
+        return {"value": examples.values.astype(np.int64)}
+
+
+@pytest.mark.parametrize("rows", [1, 31, 1025, 3000])
+def test_scoring_batches_hold_every_row_in_one_batch_of_one_rank(rows: int):
+    examples = Examples(np.arange(rows, dtype=np.int32), np.arange(rows + 1), np.zeros(rows, np.int64))
+    seen = [
+        value
+        for rank in range(3)
+        for batch in scoring_batches(memory_windows(examples, 1024), _Identity(), Shard(rank, 3, 32, seed=0))
+        for value in batch.inputs["value"].tolist()
+    ]
+    assert sorted(seen) == list(range(rows))

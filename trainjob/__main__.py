@@ -1,0 +1,5 @@
+"""`python -m trainjob` is the `trainjob` command."""
+
+from trainjob.cli.app import main
+
+main()

@@ -1,0 +1,219 @@
+"""YAML text → plain data, and the line that each field is written on."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import yaml
+
+from trainjob.errors import UserError
+
+FieldPath = tuple[str | int, ...]
+"""Where a field lies, such as ("spec", "dataset", "text", 0)."""
+
+MAX_FIELDS = 50_000
+"""More than any TrainJob that an API server takes; stops YAML whose aliases multiply."""
+
+
+class Place(NamedTuple):
+    """Where a field was written; places sort in the order in which they are read."""
+
+    order: int
+    text: str
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong."""
+
+    place: Place
+    path: FieldPath
+    message: str
+
+    def __str__(self) -> str:
+        return "  ".join(part for part in (self.place.text, dotted(self.path), self.message) if part)
+
+
+class InvalidTrainJob(UserError):
+    """The file, with its overrides, is not a valid TrainJob: one line for each thing that is wrong."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = sorted(problems, key=lambda problem: problem.place)
+        super().__init__("\n".join(dict.fromkeys(map(str, self.problems))))
+
+
+@dataclass
+class Document:
+    """Data as JSON has it (no dates, string keys), and where each field of it was written."""
+
+    data: Any = None
+    places: dict[FieldPath, Place] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def place(self, path: FieldPath) -> Place:
+        """Where the field at `path` is written or, if it is not, the mapping that lacks it."""
+        while path not in self.places:
+            path = path[:-1]
+        return self.places[path]
+
+
+def dotted(path: FieldPath) -> str:
+    """("spec", "dataset", "text", 0) → spec.dataset.text[0]"""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def parse(text: str, place: Callable[[int, int | None], Place], at: FieldPath = ()) -> Document:
+    """Reads one YAML document, whose root lies at `at`. `place` makes a Place of a line and, where known, a column.
+
+    Raises InvalidTrainJob for what is not YAML or not one document; lesser faults go into `Document.problems`.
+    """
+
+    def fail(line: int, column: int | None, message: str) -> InvalidTrainJob:
+        return InvalidTrainJob([Problem(place(line, column), at, message)])
+
+    try:
+        roots = [node for node in yaml.compose_all(text, Loader=_Loader) if not _is_empty(node)]
+        if len(roots) > 1:
+            kinds = ", ".join(_kind(node) for node in roots)
+            line = roots[1].start_mark.line + 1
+            raise fail(line, None, f"a file holds one TrainJob, and this one has {len(roots)} documents: {kinds}")
+        reader = _Reader(lambda line: place(line, None))
+        first_line = roots[0].start_mark.line + 1 if roots else 1
+        reader.document.places[at] = place(first_line, None)
+        reader.document.data = reader.value(roots[0], at) if roots else None
+        return reader.document
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, None)
+        raise fail(line, column, f"not valid YAML: {_explain(error)}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise fail(
+            line, None, f"not valid YAML: the character U+{ord(text[error.position]):04X} is not allowed"
+        ) from None
+    except (RecursionError, _TooLarge):
+        raise fail(1, None, "not a TrainJob: nested too deeply or too large") from None
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 as Kubernetes reads it: 1e-4 is a number, y is true, dates and base-60 numbers are text.
+
+    Source: resolve.go of sigs.k8s.io/yaml/goyaml.v2.
+    """
+
+    yaml_implicit_resolvers = {}
+    bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
+
+
+_TAG = "tag:yaml.org,2002:"
+_SCALARS = {
+    "bool": (r"y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "int": (r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)", "-+0123456789"),
+    "float": (r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    "merge": (r"<<", "<"),
+}
+for _name, (_pattern, _first) in _SCALARS.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
+_KNOWN_TAGS = {_TAG + name for name in ("map", "seq", "str", "bool", "null", "int", "float")}
+
+
+class _Reader:
+    """Turns composed nodes into data, noting places and problems on the way."""
+
+    def __init__(self, place: Callable[[int], Place]) -> None:
+        self.place = place
+        self.loader = _Loader("")
+        self.document = Document()
+
+    def value(self, node: yaml.Node, path: FieldPath) -> Any:
+        if len(self.document.places) > MAX_FIELDS:
+            raise _TooLarge
+        if node.tag not in _KNOWN_TAGS:
+            self.problem(node, path, f"the YAML tag {node.tag.replace(_TAG, '!!')} is not supported")
+            return None
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self.document.places[(*path, index)] = self.place(item.start_mark.line + 1)
+            return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self.scalar(node, path)
+
+    def mapping(self, node: yaml.MappingNode, path: FieldPath) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _TAG + "merge":
+                merged = self.merge(value_node, path) | merged
+                continue
+            key = self.key(key_node, path)
+            here = (*path, key)
+            if key in own:
+                first = self.document.places[here].text
+                self.problem(key_node, here, f"is given twice; the first one is at {first}")
+            self.document.places[here] = self.place(key_node.start_mark.line + 1)
+            own[key] = self.value(value_node, here)
+        return merged | own
+
+    def merge(self, node: yaml.Node, path: FieldPath) -> dict[str, Any]:
+        """What `<<: *base` or `<<: [*base, *other]` brings in; earlier bases win."""
+        merged: dict[str, Any] = {}
+        for base in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if isinstance(base, yaml.MappingNode):
+                merged = self.mapping(base, path) | merged
+            else:
+                self.problem(base, path, "<< takes a mapping or a list of mappings")
+        return merged
+
+    def key(self, node: yaml.Node, path: FieldPath) -> str:
+        key = self.scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
+        if key is None:
+            self.problem(node, path, "a field's name must be text")
+        return key if isinstance(key, str) else json.dumps(key)
+
+    def scalar(self, node: yaml.Node, path: FieldPath) -> Any:
+        try:
+            value = self.loader.construct_object(node)
+        except (ValueError, LookupError, yaml.YAMLError):
+            self.problem(node, path, f"{node.value!r} does not fit the YAML tag {node.tag.replace(_TAG, '!!')}")
+            return None
+        return _json_number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+    def problem(self, node: yaml.Node, path: FieldPath, message: str) -> None:
+        self.document.problems.append(Problem(self.place(node.start_mark.line + 1), path, message))
+
+
+def _json_number(value: int | float) -> int | float:
+    """The number as an API server gets it: JSON makes no difference between 10.0 and 10, and integers have 64 bits."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 1e21 else value
+    return value if -(2**63) <= value < 2**63 else float(value)
+
+
+def _is_empty(node: yaml.Node) -> bool:
+    return node.tag == _TAG + "null"
+
+
+def _kind(node: yaml.Node) -> str:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((str(value.value) for key, value in pairs if key.value == "kind"), "one without a kind")
+
+
+def _explain(error: yaml.MarkedYAMLError) -> str:
+    """PyYAML's words, and what to do where it is a slip that many make."""
+    problem = str(error.problem or error.context)
+    if "'\\t'" in problem:
+        return f"{problem}; indent with blanks, not tabs"
+    if "mapping values are not allowed" in problem:
+        return f"{problem}; look for a wrong indentation, or text with a colon that needs quotes"
+    if "could not find expected ':'" in problem:
+        return f"{problem}; a field is written `name: value`"
+    if error.context and error.context_mark and error.context_mark is not error.problem_mark:
+        return f"{problem} ({error.context} that starts on line {error.context_mark.line + 1})"
+    return problem

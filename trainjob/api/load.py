@@ -1,0 +1,126 @@
+"""A YAML file → TrainJob, or everything that is wrong with it at once."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from trainjob.api.base import Spec
+from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, Problem, parse
+from trainjob.api.overrides import apply_overrides
+from trainjob.api.trainjob import TrainJob
+from trainjob.api.wording import fields_of, part_in, problems_of, show
+
+MAX_BYTES = 3 * 2**20
+"""An API server takes no larger request."""
+
+
+def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
+    """Reads the TrainJob in the YAML file `path`, with `overrides` such as "spec.training.epochs=3" applied.
+
+    As strict as an API server: text is no number, null is the same as leaving the field out. Relative paths in it
+    become absolute, starting from the file's folder.
+
+    Raises InvalidTrainJob: one line `FILE:LINE  field  what is wrong` for each problem.
+    """
+    document = parse(_read(path), lambda line, column: Place(line, f"{path}:{line}" + (f":{column}" if column else "")))
+    _check_is_trainjob(document)
+    apply_overrides(document, overrides)
+    data = _without_nulls(document.data, TrainJob)
+    _make_paths_absolute(data, Path(os.path.abspath(path)).parent)
+    job = None
+    try:
+        job = TrainJob.model_validate(data, strict=True, by_alias=True, by_name=False)
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False):
+            document.problems += _problems(error, document)
+    if job is None or document.problems:
+        raise InvalidTrainJob(document.problems)
+    return job
+
+
+def _read(path: Path) -> str:
+    def fail(message: str) -> InvalidTrainJob:
+        return InvalidTrainJob([Problem(Place(0, str(path)), (), message)])
+
+    try:
+        if path.is_dir():
+            raise fail("is a folder; give the YAML file of a TrainJob")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise fail(f"is larger than {MAX_BYTES >> 20} MiB, so it is no TrainJob")
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise fail(f"is not UTF-8 text: byte 0x{error.object[error.start]:02X} at offset {error.start}") from None
+    except FileNotFoundError:
+        raise fail("no such file") from None
+    except OSError as error:
+        raise fail(f"cannot be read: {error.strerror}") from None
+
+
+def _check_is_trainjob(document: Document) -> None:
+    """Refuses what is no TrainJob at all, for which a list of unknown fields would say nothing."""
+    data = document.data
+    if data is None:
+        raise InvalidTrainJob([Problem(document.place(()), (), "the file is empty; a TrainJob is expected")])
+    if not isinstance(data, dict):
+        message = f"expected a TrainJob (apiVersion, kind, metadata, spec), got {show(data)}"
+        raise InvalidTrainJob([Problem(document.place(()), (), message)])
+    for name, info in fields_of(TrainJob).items():
+        if get_origin(info.annotation) is Literal and name in data and data[name] not in get_args(info.annotation):
+            message = f"must be {' or '.join(get_args(info.annotation))}, got {show(data[name])}"
+            raise InvalidTrainJob([Problem(document.place((name,)), (name,), message)])
+
+
+def _without_nulls(data: Any, part: type[Spec]) -> Any:
+    """A copy in which fields of a Spec that are null are left out, as an API server does."""
+    if isinstance(data, list):
+        return [_without_nulls(item, part) for item in data]
+    if not isinstance(data, dict):
+        return data
+    fields = fields_of(part)
+    copy: dict[str, Any] = {}
+    for name, value in data.items():
+        inner = part_in(fields[name].annotation) if name in fields else None
+        if value is not None or name not in fields:
+            copy[name] = _without_nulls(value, inner) if inner else value
+    return copy
+
+
+def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
+    for *parents, name in (
+        ("spec", "dataset", "train", "uri"),
+        ("spec", "dataset", "validation", "uri"),
+        ("spec", "dataset", "test", "uri"),
+        ("spec", "storage", "uri"),
+        ("spec", "model", "textClassifier", "pretrained"),
+    ):
+        part: Any = data
+        for parent in parents:
+            part = part.get(parent) if isinstance(part, dict) else None
+        value = part.get(name) if isinstance(part, dict) else None
+        if not isinstance(value, str) or not value or re.match(r"[A-Za-z][\w+.-]*://", value):
+            continue
+        on_hub = name == "pretrained" and not value.startswith(("./", "../")) and not (folder / value).is_dir()
+        if not on_hub:
+            part[name] = os.path.abspath(folder / value)
+
+
+def _problems(error: ErrorDetails, document: Document) -> Iterator[Problem]:
+    for path, message in problems_of(error, TrainJob):
+        if error["type"] == "one_of":
+            message += _hint_at_nulls(document.data, path)
+        yield Problem(document.place(path), path, message)
+
+
+def _hint_at_nulls(data: Any, path: FieldPath) -> str:
+    """`encoder:` with nothing after it is null, so it counts as left out."""
+    for name in path:
+        data = data[name]
+    empty = [name for name, value in data.items() if value is None]
+    return f"; write `{empty[0]}: {{}}` for its defaults (nothing after the colon means left out)" if empty else ""

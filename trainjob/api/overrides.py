@@ -1,0 +1,70 @@
+"""`--set spec.training.epochs=3`: fields given on the command line."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trainjob.api.document import Document, InvalidTrainJob, FieldPath, Place, Problem, dotted, parse
+
+_NAME, _INDEX = r"[^.=\[\]\s]+", r"\[\d+\]"
+_PATH = re.compile(rf"{_NAME}({_INDEX})*(\.{_NAME}({_INDEX})*)*")
+_AFTER_THE_FILE = 10**9
+"""Places of overrides come after every line of the file."""
+
+
+def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
+    """Sets fields of `document` from `path=value`, the value in YAML; mappings on the way are made where missing.
+
+    What is wrong with an override goes into `document.problems`.
+    """
+    for number, override in enumerate(overrides):
+        _apply(document, override, Place(_AFTER_THE_FILE + number, f"--set {override}"))
+
+
+def _apply(document: Document, override: str, place: Place) -> None:
+    path_text, equals, value_text = override.partition("=")
+    if not equals or not _PATH.fullmatch(path_text):
+        document.problems.append(Problem(place, (), "write it as PATH=VALUE, such as spec.training.epochs=3"))
+        return
+    path = _parse_path(path_text)
+    try:
+        value = parse(value_text, lambda _line, _column: place, at=path)
+        _set(document.data, path, value.data)
+    except InvalidTrainJob as error:
+        document.problems += error.problems
+    except _CannotSet as error:
+        document.problems.append(Problem(place, path, str(error)))
+    else:
+        stale = [other for other in document.places if other[: len(path)] == path]
+        for other in stale:
+            del document.places[other]
+        for depth in range(1, len(path)):
+            document.places.setdefault(path[:depth], place)
+        document.places |= value.places
+        document.problems += value.problems
+
+
+def _parse_path(text: str) -> FieldPath:
+    parts = re.findall(rf"{_NAME}|{_INDEX}", text)
+    return tuple(int(part[1:-1]) if part.startswith("[") else part for part in parts)
+
+
+class _CannotSet(Exception):
+    pass
+
+
+def _set(target: Any, path: FieldPath, value: Any) -> None:
+    for depth, part in enumerate(path):
+        _check_has_place_for(part, target, path[:depth])
+        if depth == len(path) - 1:
+            target[part] = value
+        elif isinstance(part, str) and target.get(part) is None:
+            target[part] = {}
+        target = target[part]
+
+
+def _check_has_place_for(part: str | int, target: Any, path: FieldPath) -> None:
+    if isinstance(part, str) and not isinstance(target, dict):
+        raise _CannotSet(f"{dotted(path)} is not a mapping")
+    if isinstance(part, int) and not (isinstance(target, list) and part < len(target)):
+        raise _CannotSet(f"{dotted(path)} has no item [{part}]")

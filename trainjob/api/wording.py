@@ -1,0 +1,152 @@
+"""What pydantic found, in words for the person who wrote the YAML."""
+
+import difflib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from trainjob.api.base import Spec
+from trainjob.api.document import FieldPath, dotted
+
+PATTERNS = {
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "lower-case letters, digits and '-', with a letter or digit at both ends",
+    r"^https?://": "an address that starts with http:// or https://",
+    r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
+}
+"""Regular expressions of the TrainJob type in words."""
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "dict_type": "a mapping (name: value)",
+    "model_type": "a mapping (name: value)",
+}
+_MUST = {
+    "greater_than": "be greater than {gt}",
+    "greater_than_equal": "be at least {ge}",
+    "less_than": "be less than {lt}",
+    "less_than_equal": "be at most {le}",
+    "multiple_of": "be a multiple of {multiple_of}",
+    "string_too_long": "have at most {max_length} characters",
+    "too_short": "have at least {min_length} items",
+    "too_long": "have at most {max_length} items",
+}
+
+
+def problems_of(error: ErrorDetails, root: type[Spec]) -> Iterator[tuple[FieldPath, str]]:
+    """(path, message) of each problem that one of pydantic's errors on a `root` stands for."""
+    if error["type"] == "misfits":
+        for path, message in error.get("ctx", {})["misfits"]:
+            yield (*error["loc"], *path.split(".")), message
+    elif error["type"] == "extra_forbidden":
+        yield error["loc"], _unknown_field(error["loc"], root)
+    else:
+        yield error["loc"], _message(error)
+
+
+def _message(error: ErrorDetails) -> str:
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "missing":
+        return "is required"
+    if kind == "literal_error":
+        return f"must be {context['expected'].replace(chr(39), '')}, got {show(value)}"
+    if kind == "string_pattern_mismatch":
+        pattern = context["pattern"]
+        return f"must be {PATTERNS.get(pattern, 'text that matches ' + pattern)}, got {show(value)}"
+    if kind == "string_too_short":
+        return "must not be empty"
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind]}, got {show(value)}{_quotes_hint(kind, value)}"
+    if kind in _MUST:
+        found = len(value) if kind.endswith(("too_short", "too_long")) else show(value)
+        limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in context.items()}
+        return f"must {_MUST[kind].format(**limits)}, got {found}"
+    return error["msg"].removeprefix("Value error, ")
+
+
+def _quotes_hint(kind: str, value: Any) -> str:
+    if kind == "string_type" and isinstance(value, bool):
+        return "; put it in quotes (without them YAML reads y, n, yes, no, on and off as true and false)"
+    if kind == "string_type" and isinstance(value, int | float):
+        return "; put it in quotes"
+    if kind in ("int_type", "float_type", "bool_type") and isinstance(value, str) and _reads_as(kind, value):
+        return "; remove the quotes"
+    return ""
+
+
+def _reads_as(kind: str, text: str) -> bool:
+    if kind == "bool_type":
+        return text in ("true", "false")
+    try:
+        (int if kind == "int_type" else float)(text)
+    except ValueError:
+        return False
+    return True
+
+
+def show(value: Any) -> str:
+    """A value as YAML has it, on one line, shortened."""
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}… ({len(str(value))} characters)"
+
+
+def fields_of(spec: type[Spec]) -> dict[str, FieldInfo]:
+    """The fields of a part of a TrainJob by their names in YAML."""
+    return {info.alias or name: info for name, info in spec.model_fields.items()}
+
+
+def part_in(annotation: Any) -> type[Spec] | None:
+    """The Spec that a field of this type holds, if it holds one: Spec, Spec | None, list[Spec]."""
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        return annotation
+    return next((part for arg in get_args(annotation) if (part := part_in(arg))), None)
+
+
+def _part_at(path: FieldPath, root: type[Spec]) -> type[Spec]:
+    part = root
+    for name in path:
+        if isinstance(name, str):
+            part = part_in(fields_of(part)[name].annotation) or part
+    return part
+
+
+def _unknown_field(path: FieldPath, root: type[Spec]) -> str:
+    name, known = str(path[-1]), fields_of(_part_at(path[:-1], root))
+    by_bare_name = {_bare(field): field for field in known}
+    elsewhere = [place for place in _all_fields(root) if _bare(str(place[-1])) == _bare(name)]
+    if elsewhere and _bare(name) not in by_bare_name:
+        return f"unknown field here; did you mean {' or '.join(map(dotted, elsewhere[:3]))}?"
+    if close := difflib.get_close_matches(_bare(name), by_bare_name, n=1):
+        return f"unknown field; did you mean {by_bare_name[close[0]]}?"
+    return f"unknown field; allowed: {', '.join(known)}" if known else "unknown field; nothing can be set here"
+
+
+def _bare(name: str) -> str:
+    """batch_size, batch-size and batchsize all mean batchSize."""
+    return name.replace("_", "").replace("-", "").lower()
+
+
+@cache
+def _all_fields(root: type[Spec]) -> list[FieldPath]:
+    paths: list[FieldPath] = []
+    for name, info in fields_of(root).items():
+        paths.append((name,))
+        if part := part_in(info.annotation):
+            paths += [(name, *path) for path in _all_fields(part)]
+    return paths

@@ -1,0 +1,112 @@
+"""The live display of a run: lines of finished epochs, and below them what is going on."""
+
+import threading
+import time
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from trainjob.api.status import TrainingStatus
+from trainjob.cli.progress import clock, ends_epoch, epochs_done, is_best, position, said, speed
+from trainjob.report.words import score
+
+REFRESHES_PER_SECOND = 8
+GAP = 2
+"""Blanks between two columns of the epochs' table."""
+
+
+class LiveProgress:
+    """Draws the newest snapshot in place; what has been said of an epoch stays above it."""
+
+    def __init__(self, name: str, console: Console) -> None:
+        self._name, self._console = name, console
+        self._status: TrainingStatus | None = None
+        self._columns: list[str] = []
+        self._start = time.monotonic()
+        self._spinner = Spinner("dots", style="cyan")
+        self._lock = threading.Lock()
+        self._live = Live(
+            console=console, get_renderable=self._render, refresh_per_second=REFRESHES_PER_SECOND, transient=True
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def update(self, status: TrainingStatus) -> None:
+        with self._lock:
+            if ends_epoch(status, self._status):
+                self._print_epoch(status)
+            self._status = status
+
+    def _print_epoch(self, status: TrainingStatus) -> None:
+        ranked = status.best_checkpoint.metric if status.best_checkpoint else None
+        columns = fitting(list(status.metrics), ranked, self._console.width)
+        if columns != self._columns:
+            self._columns = columns
+            for line in header(columns):
+                self._console.print(Text(line, style="bold"), no_wrap=True, crop=True)
+        self._console.print(Text(epoch_line(status, columns)), no_wrap=True, crop=True)
+
+    def _render(self) -> RenderableType:
+        status = self._status or TrainingStatus()
+        top = Table.grid(expand=True, padding=(0, 1))
+        top.add_column(width=1)
+        top.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        top.add_column(justify="right", no_wrap=True)
+        top.add_row(
+            self._spinner,
+            Text.assemble((self._name, "bold"), " ", (said(status), "cyan")),
+            Text(clock(time.monotonic() - self._start), style="dim"),
+        )
+        if not status.step:
+            return top
+        training = status.stage == "Training"
+        below = Table.grid(expand=True)
+        below.add_column(no_wrap=True, overflow="ellipsis")
+        below.add_row(ProgressBar(total=status.steps, completed=status.step, pulse=training and not status.steps))
+        below.add_row("   ".join(position(status)))
+        if training:
+            below.add_row("   ".join(speed(status)))
+        return Group(top, Padding(below, (0, 0, 0, 2)))
+
+
+def header(columns: list[str]) -> list[str]:
+    """The lines above the epochs' table; `validation_` is said once, over the first column that it is in."""
+    names = "".join(f"{_short(name):>{_width(name) + GAP}}" for name in columns)
+    group, at = "", 7
+    for name in columns:
+        if name != _short(name) and not group:
+            group = " " * (at + GAP) + "validation"
+        at += _width(name) + GAP
+    return [*([group] if group else []), f"{'epoch':>7}{names}"]
+
+
+def epoch_line(status: TrainingStatus, columns: list[str]) -> str:
+    cells = "".join(f"{score(status.metrics[name]):>{_width(name) + GAP}}" for name in columns)
+    return f"{epochs_done(status):>7}{cells}" + ("  ★ best so far" if is_best(status) else "")
+
+
+def fitting(names: list[str], ranked: str | None, width: int) -> list[str]:
+    """As many of the metrics as fit into `width`, in their order; the one that ranks checkpoints always stays."""
+    columns = list(names)
+    while len(columns) > 1 and 7 + sum(_width(name) + GAP for name in columns) + len("  ★ best so far") > width:
+        columns.remove(next(name for name in reversed(columns) if name != ranked))
+    return columns
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("validation_")
+
+
+def _width(name: str) -> int:
+    return max(len(_short(name)), 7)

@@ -1,0 +1,18 @@
+"""Arguments that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TrainJobFile = Annotated[Path, typer.Argument(metavar="FILE", help="YAML file with one TrainJob.", show_default=False)]
+Overrides = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        default_factory=list,
+        show_default=False,
+        help="Override a field, such as --set spec.training.epochs=3; as often as you like.",
+    ),
+]

@@ -1,0 +1,120 @@
+"""What `trainjob run` shows while it trains: a live display on a terminal, plain lines elsewhere."""
+
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from trainjob.api.status import TrainingStatus
+from trainjob.report.words import score
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SECONDS_BETWEEN_LINES = 10.0
+"""Between two plain lines within an epoch."""
+
+
+class Progress(Protocol):
+    """Something that shows how a run goes."""
+
+    def update(self, status: TrainingStatus) -> None:
+        """Shows the newest snapshot; any thread may call it."""
+        ...
+
+
+@contextmanager
+def display(name: str, console: "Console | None" = None) -> Generator[Progress]:
+    """Shows the progress of the run `name` for as long as the context lasts."""
+    from rich.console import Console
+
+    console = console or Console()
+    if not console.is_terminal or console.is_dumb_terminal or not console.encoding.startswith("utf"):
+        yield PlainProgress(name, console)
+        return
+    from trainjob.cli.live import LiveProgress
+
+    with LiveProgress(name, console) as progress:
+        yield progress
+
+
+class PlainProgress:
+    """A line for each stage and each epoch and, within an epoch, every ten seconds; no control characters."""
+
+    def __init__(self, name: str, console: "Console") -> None:
+        self._name, self._out = name, console.file
+        self._shown: TrainingStatus | None = None
+        self._next_line = 0.0
+        self._lock = threading.Lock()
+
+    def update(self, status: TrainingStatus) -> None:
+        with self._lock:
+            self._out.writelines(f"{line}\n" for line in self._lines(status, self._shown))
+            self._out.flush()
+            self._shown = status
+
+    def _lines(self, status: TrainingStatus, shown: TrainingStatus | None) -> Iterator[str]:
+        if shown is None or (status.stage, status.message) != (shown.stage, shown.message):
+            yield f"{self._name}: {said(status)}"
+        if ends_epoch(status, shown):
+            metrics = [f"{name} {score(value)}" for name, value in status.metrics.items()]
+            yield "  ".join(
+                [f"epoch {epochs_done(status)}:", *metrics, *(["(best so far)"] if is_best(status) else [])]
+            )
+        elif status.stage == "Training" and status.step and time.monotonic() >= self._next_line:
+            yield "  ".join(position(status) + speed(status))
+        else:
+            return
+        self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+
+
+def ends_epoch(status: TrainingStatus, shown: TrainingStatus | None) -> bool:
+    """Whether an epoch has ended since the snapshot `shown`."""
+    return status.epochs_completed > 0 and (shown is None or status.epochs_completed != shown.epochs_completed)
+
+
+def is_best(status: TrainingStatus) -> bool:
+    """Whether the latest checkpoint is the best one."""
+    best, latest = status.best_checkpoint, status.latest_checkpoint
+    return best is not None and latest is not None and best.step == latest.step
+
+
+def said(status: TrainingStatus) -> str:
+    return ", ".join(filter(None, (status.stage.lower(), status.message)))
+
+
+def epochs_done(status: TrainingStatus) -> str:
+    return _of(status.epochs_completed, status.epochs)
+
+
+def position(status: TrainingStatus) -> list[str]:
+    """Where the run is: epoch, step and time to go, as far as they are known."""
+    facts = [f"epoch {_of(status.epoch, status.epochs)}", f"step {_of(status.step, status.steps)}"]
+    if status.steps:
+        facts.append(f"{status.percent:.0f}%")
+    if status.eta is not None:
+        facts.append(f"{clock(status.eta)} to go")
+    return facts
+
+
+def speed(status: TrainingStatus) -> list[str]:
+    """How it goes: loss, learning rate and samples a second, as far as they are known."""
+    facts: list[str] = []
+    if status.loss is not None:
+        facts.append(f"loss {score(status.loss)}")
+    if status.learning_rate is not None:
+        facts.append(f"learning rate {status.learning_rate:.3g}")
+    if status.samples_per_second is not None:
+        facts.append(f"{status.samples_per_second:,.0f} samples/s")
+    return facts
+
+
+def clock(seconds: float) -> str:
+    """Seconds as h:mm:ss."""
+    return str(timedelta(seconds=round(seconds)))
+
+
+def _of(done: int, total: int | None) -> str:
+    return f"{done:,}/{total:,}" if total else f"{done:,}"

@@ -1,0 +1,25 @@
+"""`trainjob report`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; report.html in RUN by default.")
+    ] = None,
+) -> None:
+    """Write the report of a run anew, finished or not, and print where it is."""
+    from trainjob.report.render import FILE, render
+    from trainjob.storage import Folder
+
+    folder = Folder(run)
+    html = render(folder).encode()
+    if output is None:
+        folder.write(FILE, html)
+    else:
+        Folder(str(output.parent)).write(output.name, html)
+    print(output or (folder / FILE).uri)

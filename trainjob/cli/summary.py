@@ -1,0 +1,26 @@
+"""What `trainjob run` says at the end."""
+
+from trainjob.evaluation import Scores
+from trainjob.report.summary import Summary
+from trainjob.report.words import count, duration, score
+
+
+def summary_lines(summary: Summary, run: str, evaluation: dict[str, Scores]) -> list[str]:
+    """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data."""
+    taken = duration(sum(summary.seconds.values()))
+    rows = [("trained in", taken + (" (stopped early)" if summary.stopped_early else ""))]
+    if best := summary.best_checkpoint:
+        rows.append(("best", f"epoch {best.epoch}, step {count(best.step)}: {best.metric} {score(best.value)}"))
+    rows += [
+        (part, f"accuracy {score(scores.accuracy)}   F1 {score(scores.macro.f1)} (macro)   {count(scores.rows)} rows")
+        for part, scores in evaluation.items()
+    ]
+    if summary.metrics:
+        rows.append(("last metrics", "   ".join(f"{name} {score(value)}" for name, value in summary.metrics.items())))
+    if summary.checkpoint:
+        rows.append(("checkpoint", summary.checkpoint))
+    if best:
+        rows.append(("model", f"{run}/model"))
+    rows.append(("report", f"{run}/report.html"))
+    width = max(len(name) for name, _ in rows)
+    return [f"{summary.name}: {summary.outcome.lower()}", *(f"  {name:<{width}}  {value}" for name, value in rows)]

@@ -1,0 +1,131 @@
+"""Images to pixels."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from trainjob.data.examples import Examples
+from trainjob.data.rows import check_columns, row_number
+from trainjob.data.text import PREPROCESSOR_FILE
+from trainjob.errors import DataError
+
+GREY_MODES = ("1", "L", "LA")
+COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+
+
+@dataclass(frozen=True)
+class ImagePreprocessor:
+    """Brings images to one size and to grey or RGB, and normalizes their channels."""
+
+    kind: ClassVar[str] = "image"
+    columns: ClassVar[list[str]] = ["image"]
+
+    classes: list[str]
+    """Sorted."""
+    class_counts: list[int]
+    """Rows of each class in the training part."""
+    height: int
+    width: int
+    channels: int
+    """1 where all training images are grey, otherwise 3; other images are converted."""
+    mean: list[float]
+    """Of each channel over the training part, in 0 to 1."""
+    std: list[float]
+    resize: bool
+    """Whether an image of another size is resized; otherwise it is an error."""
+
+    @property
+    def row_bytes(self) -> int:
+        """Memory that a prepared row takes."""
+        return self.height * self.width * self.channels + 2 * np.int64().itemsize
+
+    def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
+        """What the split tells rows by: the encoded files or raw pixels."""
+        return image_contents(table)
+
+    def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
+        """The pixels [H, W, C] of each image, flat, list<uint8>, of the column `image` (see image_files.py).
+
+        Raises DataError for an image that is corrupt or of another size.
+        """
+        check_columns(self.columns, table.column_names, "the table")
+        rows = [self._pixels(image, where(index)).reshape(-1) for index, image in enumerate(images_of(table, where))]
+        values = np.concatenate([np.empty(0, np.uint8), *rows])
+        offsets = np.arange(len(rows) + 1, dtype=np.int32) * (self.height * self.width * self.channels)
+        return pa.ListArray.from_arrays(offsets, values)
+
+    def _pixels(self, image: Image.Image, where: str) -> np.ndarray:
+        size = (self.width, self.height)
+        if image.size != size and not self.resize:
+            raise DataError(wrong_size(where, image.size, size))
+        image = decoded(image, self.channels, where)
+        return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
+
+    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
+        """pixel_values float32 [n, C, H, W], each channel with mean 0 and standard deviation 1 over the training part."""
+        pixels = examples.values.reshape(-1, self.height, self.width, self.channels).transpose(0, 3, 1, 2)
+        mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.mean, self.std))
+        values = np.divide(pixels, 255 * std, dtype=np.float32)
+        return {"pixel_values": np.ascontiguousarray(values - mean / std)}
+
+    def save(self, folder: Path) -> None:
+        """Write preprocessor.json."""
+        (folder / PREPROCESSOR_FILE).write_text(json.dumps({"kind": self.kind, **asdict(self)}, indent=1))
+
+    @classmethod
+    def load(cls, folder: Path, state: dict[str, Any]) -> "ImagePreprocessor":
+        """What `save` wrote; `state` is the content of preprocessor.json."""
+        return cls(**state)
+
+
+def image_contents(table: pa.Table) -> list[bytes]:
+    column = table["image"]
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        return [pixels.tobytes() for chunk in column.chunks for pixels in chunk.to_numpy_ndarray()]
+    return column.to_pylist()
+
+
+def images_of(table: pa.Table, where: Callable[[int], str]) -> Iterator[Image.Image]:
+    """The images of the column `image`; of encoded ones only the header has been read."""
+    column = table["image"]
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        for chunk in column.chunks:
+            for pixels in chunk.to_numpy_ndarray():
+                yield Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+        return
+    for index, data in enumerate(column.to_pylist()):
+        try:
+            image = Image.open(io.BytesIO(data))
+        except (OSError, Image.DecompressionBombError) as error:
+            raise DataError(f"{where(index)} is not a sound image file: {error}") from None
+        if image.mode not in GREY_MODES + COLOUR_MODES:
+            raise DataError(
+                f"{where(index)}: images of mode {image.mode} are not supported; convert it to 8 bits a channel"
+            )
+        yield image
+
+
+def decoded(image: Image.Image, channels: int, where: str) -> Image.Image:
+    """The image in grey (1) or RGB (3), a transparent one without its transparency."""
+    try:
+        return image.convert("L" if channels == 1 else "RGB")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise DataError(f"{where} is not a sound image file: {error}") from None
+
+
+def channels_of(image: Image.Image) -> int:
+    return 1 if image.mode in GREY_MODES else 3
+
+
+def wrong_size(where: str, found: tuple[int, int], expected: tuple[int, int]) -> str:
+    return (
+        f"{where} is {found[0]} x {found[1]} pixels, others are {expected[0]} x {expected[1]}: "
+        "set spec.model.imageClassifier.size to resize all"
+    )

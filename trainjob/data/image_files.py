@@ -1,0 +1,95 @@
+"""Readers of image folders and of MNIST's IDX files.
+
+Both yield the columns `label` (text) and `image`: the encoded file (binary) from a folder, the pixels (fixed-shape
+tensor uint8 [H, W] or [H, W, C]) from IDX files.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.data.rows import Rows, open_seekable, open_stream, readable
+from trainjob.errors import DataError
+
+IDX_TABLE_BYTES = 4 * 2**20
+_UINT8 = 8
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Some of the files of an image folder; the folder in it that a file lies in is its label."""
+
+    uri: str
+    endpoint: str | None
+    size: int
+    names: tuple[str, ...]
+    """`<label>/…`, relative to `uri`."""
+
+    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+        table = {"label": pa.array([name.partition("/")[0] for name in self.names])}
+        if columns is None or "image" in columns:
+            table["image"] = pa.array([self._bytes(name) for name in self.names], pa.binary())
+        yield Rows(pa.table(table), lambda index: f"{self.uri}/{self.names[index]}")
+
+    def _bytes(self, name: str) -> bytes:
+        uri = f"{self.uri}/{name}"
+        with readable(uri, "image"), open_seekable(uri, self.endpoint) as file:
+            return file.read()
+
+
+@dataclass(frozen=True)
+class IDXFiles:
+    """A file of images and one of their labels, in MNIST's format (http://yann.lecun.com/exdb/mnist/)."""
+
+    uri: str
+    """Of the images."""
+    labels_uri: str
+    endpoint: str | None
+    size: int
+
+    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+        with readable(self.labels_uri, "IDX"), open_stream(self.labels_uri, self.endpoint) as file:
+            (count,) = _header(file, self.labels_uri, dimensions=(1,))
+            labels = np.frombuffer(_body(file, count, self.labels_uri), np.uint8)
+        with readable(self.uri, "IDX"), open_stream(self.uri, self.endpoint) as file:
+            images, *shape = _header(file, self.uri, dimensions=(3, 4))
+            if images != count:
+                raise DataError(f"{self.uri} holds {images} images but {self.labels_uri} holds {count} labels")
+            rows = max(1, IDX_TABLE_BYTES // max(1, prod(shape)))
+            for start in range(0, count, rows):
+                batch = labels[start : start + rows]
+                table = {"label": pa.array(batch).cast(pa.string())}
+                if columns is None or "image" in columns:
+                    pixels = np.frombuffer(_body(file, len(batch) * prod(shape), self.uri), np.uint8)
+                    table["image"] = image_tensor(pixels.reshape(-1, *shape))
+                yield Rows(pa.table(table), _where(self.uri, start + 1))
+
+
+def image_tensor(images: np.ndarray) -> pa.ExtensionArray:
+    """uint8 [n, H, W] or [n, H, W, C] as an image column."""
+    return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(images))
+
+
+def _where(uri: str, first: int):
+    return lambda index: f"{uri}, image {first + index}"
+
+
+def _header(file: pa.NativeFile, uri: str, dimensions: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes: first how many items, then those of each."""
+    magic = _body(file, 4, uri)
+    if magic[:3] != bytes([0, 0, _UINT8]) or magic[3] not in dimensions:
+        wanted = " or ".join(map(str, dimensions))
+        raise DataError(
+            f"{uri} is not an IDX file of unsigned bytes with {wanted} dimensions: it begins {magic.hex(' ')}"
+        )
+    return tuple(int(size) for size in np.frombuffer(_body(file, 4 * magic[3], uri), ">u4"))
+
+
+def _body(file: pa.NativeFile, size: int, uri: str) -> bytes:
+    data = file.read(size)
+    if len(data) != size:
+        raise DataError(f"{uri} ends too early: it is cut off or not an IDX file")
+    return data

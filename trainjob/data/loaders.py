@@ -1,0 +1,204 @@
+"""Batches for training and scoring, from Ray Data or from memory, in an order that depends only on the seed.
+
+Texts of like length share a batch, so little of it is padding: rows are shuffled, taken in windows, sorted by length
+within the window and cut into batches, whose order is shuffled again. The cuts are shuffled alike on every rank: at
+each step all ranks have batches of like length and none waits for another.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from ray.train.torch import prepare_data_loader
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from trainjob.data.examples import Examples
+from trainjob.data import Preprocessor
+
+if TYPE_CHECKING:
+    from ray.data import DataIterator
+
+WINDOW_ROWS = 1024
+SHUFFLE_BUFFER_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Model inputs by name, each [n, ...], and labels int64 [n]."""
+
+    inputs: dict[str, torch.Tensor]
+    labels: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: torch.device) -> "Batch":
+        inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
+        return Batch(inputs, self.labels.to(device, non_blocking=True))
+
+
+class Loader(Protocol):
+    """Batches of one rank; every rank gets equally many, of equal sizes, in an epoch."""
+
+    def epoch(self, epoch: int) -> Iterator[Batch]: ...
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What one rank takes of a dataset."""
+
+    rank: int
+    world_size: int
+    batch_size: int
+    """Rows of one batch on one rank."""
+    seed: int
+
+    @property
+    def window(self) -> int:
+        """Rows that are sorted by length together: whole batches."""
+        return self.batch_size * max(1, WINDOW_ROWS // self.batch_size)
+
+    def rows(self, total: int) -> int:
+        """Training rows of each rank in an epoch: the remainder of an uneven division is left out."""
+        return total // self.world_size
+
+    def batches(self, total: int) -> int:
+        """Training batches of each rank in an epoch."""
+        return -(-self.rows(total) // self.batch_size)
+
+
+def cut(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """Indices of `lengths` [n] in batches of like length; the last, of the longest, may be smaller."""
+    order = np.argsort(lengths, kind="stable")
+    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+
+def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[np.ndarray]:
+    batches = cut(lengths, batch_size)
+    np.random.default_rng(seed).shuffle(batches)
+    return batches
+
+
+def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
+    inputs = {name: torch.from_numpy(array) for name, array in preprocessor.inputs(examples).items()}
+    return Batch(inputs, torch.from_numpy(np.ascontiguousarray(examples.labels)))
+
+
+@dataclass(frozen=True)
+class RayDataLoader:
+    """Training batches streamed from a Ray Data shard, shuffled in a buffer that holds the whole shard if it is small."""
+
+    data: "DataIterator"
+    preprocessor: Preprocessor
+    shard: Shard
+    rows: int
+    """Rows of the whole training set."""
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        row_bytes = self.preprocessor.row_bytes
+        buffer = min(self.shard.rows(self.rows), SHUFFLE_BUFFER_BYTES // row_bytes)
+        windows = read_windows(
+            self.data,
+            self.shard.window,
+            local_shuffle_buffer_size=max(buffer, self.shard.window),
+            local_shuffle_seed=int(np.random.default_rng([self.shard.seed, epoch, self.shard.rank]).integers(2**31)),
+        )
+        for number, window in enumerate(windows):
+            for indices in shuffled_cut(window.lengths, self.shard.batch_size, [self.shard.seed, epoch, number]):
+                yield collate(self.preprocessor, window.take(indices))
+
+
+def read_windows(data: "DataIterator", rows: int, **shuffle: int) -> Iterator[Examples]:
+    """The rows of `data`, `rows` at a time."""
+    from ray.data.collate_fn import ArrowBatchCollateFn
+
+    class ToTensors(ArrowBatchCollateFn):
+        def __call__(self, batch):  # noqa: ANN001, ANN204  (the base class is untyped)
+            examples = Examples.from_table(batch)
+            return {
+                "values": torch.from_numpy(examples.values),
+                "offsets": torch.from_numpy(examples.offsets),
+                "labels": torch.from_numpy(examples.labels),
+            }
+
+    for batch in data.iter_torch_batches(batch_size=rows, collate_fn=ToTensors(), device="cpu", **shuffle):
+        yield Examples(batch["values"].numpy(), batch["offsets"].numpy(), batch["labels"].numpy())
+
+
+class _Rows(Dataset[Examples]):
+    """Examples as a map-style dataset that is indexed a batch at a time."""
+
+    def __init__(self, examples: Examples) -> None:
+        self.examples = examples
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __getitem__(self, index: int) -> Examples:
+        return self.examples.take(np.array([index]))
+
+    def __getitems__(self, indices: np.ndarray) -> Examples:
+        return self.examples.take(indices)
+
+
+class BucketSampler(Sampler[np.ndarray]):
+    """Row indices of one rank's batches in one epoch."""
+
+    def __init__(self, lengths: np.ndarray, shard: Shard) -> None:
+        self.lengths = lengths
+        self.shard = shard
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return self.shard.batches(len(self.lengths))
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        shard = self.shard
+        order = np.random.default_rng([shard.seed, self.epoch]).permutation(len(self.lengths))
+        mine = order[shard.rank :: shard.world_size][: shard.rows(len(order))]
+        for number, start in enumerate(range(0, len(mine), shard.window)):
+            window = mine[start : start + shard.window]
+            for indices in shuffled_cut(self.lengths[window], shard.batch_size, [shard.seed, self.epoch, number]):
+                yield window[indices]
+
+
+class MemoryLoader:
+    """Training batches from a PyTorch DataLoader over rows in memory."""
+
+    def __init__(self, examples: Examples, preprocessor: Preprocessor, shard: Shard) -> None:
+        self.sampler = BucketSampler(examples.lengths, shard)
+        loader = DataLoader(
+            _Rows(examples),
+            batch_sampler=self.sampler,
+            collate_fn=partial(_collate_pair, preprocessor),
+            generator=torch.Generator().manual_seed(shard.seed),
+        )
+        self.loader = prepare_data_loader(loader, add_dist_sampler=False)
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        self.sampler.epoch = epoch
+        for inputs, labels in self.loader:
+            yield Batch(inputs, labels)
+
+
+def _collate_pair(preprocessor: Preprocessor, examples: Examples) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    batch = collate(preprocessor, examples)
+    return batch.inputs, batch.labels
+
+
+def memory_windows(examples: Examples, rows: int) -> Iterator[Examples]:
+    for start in range(0, len(examples), rows):
+        yield examples.take(np.arange(start, min(start + rows, len(examples))))
+
+
+def scoring_batches(windows: Iterable[Examples], preprocessor: Preprocessor, shard: Shard) -> Iterator[Batch]:
+    """This rank's batches of a set that every rank reads whole: each row is in exactly one batch of one rank."""
+    number = 0
+    for window in windows:
+        for indices in cut(window.lengths, shard.batch_size):
+            if number % shard.world_size == shard.rank:
+                yield collate(preprocessor, window.take(indices))
+            number += 1

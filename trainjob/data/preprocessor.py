@@ -1,0 +1,20 @@
+"""Preprocessors of either kind."""
+
+import json
+from pathlib import Path
+
+from trainjob.data.image import ImagePreprocessor
+from trainjob.data.text import PREPROCESSOR_FILE, TextPreprocessor
+from trainjob.errors import DataError
+
+Preprocessor = TextPreprocessor | ImagePreprocessor
+_KINDS: dict[str, type[Preprocessor]] = {kind.kind: kind for kind in (TextPreprocessor, ImagePreprocessor)}
+
+
+def load_preprocessor(folder: Path) -> Preprocessor:
+    """What a preprocessor's `save` wrote. Raises DataError where `folder` holds none."""
+    file = folder / PREPROCESSOR_FILE
+    if not file.is_file():
+        raise DataError(f"{folder} holds no {PREPROCESSOR_FILE}: it is no model of trainjob's")
+    state = json.loads(file.read_bytes())
+    return _KINDS[state.pop("kind")].load(folder, state)

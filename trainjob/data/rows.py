@@ -1,0 +1,147 @@
+"""What every reader yields, and the checks that all readers share."""
+
+import difflib
+import io
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from trainjob.errors import DataError
+from trainjob.storage import open_filesystem, storage_errors
+
+TABLE_ROWS = 4096
+"""Most rows of one table that a reader yields, where it can choose."""
+HTTP_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some consecutive rows of a source."""
+
+    table: pa.Table
+    where: Callable[[int], str]
+    """Says in words where the row at an index of `table` comes from."""
+
+
+class Part(Protocol):
+    """What is read in one go: a file, or a share of a file's rows or of a folder's files. Picklable."""
+
+    @property
+    def uri(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """Bytes that are read."""
+        ...
+
+    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+        """The rows in order, a bounded number at a time; text columns checked to be UTF-8.
+
+        Raises DataError naming file and row for whatever is wrong with them.
+        """
+        ...
+
+
+def row_number(index: int) -> str:
+    """Says where a row is in a table that comes from no file."""
+    return f"row {index + 1}"
+
+
+@contextmanager
+def readable(uri: str, kind: str) -> Iterator[None]:
+    """Turns what Arrow raises over a file's content into a DataError, and over reaching it into a StorageError."""
+    try:
+        with storage_errors(uri):
+            try:
+                yield
+            except FileNotFoundError:
+                raise DataError(f"{uri}: there is nothing here; correct the URI") from None
+            except OSError as error:
+                if error.errno is not None or "AWS" in str(error) or "google::" in str(error):
+                    raise
+                raise DataError(f"{uri} is not a sound {kind} file: {error}") from error
+    except (pa.ArrowException, EOFError) as error:
+        raise DataError(f"{uri} is not a sound {kind} file: {error}") from error
+
+
+def is_http(uri: str) -> bool:
+    return uri.startswith(("https://", "http://"))
+
+
+def open_stream(uri: str, endpoint: str | None) -> pa.NativeFile:
+    """The file from its start to its end, decompressed where its name ends in .gz, .bz2 or .zst."""
+    if is_http(uri):
+        return pa.input_stream(_get(uri), compression=_compression(uri))
+    filesystem, path = open_filesystem(uri, endpoint)
+    return filesystem.open_input_stream(path)
+
+
+def open_seekable(uri: str, endpoint: str | None) -> pa.NativeFile:
+    """The file for reading anywhere in it; from https:// it is first copied to a temporary file on disk."""
+    if not is_http(uri):
+        filesystem, path = open_filesystem(uri, endpoint)
+        return filesystem.open_input_file(path)
+    copy = tempfile.TemporaryFile()
+    with _get(uri) as response:
+        while block := response.read(2**20):
+            copy.write(block)
+    copy.seek(0)
+    return pa.PythonFile(copy, "r")
+
+
+def _get(url: str) -> io.BufferedIOBase:
+    try:
+        return urllib.request.urlopen(url, timeout=HTTP_SECONDS)
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{url}: the server answers {error.code} {error.reason}; correct the URI") from None
+    except urllib.error.URLError as error:
+        raise DataError(f"{url}: cannot be reached: {error.reason}") from None
+
+
+def _compression(url: str) -> str | None:
+    ending = url.partition("?")[0].rpartition(".")[2]
+    return {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}.get(ending)
+
+
+def check_columns(wanted: Sequence[str], found: Collection[str], uri: str) -> None:
+    """Raises DataError where `found` lacks some of `wanted`."""
+    missing = [name for name in wanted if name not in found]
+    if not missing:
+        return
+    names = " and ".join(f'"{name}"' for name in missing)
+    close = [match for name in missing for match in difflib.get_close_matches(name, found, n=1)]
+    hint = f"; did you mean {' and '.join(close)}?" if close else ""
+    raise DataError(f"{uri} has no column {names}; it has {', '.join(found) or 'none'}{hint}")
+
+
+def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:
+    """The column as strings: numbers and truth values in their usual spelling, bytes decoded as UTF-8.
+
+    Raises DataError for bytes that are not UTF-8 and for nested values.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return as_text(column.cast(kind.value_type), name, where)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column, kind = column.cast(pa.large_binary()), pa.large_binary()
+    if pa.types.is_nested(kind):
+        raise DataError(f'{where(0)}: column "{name}" holds {kind}, not text')
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        for index, value in enumerate(column.to_pylist()):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError as error:
+                byte = value[error.start]
+                raise DataError(
+                    f'{where(index)}: column "{name}" is not UTF-8 text: byte 0x{byte:02x} at position {error.start}; '
+                    "save the file in UTF-8"
+                ) from None
+        raise

@@ -1,0 +1,56 @@
+"""Which rows are set aside for validation, whatever order or files they come in.
+
+Each training row has a 64-bit hash of its content, keyed by the seed. In each class the rows with the smallest hashes
+are validation rows. So the split is one threshold for each class: fitted in one pass that keeps 8 bytes a row, applied
+to a stream without looking back. Equal rows have equal hashes and stay on one side: none is trained on and validated
+on. A class's share is `fraction` to the nearest row, or to the nearest group of equal rows.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainjob.errors import DataError
+
+
+def hashes(contents: Iterable[bytes], seed: int) -> np.ndarray:
+    """uint64 [n]."""
+    key = seed.to_bytes(8, "little")
+    digests = b"".join(hashlib.blake2b(content, digest_size=8, key=key).digest() for content in contents)
+    return np.frombuffer(digests, np.uint64)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row is a validation row where its hash is at most its class's threshold."""
+
+    seed: int
+    thresholds: list[int]
+    """For each class, in the order of the preprocessor's classes."""
+
+    def is_validation(self, row_hashes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """bool [n] of hashes uint64 [n] and classes int64 [n]."""
+        return row_hashes <= np.array(self.thresholds, np.uint64)[labels]
+
+
+def fit_split(row_hashes: np.ndarray, labels: np.ndarray, classes: list[str], fraction: float, seed: int) -> Split:
+    """The split of rows with hashes uint64 [n] and classes int64 [n].
+
+    Raises DataError for a class that cannot leave a row on both sides.
+    """
+    return Split(seed, [_threshold(row_hashes[labels == c], name, fraction) for c, name in enumerate(classes)])
+
+
+def _threshold(row_hashes: np.ndarray, name: str, fraction: float) -> int:
+    values, counts = np.unique(row_hashes, return_counts=True)
+    if len(values) < 2:
+        rows = "one row" if len(row_hashes) == 1 else f"{len(row_hashes)} rows, all equal"
+        raise DataError(
+            f'class "{name}" has {rows}: too few to set some aside for validation; '
+            "add rows, drop the class, or give dataset.validation.uri"
+        )
+    # The last group stays for training, so the first is always there for validation.
+    rows = np.cumsum(counts)[:-1]
+    return int(values[np.argmin(np.abs(rows - fraction * len(row_hashes)))])

@@ -1,0 +1,216 @@
+"""Texts to tokens."""
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from trainjob.api import Cleaning
+from trainjob.data.cleaning import clean
+from trainjob.data.examples import Examples
+from trainjob.data.rows import as_text, check_columns, row_number
+from trainjob.errors import DataError
+
+PREPROCESSOR_FILE = "preprocessor.json"
+SPECIAL_TOKENS = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+_MOST_CHARACTERS = 1000
+
+
+@dataclass(frozen=True)
+class TextPreprocessor:
+    """Joins a row's text columns, cleans the text and tokenizes it."""
+
+    kind: ClassVar[str] = "text"
+
+    classes: list[str]
+    """Sorted."""
+    class_counts: list[int]
+    """Rows of each class in the training part."""
+    columns: list[str]
+    cleaning: Cleaning
+    max_length: int
+    """Most tokens of a row, special ones included."""
+    mean_length: float
+    """Tokens of a training row, on average."""
+    tokenizer: Tokenizer
+    """Set to cut at `max_length` and not to pad."""
+    tokenizer_config: dict[str, Any]
+    """What transformers wants to know besides."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self.tokenizer.get_vocab_size()
+
+    @property
+    def pad_token_id(self) -> int:
+        return pad_token_id(self.tokenizer, self.tokenizer_config)
+
+    @property
+    def row_bytes(self) -> int:
+        """Memory that a prepared row takes, on average."""
+        return round(self.mean_length * np.int32().itemsize) + 2 * np.int64().itemsize
+
+    def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
+        """What the split tells rows by: the text as it came."""
+        return text_contents(joined_texts(table, self.columns, where))
+
+    def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
+        """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
+        texts = [clean(text, self.cleaning) for text in joined_texts(table, self.columns, where)]
+        tokens = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
+        return pa.array(tokens, pa.list_(pa.int32()))
+
+    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
+        """input_ids and attention_mask, both int64 [n, longest]."""
+        lengths = examples.lengths
+        mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
+        input_ids[mask] = examples.values
+        return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
+
+    def save(self, folder: Path) -> None:
+        """Write preprocessor.json, tokenizer.json and tokenizer_config.json; transformers' AutoTokenizer reads the latter."""
+        state = {
+            "kind": self.kind,
+            "classes": self.classes,
+            "class_counts": self.class_counts,
+            "columns": self.columns,
+            "cleaning": self.cleaning.model_dump(by_alias=True),
+            "max_length": self.max_length,
+            "mean_length": self.mean_length,
+        }
+        (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
+        (folder / "tokenizer_config.json").write_text(json.dumps(self.tokenizer_config, indent=1))
+        self.tokenizer.save(str(folder / "tokenizer.json"))
+
+    @classmethod
+    def load(cls, folder: Path, state: dict[str, Any]) -> "TextPreprocessor":
+        """What `save` wrote; `state` is the content of preprocessor.json."""
+        tokenizer, config = load_tokenizer(folder, state["max_length"])
+        fields = state | {"cleaning": Cleaning.model_validate(state["cleaning"])}
+        return cls(**fields, tokenizer=tokenizer, tokenizer_config=config)
+
+
+def joined_texts(table: pa.Table, columns: Sequence[str], where: Callable[[int], str] = row_number) -> list[str]:
+    """The text columns of each row joined by a blank; null counts as empty."""
+    check_columns(columns, table.column_names, "the table")
+    texts = [as_text(table[name], name, where) for name in columns]
+    joined = pc.binary_join_element_wise(*texts, " ", null_handling="replace", null_replacement="")
+    return joined.to_pylist()
+
+
+def text_contents(texts: list[str]) -> list[bytes]:
+    return [text.encode() for text in texts]
+
+
+def pad_token_id(tokenizer: Tokenizer, config: dict[str, Any]) -> int:
+    """Raises DataError where the tokenizer has no padding token."""
+    token = config.get("pad_token")
+    text = token["content"] if isinstance(token, dict) else token
+    for candidate in (text, "[PAD]", "<pad>"):
+        if candidate is not None and (number := tokenizer.token_to_id(candidate)) is not None:
+            return number
+    raise DataError("the pretrained tokenizer has no padding token: use the tokenizer of a text encoder")
+
+
+def load_tokenizer(folder: Path, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
+    """The tokenizer in a folder with tokenizer.json, and its configuration for transformers."""
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library raises nothing more specific
+        raise DataError(f"{folder / 'tokenizer.json'} is not a sound tokenizer: {error}") from None
+    config = folder / "tokenizer_config.json"
+    return _ready(tokenizer, max_length), json.loads(config.read_bytes()) if config.exists() else {}
+
+
+def pretrained_tokenizer(name: str, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
+    """The tokenizer of an encoder on the Hugging Face hub or in a folder, and its configuration for transformers.
+
+    Raises DataError where there is none or it is none of the fast ones.
+    """
+    if (Path(name) / "tokenizer.json").is_file():
+        return load_tokenizer(Path(name), max_length)
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        message = " ".join(str(error).split())
+        raise DataError(f"spec.model.textClassifier.pretrained: {name} has no usable tokenizer: {message}") from None
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        if not (Path(folder) / "tokenizer.json").is_file():
+            raise DataError(f"spec.model.textClassifier.pretrained: {name} has no fast tokenizer (tokenizer.json)")
+        return load_tokenizer(Path(folder), max_length)
+
+
+def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
+    """A BERT-style WordPiece tokenizer of at most `vocabulary_size` tokens; depends on nothing but its arguments.
+
+    WordPieceTrainer numbers the characters inside words in the random order of a hash map and breaks ties by these
+    numbers, so two trainings differ. Here the characters are numbered beforehand, as if they were special tokens.
+    """
+    tokenizer = _wordpiece(models.WordPiece(unk_token=SPECIAL_TOKENS["unk_token"]))
+    most = min(_MOST_CHARACTERS, (vocabulary_size - len(SPECIAL_TOKENS)) // 3)
+    alphabet, inner = _alphabet(texts, tokenizer, most)
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary_size,
+        min_frequency=2,
+        special_tokens=[*SPECIAL_TOKENS.values(), *(f"##{character}" for character in inner)],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    vocabulary = tokenizer.get_vocab()
+
+    trained = _wordpiece(models.WordPiece(vocabulary, unk_token=SPECIAL_TOKENS["unk_token"]))
+    trained.add_special_tokens(list(SPECIAL_TOKENS.values()))
+    ends = [(name, vocabulary[name]) for name in (SPECIAL_TOKENS["cls_token"], SPECIAL_TOKENS["sep_token"])]
+    trained.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ends)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **SPECIAL_TOKENS}
+    return _ready(trained, max_length), config
+
+
+def _wordpiece(model: models.WordPiece) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
+
+
+def _alphabet(texts: list[str], tokenizer: Tokenizer, most: int) -> tuple[list[str], list[str]]:
+    """The characters that occur most often, and those of them that occur inside words; both sorted."""
+    words: Counter[str] = Counter()
+    for text in texts:
+        words.update(tokenizer.normalizer.normalize_str(text).split())
+    counts: Counter[str] = Counter()
+    inner: set[str] = set()
+    for word, count in words.items():
+        for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(word):
+            inner.update(piece[1:])
+            for character in piece:
+                counts[character] += count
+    alphabet = sorted(sorted(counts, key=lambda character: (-counts[character], character))[:most])
+    return alphabet, [character for character in alphabet if character in inner]
+
+
+def _ready(tokenizer: Tokenizer, max_length: int) -> Tokenizer:
+    tokenizer.enable_truncation(max_length)
+    tokenizer.no_padding()
+    return tokenizer

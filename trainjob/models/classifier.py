@@ -1,0 +1,32 @@
+"""What text and image classifiers have in common."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from trainjob.api import Loss
+
+
+class Classifier(nn.Module, ABC):
+    """Model inputs of one batch to logits, float32 [n, C]; `network` is the module whose weights are saved."""
+
+    network: nn.Module
+
+    @property
+    @abstractmethod
+    def problem_type(self) -> str:
+        """As in transformers: single_label_classification (softmax) or multi_label_classification (sigmoids)."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write model.safetensors and config.json."""
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Logits [n, C] to probabilities [n, C]; after binary cross-entropy those of a row need not sum to 1."""
+        return logits.sigmoid() if self.problem_type == "multi_label_classification" else logits.softmax(dim=1)
+
+
+def problem_type(loss: Loss) -> str:
+    """What transformers calls the problem that `loss` solves."""
+    return "single_label_classification" if loss.cross_entropy is not None else "multi_label_classification"

@@ -1,0 +1,120 @@
+"""Image classifiers: a multi-layer perceptron and a small convolutional network."""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import safetensors.torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from trainjob import api
+from trainjob.api import Spec
+from trainjob.data.image import ImagePreprocessor
+from trainjob.errors import UserError
+from trainjob.models.classifier import Classifier, problem_type
+
+MODEL_TYPE = "trainjob-image-classifier"
+
+LARGEST_MAP = 8
+"""Height and width, in cells, to which larger feature maps are averaged before the hidden layer."""
+
+
+class ImageConfig(Spec):
+    """An image classifier's config.json: all that is needed to build it again."""
+
+    model_type: Annotated[Literal["trainjob-image-classifier"], Field(alias="model_type")] = MODEL_TYPE
+    """Tells this format from transformers'."""
+    model: api.ImageClassifier
+    """The TrainJob's `spec.model.imageClassifier`."""
+    channels: int
+    """1 for grey, 3 for RGB."""
+    height: int
+    """Pixels."""
+    width: int
+    """Pixels."""
+    classes: list[str]
+    """Class names in the order of the logits."""
+
+
+class ImageClassifier(Classifier):
+    """The network that `config` describes."""
+
+    def __init__(self, config: ImageConfig):
+        super().__init__()
+        self.config = config
+        self.network = _mlp(config) if config.model.mlp is not None else _cnn(config)
+
+    @property
+    def problem_type(self) -> str:
+        return problem_type(self.config.model.loss)
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        """Normalized pixels, float32 [n, channels, height, width], to logits float32 [n, C]."""
+        return self.network(pixel_values).float()
+
+    def save(self, folder: Path) -> None:
+        safetensors.torch.save_file(self.network.state_dict(), folder / "model.safetensors")
+        (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+
+
+def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> ImageClassifier:
+    """A new image classifier. Raises UserError where the images are too small for it."""
+    return ImageClassifier(
+        ImageConfig(
+            model=spec,
+            channels=preprocessor.channels,
+            height=preprocessor.height,
+            width=preprocessor.width,
+            classes=preprocessor.classes,
+        )
+    )
+
+
+def load(folder: Path) -> ImageClassifier:
+    """The image classifier that is saved in `folder`."""
+    module = ImageClassifier(ImageConfig.model_validate_json((folder / "config.json").read_bytes()))
+    module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+    return module
+
+
+def _mlp(config: ImageConfig) -> nn.Sequential:
+    assert config.model.mlp is not None
+    layers: list[nn.Module] = [nn.Flatten()]
+    width = config.channels * config.height * config.width
+    for hidden in config.model.mlp.hidden:
+        layers += [nn.Linear(width, hidden), nn.ReLU()]
+        width = hidden
+    return _with_head(layers, width, config)
+
+
+def _cnn(config: ImageConfig) -> nn.Sequential:
+    """VGG's blocks (Simonyan and Zisserman, 2014) with batch normalization, and one hidden layer."""
+    cnn = config.model.cnn
+    assert cnn is not None
+    height, width = config.height >> len(cnn.channels), config.width >> len(cnn.channels)
+    if not (height and width):
+        smallest = 2 ** len(cnn.channels)
+        raise UserError(
+            f"spec.model.imageClassifier.cnn.channels: {len(cnn.channels)} blocks halve an image as often and need at "
+            f"least {smallest} x {smallest} pixels, but the images have {config.width} x {config.height}: name fewer blocks"
+        )
+    layers: list[nn.Module] = []
+    channels = config.channels
+    for block in cnn.channels:
+        layers += [*_convolution(channels, block), *_convolution(block, block), nn.MaxPool2d(2)]
+        channels = block
+    height, width = min(height, LARGEST_MAP), min(width, LARGEST_MAP)
+    layers += [nn.AdaptiveAvgPool2d((height, width)), nn.Flatten()]
+    layers += [nn.Linear(channels * height * width, cnn.hidden), nn.ReLU()]
+    return _with_head(layers, cnn.hidden, config)
+
+
+def _convolution(channels: int, filters: int) -> list[nn.Module]:
+    """A 3x3 convolution, batch normalization (which makes a bias needless) and ReLU."""
+    return [nn.Conv2d(channels, filters, 3, padding=1, bias=False), nn.BatchNorm2d(filters), nn.ReLU()]
+
+
+def _with_head(layers: list[nn.Module], width: int, config: ImageConfig) -> nn.Sequential:
+    head = nn.Sequential(nn.Dropout(config.model.dropout), nn.Linear(width, len(config.classes)))
+    return nn.Sequential(OrderedDict(body=nn.Sequential(*layers), head=head))

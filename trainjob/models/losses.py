@@ -1,0 +1,57 @@
+"""Losses of single samples, so that a mean over any number of workers is exact."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+import torch
+from pydantic.alias_generators import to_camel
+from torch import Tensor
+from torch.nn import functional
+
+from trainjob.api import ClassWeights, Model
+from trainjob.data import Preprocessor
+from trainjob.errors import UserError
+
+
+def sample_losses(model: Model, preprocessor: Preprocessor) -> Callable[[Tensor, Tensor], Tensor]:
+    """The loss as a function of logits [n, C] and labels [n] that gives float32 [n].
+
+    Each sample's loss is multiplied by the weight of its class. Binary cross-entropy is the mean over the C sigmoids.
+    Raises UserError where the class weights do not name the classes.
+    """
+    spec = model.classifier
+    if spec is None:
+        raise ValueError("a function has a loss of its own")
+    path = f"spec.model.{to_camel(model.chosen)}.classWeights.values"
+    weights = spec.class_weights and class_weights(spec.class_weights, preprocessor, path)
+    unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
+    if weights is None:
+        return unweighted
+    return lambda logits, labels: unweighted(logits, labels) * weights.to(labels.device)[labels]
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(logits.float(), labels, reduction="none")
+
+
+def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    targets = functional.one_hot(labels, logits.shape[1]).float()
+    return functional.binary_cross_entropy_with_logits(logits.float(), targets, reduction="none").mean(dim=1)
+
+
+def class_weights(spec: ClassWeights, preprocessor: Preprocessor, path: str) -> Tensor:
+    """One weight a class, float32 [C]; `path` is the field that an error names."""
+    classes = preprocessor.classes
+    if spec.values is None:
+        counts = torch.tensor(preprocessor.class_counts, dtype=torch.float64)
+        return (counts.sum() / (len(classes) * counts)).float()
+    problems = [_unknown(name, classes) for name in spec.values if name not in classes]
+    problems += [f"class {name!r} has no weight" for name in classes if name not in spec.values]
+    if problems:
+        raise UserError(f"{path}: {'; '.join(problems)}. The classes are: {', '.join(classes)}")
+    return torch.tensor([spec.values[name] for name in classes])
+
+
+def _unknown(name: str, classes: list[str]) -> str:
+    close = get_close_matches(name, classes, n=1)
+    return f"no class is called {name!r}" + (f", did you mean {close[0]!r}?" if close else "")

@@ -1,0 +1,158 @@
+"""Text classifiers: a transformers encoder with a classification head."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers.modeling_utils import PreTrainedModel
+from transformers.models.bert.configuration_bert import BertConfig
+from transformers.models.bert.modeling_bert import BertForSequenceClassification
+from transformers.utils import logging
+
+from trainjob import api
+from trainjob.data.text import TextPreprocessor
+from trainjob.errors import UserError
+from trainjob.models.classifier import Classifier, problem_type
+
+PATH = "spec.model.textClassifier"
+
+
+class TextClassifier(Classifier):
+    """A transformers network; with `freeze_encoder` its head alone trains and its encoder stays in eval mode."""
+
+    network: PreTrainedModel
+
+    def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False):
+        super().__init__()
+        self.network = network
+        self.freeze_encoder = freeze_encoder
+        if freeze_encoder:
+            network.base_model.requires_grad_(False)
+
+    @property
+    def problem_type(self) -> str:
+        return self.network.config.problem_type
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.freeze_encoder:
+            self.network.base_model.eval()
+        return self
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Tokens and mask, both int64 [n, length], to logits float32 [n, C]."""
+        return self.network(input_ids=input_ids, attention_mask=attention_mask).logits.float()
+
+    def save(self, folder: Path) -> None:
+        with _quiet():  # and under the module's own names, not those of an older pretrained checkpoint
+            self.network.save_pretrained(folder, save_original_format=False)
+
+
+def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClassifier:
+    """A new text classifier. Raises UserError where the pretrained encoder is missing or does not fit."""
+    if spec.encoder is None:
+        return TextClassifier(_pretrained(spec, preprocessor), spec.freeze_encoder)
+    config = BertConfig(
+        vocab_size=preprocessor.vocabulary_size,
+        hidden_size=spec.encoder.hidden_size,
+        num_hidden_layers=spec.encoder.layers,
+        num_attention_heads=spec.encoder.heads,
+        intermediate_size=4 * spec.encoder.hidden_size,
+        max_position_embeddings=spec.max_length,
+        pad_token_id=preprocessor.pad_token_id,
+        classifier_dropout=spec.dropout,
+        **_labels(spec, preprocessor),
+    )
+    return TextClassifier(BertForSequenceClassification(config))
+
+
+def load(folder: Path) -> TextClassifier:
+    """The text classifier that is saved in `folder`."""
+    from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
+
+    with _quiet():
+        return TextClassifier(AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32))
+
+
+def _labels(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> dict[str, Any]:
+    classes = preprocessor.classes
+    return {
+        "num_labels": len(classes),
+        "id2label": dict(enumerate(classes)),
+        "label2id": {name: index for index, name in enumerate(classes)},
+        "problem_type": problem_type(spec.loss),
+    }
+
+
+def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> PreTrainedModel:
+    """The pretrained encoder with a new head; a head that the checkpoint has for other classes is left behind."""
+    from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
+
+    name = spec.pretrained
+    assert name is not None
+    if Path(name).is_absolute() and not Path(name).is_dir():
+        raise UserError(f"{PATH}.pretrained: there is no folder {name}")
+    try:
+        with _quiet():
+            network = AutoModelForSequenceClassification.from_pretrained(
+                name,
+                dtype=torch.float32,
+                ignore_mismatched_sizes=True,
+                trust_remote_code=False,
+                **_labels(spec, preprocessor),
+            )
+    except (OSError, ValueError, SafetensorError) as error:
+        raise UserError(
+            f"{PATH}.pretrained: cannot load {name!r}, which must be a folder with a transformers encoder or the name of "
+            f"one on the Hugging Face hub, which needs network access (and HF_TOKEN where it is private): {error}"
+        ) from error
+    _check_fit(network, spec, preprocessor)
+    for part in network.children():
+        if part is not network.base_model:
+            _set_dropout(part, spec.dropout)
+    return network
+
+
+def _check_fit(network: PreTrainedModel, spec: api.TextClassifier, preprocessor: TextPreprocessor) -> None:
+    limit = _longest_text(network)
+    if limit is not None and spec.max_length > limit:
+        raise UserError(f"{PATH}.maxLength: {spec.max_length} is more than the {limit} tokens that {spec.pretrained} takes")
+    embeddings = network.get_input_embeddings().num_embeddings
+    if preprocessor.vocabulary_size > embeddings:
+        raise UserError(
+            f"{PATH}.pretrained: the tokenizer of {spec.pretrained} has {preprocessor.vocabulary_size} tokens, "
+            f"its model only {embeddings}; they do not belong together"
+        )
+
+
+def _longest_text(network: PreTrainedModel) -> int | None:
+    """Tokens that the encoder has positions for; RoBERTa and its kin number them from `padding_idx` + 1."""
+    limit = getattr(network.config, "max_position_embeddings", None)
+    table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    return limit if limit is None or padding is None else limit - padding - 1
+
+
+def _set_dropout(head: nn.Module, probability: float) -> None:
+    """Each architecture's configuration has a name of its own for this, or none."""
+    for module in head.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = probability
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars, and no table of the head's weights that a pretrained encoder lacks."""
+    verbosity, progress_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if progress_bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,172 @@
+"""A saved classifier applied to new rows. No Ray."""
+
+import io
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import torch
+from PIL import Image
+
+from trainjob.data import Preprocessor, TextPreprocessor
+from trainjob.data.examples import Examples
+from trainjob.data.image_files import image_tensor
+from trainjob.data.rows import open_seekable, readable, row_number
+from trainjob.errors import UserError
+from trainjob.models import Classifier, load_model
+from trainjob.storage import Folder
+
+WINDOW_ROWS = 4096
+WINDOW_BYTES = 256 * 2**20
+"""Rows are prepared, and sorted by length, so many at a time."""
+
+Rows = Sequence[Any] | np.ndarray | pa.Table
+"""Texts, mappings from column to value, or a table with the run's text columns: of pyarrow, pandas or whatever else
+speaks Arrow. For images: paths or URIs, PIL images, uint8 arrays [H, W] or [H, W, channels], or one array of them."""
+
+
+class Predictor:
+    """A trained classifier, on the GPU if there is one.
+
+    >>> predictor = Predictor.load("runs/docstrings")
+    >>> predictor.predict(["Returns the next token.", "Plots a histogram."])
+    """
+
+    def __init__(self, model: Classifier, preprocessor: Preprocessor) -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model = model.to(self.device).eval()
+        self.preprocessor = preprocessor
+
+    @classmethod
+    def load(cls, uri: str | PathLike[str], endpoint: str | None = None) -> Self:
+        """The best model of a run's folder, or the one in a model's or a checkpoint's folder.
+
+        `uri` is a path, s3:// or gs://; `endpoint` an S3 server other than Amazon's (default: AWS_ENDPOINT_URL).
+        Raises UserError where there is no model, StorageError where the folder cannot be read.
+        """
+        folder = _model_folder(Folder(str(uri), endpoint))
+        if "://" not in folder.uri:
+            return cls(*load_model(Path(folder.uri)))
+        with tempfile.TemporaryDirectory() as copy:
+            for name in folder.list():
+                if not name.endswith(".pt"):  # the state of a checkpoint's training
+                    folder.download(name, Path(copy, name))
+            return cls(*load_model(Path(copy)))
+
+    @property
+    def classes(self) -> list[str]:
+        """Class names in the order of the probabilities."""
+        return self.preprocessor.classes
+
+    def predict(self, rows: Rows, batch_size: int = 64) -> list[str]:
+        """The most probable class of each row."""
+        return [self.classes[index] for index in self.logits(rows, batch_size).argmax(dim=1).tolist()]
+
+    def predict_proba(self, rows: Rows, batch_size: int = 64) -> np.ndarray:
+        """The probability of each class for each row, float32 [n, C]; after a binary cross-entropy loss they are
+        those of C independent decisions and need not sum to 1."""
+        return self.model.probabilities(self.logits(rows, batch_size)).numpy()
+
+    def logits(
+        self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number
+    ) -> torch.Tensor:
+        """What the model gives for each row, float32 [n, C] on the CPU; `where` names a row in errors.
+
+        Raises UserError for rows that are not of the model's kind, and names the row that cannot be read.
+        """
+        if isinstance(rows, str | bytes | Mapping):
+            raise UserError(f"expected a list of rows, not one {type(rows).__name__}: put it in a list")
+        if hasattr(rows, "__arrow_c_stream__"):
+            rows = _arrow(lambda: pa.table(rows))
+        window = max(batch_size, min(WINDOW_ROWS, WINDOW_BYTES // self.preprocessor.row_bytes))
+        parts = [
+            self._window(rows[start : start + window], batch_size, lambda index, start=start: where(start + index))
+            for start in range(0, len(rows), window)
+        ]
+        return torch.cat(parts) if parts else torch.empty(0, len(self.classes))
+
+    @torch.inference_mode()
+    def _window(self, rows: Rows, batch_size: int, where: Callable[[int], str]) -> torch.Tensor:
+        """Batches of rows of like length, so that little of them is padding."""
+        values = self.preprocessor.transform(self._table(rows, where), where)
+        examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+        order = np.argsort(examples.lengths, kind="stable")
+        result = torch.empty(len(examples), len(self.classes))
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            inputs = self.preprocessor.inputs(examples.take(batch))
+            tensors = {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}
+            result[torch.from_numpy(batch)] = self.model(**tensors).cpu()
+        return result
+
+    def _table(self, rows: Rows, where: Callable[[int], str]) -> pa.Table:
+        if isinstance(rows, pa.Table):
+            return rows
+        if isinstance(self.preprocessor, TextPreprocessor):
+            return _text_table(rows, self.preprocessor.columns, where)
+        return _image_table(rows, where)
+
+
+def _model_folder(folder: Folder) -> Folder:
+    """The folder of the model that is meant by a run's, a model's or a checkpoint's folder."""
+    for candidate in (folder / "model", folder):
+        if candidate.exists("config.json"):
+            return candidate
+    if folder.exists("trainjob.yaml"):
+        if folder.exists("summary.json"):
+            raise UserError(f"{folder.uri} holds no classifier: a run of spec.model.function keeps what the function saved")
+        checkpoints = folder.list("checkpoints")
+        other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
+        raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
+    found = ", ".join(folder.list()[:10]) or "nothing"
+    raise UserError(f"{folder.uri} is no run: expected model/config.json (or config.json) there, found {found}")
+
+
+def _text_table(rows: Sequence[Any], columns: list[str], where: Callable[[int], str]) -> pa.Table:
+    """A text goes into the first of the columns, which are joined anyway."""
+    records = []
+    for index, row in enumerate(rows):
+        if isinstance(row, str):
+            row = dict.fromkeys(columns, "") | {columns[0]: row}
+        if not isinstance(row, Mapping):
+            raise UserError(f"{where(index)}: the model takes texts or mappings, not {type(row).__name__}")
+        missing = [name for name in columns if name not in row]
+        if missing:
+            raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {', '.join(columns)}")
+        records.append([row[name] for name in columns])
+    return _arrow(lambda: pa.table({name: [record[i] for record in records] for i, name in enumerate(columns)}))
+
+
+def _image_table(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+    if isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.ndim in (3, 4):
+        return pa.table({"image": image_tensor(rows)})
+    return pa.table({"image": pa.array([_encoded(row, where(index)) for index, row in enumerate(rows)], pa.binary())})
+
+
+def _encoded(image: Any, where: str) -> bytes:
+    """An image file's content."""
+    if isinstance(image, str | PathLike):
+        with readable(str(image), "image"), open_seekable(str(image), None) as file:
+            return file.read()
+    if isinstance(image, np.ndarray):
+        if image.dtype != np.uint8 or image.ndim not in (2, 3):
+            raise UserError(
+                f"{where}: an image is a uint8 array [H, W] or [H, W, channels], not {image.dtype} {list(image.shape)}"
+            )
+        image = Image.fromarray(image.squeeze(2) if image.shape[2:] == (1,) else image)
+    if not isinstance(image, Image.Image):
+        raise UserError(f"{where}: the model takes images (paths, PIL images, uint8 arrays), not {type(image).__name__}")
+    content = io.BytesIO()
+    image.save(content, "TIFF")
+    return content.getvalue()
+
+
+def _arrow(make: Callable[[], pa.Table]) -> pa.Table:
+    try:
+        return make()
+    except pa.ArrowException as error:
+        raise UserError(f"the rows make no table: {error}") from None

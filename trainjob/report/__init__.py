@@ -1,0 +1,1 @@
+"""A run's folder → one HTML file: `trainjob.report.render.render`."""

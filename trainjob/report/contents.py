@@ -1,0 +1,55 @@
+"""What a run's folder holds, read for the report."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from trainjob.api import TrainJob
+from trainjob.errors import UserError
+from trainjob.evaluation.scores import Scores
+from trainjob.report.summary import FILE as SUMMARY_FILE
+from trainjob.report.summary import Summary
+from trainjob.storage import Folder
+from trainjob.training.history import read_history
+
+JOB_FILE = "trainjob.yaml"
+EVALUATION_FILE = "evaluation.json"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A run, as far as it has come."""
+
+    uri: str
+    job: TrainJob
+    job_yaml: str
+    """The job as the run keeps it."""
+    records: list[dict[str, Any]]
+    """The lines of `metrics.jsonl`."""
+    evaluation: dict[str, Scores]
+    """Scores of the best checkpoint by part of the data: `validation`, `test`."""
+    summary: Summary | None
+    """None while the run has not finished."""
+
+
+def read_contents(run: Folder) -> Contents:
+    """Reads a run's folder.
+
+    Raises UserError where the folder is not a run's or one of its files cannot be read as what it should be.
+    """
+    if not run.exists(JOB_FILE):
+        raise UserError(f"{run.uri} is not the folder of a run: it has no {JOB_FILE}. Give the folder of one run.")
+    name = JOB_FILE
+    try:
+        text = run.read(JOB_FILE).decode()
+        job = TrainJob.model_validate(yaml.safe_load(text))
+        name = EVALUATION_FILE
+        parts = json.loads(run.read(name)) if run.exists(name) else {}
+        evaluation = {part: Scores.model_validate(scores) for part, scores in parts.items() if scores}
+        name = SUMMARY_FILE
+        summary = Summary.model_validate_json(run.read(name)) if run.exists(name) else None
+    except (ValueError, yaml.YAMLError) as error:
+        raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
+    return Contents(run.uri, job, text, read_history(run), evaluation, summary)

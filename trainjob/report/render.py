@@ -1,0 +1,116 @@
+"""A run's folder → one self-contained HTML document."""
+
+import json
+import shlex
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from trainjob.api import Model
+from trainjob.report import words
+from trainjob.report.charts import charts, describe, draw, metric_names
+from trainjob.report.confusion import matrix, most_confused
+from trainjob.report.contents import Contents, read_contents
+from trainjob.report.summary import Summary
+from trainjob.storage import Folder
+
+FILE = "report.html"
+LARGEST_MATRIX = 60
+"""Classes beyond which the confusion matrix gives way to the most frequent confusions alone."""
+
+
+def render(run: Folder) -> str:
+    """The report of a run, finished or under way, as one HTML document that refers to nothing outside itself.
+
+    Raises UserError where the folder is not a run's or one of its files is damaged.
+    """
+    return _template().render(_view(read_contents(run)))
+
+
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= words.FILTERS
+    return environment.get_template("report.html.j2")
+
+
+def _view(run: Contents) -> dict[str, object]:
+    """Everything that the template shows."""
+    summary = run.summary
+    best = summary.best_checkpoint if summary else None
+    steps = [record for record in run.records if record["kind"] == "step"]
+    epochs = [record for record in run.records if record["kind"] == "epoch"]
+    drawn = [
+        (chart, describe(chart), draw(chart, epochs, best.step if best else None, f"chart-{number}"))
+        for number, chart in enumerate(charts(steps, epochs), start=1)
+    ]
+    parts = sorted(run.evaluation)  # test comes before validation
+    matrices = {part: matrix(scores) for part, scores in run.evaluation.items()}
+    return {
+        "run": run,
+        "summary": summary,
+        "best": best,
+        "model": describe_model(run.job.spec.model),
+        "charts": drawn,
+        "epochs": epochs,
+        "metrics": metric_names(epochs),
+        "parts": parts,
+        "matrices": matrices,
+        "most_confused": {part: most_confused(cells) for part, cells in matrices.items()},
+        "largest_matrix": LARGEST_MATRIX,
+        "stages": stages(summary) if summary else [],
+        "usage": usage(run.uri, run.job.spec.model) if summary else [],
+    }
+
+
+def describe_model(model: Model) -> str:
+    """The model in a few words."""
+    if model.text_classifier:
+        pretrained = model.text_classifier.pretrained
+        return f"Text classifier on {pretrained}" if pretrained else "Text classifier, encoder trained from scratch"
+    if model.image_classifier:
+        return f"Image classifier, {model.image_classifier.chosen.upper()}"
+    assert model.function
+    return f"Function {model.function.name}"
+
+
+def stages(summary: Summary) -> list[tuple[str, float, float]]:
+    """Name, seconds and share of each stage; `other` is what they leave of the time between start and end."""
+    known = dict(summary.seconds)
+    elapsed = (summary.finished - summary.started).total_seconds()
+    other = elapsed - sum(known.values())
+    if summary.attempts == 1 and known and other > 0.01 * elapsed:
+        known["other"] = other
+    total = sum(known.values())
+    return [(name, seconds, seconds / total if total else 0.0) for name, seconds in known.items()]
+
+
+def usage(uri: str, model: Model) -> list[tuple[str, str]]:
+    """What to do with the trained model: titles and the commands or Python below them. None for a function."""
+    if model.classifier is None:
+        return []
+    run, literal = shlex.quote(uri), json.dumps(uri)
+    if model.text_classifier:
+        option, rows, table = '--text "…"', '["a text", "another"]', "new.csv"
+    else:
+        option, rows, table = "--image image.png", '["image.png"]', "images/"
+    return [
+        (
+            "On the command line",
+            f"trainjob predict {run} {option}\n"
+            f"trainjob predict {run} {table} --output predictions.csv\n"
+            f"trainjob evaluate {run} {table}",
+        ),
+        (
+            "In Python",
+            f"from trainjob import Predictor\n\n"
+            f"predictor = Predictor.load({literal})\n"
+            f"classes = predictor.predict({rows})\n"
+            f"probabilities = predictor.predict_proba({rows})  # one column for each of predictor.classes",
+        ),
+    ]

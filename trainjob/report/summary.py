@@ -1,0 +1,88 @@
+"""`summary.json`: how a finished run went."""
+
+from typing import Literal
+
+from pydantic import AwareDatetime
+
+from trainjob.api.base import Spec
+
+FILE = "summary.json"
+
+
+class BestCheckpoint(Spec):
+    """The checkpoint whose model the run keeps."""
+
+    step: int
+    """Optimizer steps taken."""
+    epoch: int
+    """Epoch that it ends, from 1."""
+    metric: str
+    """The metric that ranks checkpoints."""
+    value: float | None = None
+    """Its value; none where it was not finite."""
+
+
+class TrainingWorkers(Spec):
+    """The processes that trained."""
+
+    count: int
+    """Worker processes."""
+    device: str
+    """What each of them computed on: `cpu` or the GPU's name."""
+    threads: int
+    """PyTorch threads of each worker."""
+
+
+class Hardware(Spec):
+    """The machine of the driver."""
+
+    cpu: str
+    """The processor's name."""
+    cores: int
+    """CPU cores that the run could use."""
+    memory_gib: float
+    """Main memory in GiB."""
+    gpus: list[str] = []
+    """Name of each GPU."""
+
+
+class Summary(Spec):
+    """How a finished run went."""
+
+    outcome: Literal["Succeeded"] = "Succeeded"
+    """The file is written by runs that came to their end."""
+    name: str
+    """The TrainJob's name."""
+    started: AwareDatetime
+    """When the first attempt started."""
+    finished: AwareDatetime
+    """When the last attempt ended."""
+    attempts: int = 1
+    """How often the run was started."""
+    parameters: int | None = None
+    """Parameters of the model; none for a function."""
+    rows: dict[str, int] = {}
+    """Rows of `train`, `validation` and, where there is one, `test`."""
+    classes: int | None = None
+    """Number of classes; none for a function."""
+    workers: TrainingWorkers
+    """The processes that trained."""
+    precision: str | None = None
+    """bf16 or float32, as used; none for a function."""
+    best_checkpoint: BestCheckpoint | None = None
+    """The checkpoint whose model the run keeps."""
+    metrics: dict[str, float] = {}
+    """What a function reported last; none for a classifier, whose scores are in evaluation.json."""
+    checkpoint: str | None = None
+    """The latest checkpoint of a function; none for a classifier."""
+    stopped_early: bool = False
+    """Whether early stopping ended training before the last epoch."""
+    seconds: dict[str, float] = {}
+    """Seconds of each stage over all attempts, in the order of the stages, which do not overlap:
+    start, data, training, validation, checkpoints, evaluation."""
+    samples_per_second: float | None = None
+    """Training rows a second over all workers."""
+    versions: dict[str, str] = {}
+    """Version of Python and of each package that shapes the result."""
+    hardware: Hardware
+    """The machine of the driver."""

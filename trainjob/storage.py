@@ -1,0 +1,198 @@
+"""Files on local disk, `s3://` and `gs://`, through pyarrow; errors say what to do about them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from trainjob.errors import StorageError
+
+CONNECT_SECONDS = 5.0
+REQUEST_SECONDS = 60.0
+ATTEMPTS = 3
+
+_REMEDIES = (
+    (("ACCESS_DENIED", "Forbidden"), "access is denied: check the rights of the key in AWS_ACCESS_KEY_ID"),
+    (
+        (
+            "INVALID_ACCESS_KEY_ID",
+            "InvalidAccessKeyId",
+            "SIGNATURE_DOES_NOT_MATCH",
+            "INVALID_SIGNATURE",
+            "UNKNOWN (100)",
+        ),
+        "the credentials are refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    ),
+    (("NO_SUCH_BUCKET", "Bucket does not exist"), "there is no such bucket: make it first, or correct the URI"),
+    (
+        (
+            "NETWORK_CONNECTION",
+            "REQUEST_TIMEOUT",
+            "Couldn't connect",
+            "Could not connect",
+            "resolve host",
+            "retry policy",
+        ),
+        "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up",
+    ),
+    (("credential", "Credential"), "no valid credentials were found"),
+    (("No space left",), "the disk is full"),
+    (("Permission denied",), "permission denied"),
+)
+
+
+def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSystem, str]:
+    """The filesystem of a local path, `s3://` or `gs://` URI, and the path in it.
+
+    S3 takes credentials from AWS_* in the environment and its server from `endpoint` or AWS_ENDPOINT_URL.
+    Raises StorageError for any other scheme.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return _local(), os.path.abspath(uri)
+    if scheme == "file":
+        return _local(), os.path.abspath(urlsplit(uri).path)
+    with storage_errors(uri):
+        if scheme == "s3":
+            return _s3(endpoint or os.environ.get("AWS_ENDPOINT_URL"), rest.partition("/")[0]), rest.rstrip("/")
+        if scheme == "gs":
+            return _gcs(), rest.rstrip("/")
+    raise StorageError(f"{uri}: {scheme}:// is not supported; use a path, s3:// or gs://")
+
+
+@contextmanager
+def storage_errors(uri: str) -> Iterator[None]:
+    """Turns an OSError inside into a StorageError that names `uri` and a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{uri}: {_remedy(str(error))}") from error
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder on local disk, `s3://` or `gs://`, made when first written to. Every method raises StorageError."""
+
+    uri: str
+    endpoint: str | None = None
+    """S3 server; Amazon's, or AWS_ENDPOINT_URL, by default."""
+
+    def __truediv__(self, name: str) -> "Folder":
+        return Folder(f"{self.uri.rstrip('/')}/{name}", self.endpoint)
+
+    def exists(self, name: str = "") -> bool:
+        """Whether there is a file or folder `name`."""
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)):
+            return filesystem.get_file_info(path).type != fs.FileType.NotFound
+
+    def list(self, name: str = "") -> list[str]:
+        """Sorted names of what the folder `name` holds; none where it is missing."""
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)):
+            return sorted(
+                info.base_name for info in filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+            )
+
+    def read(self, name: str) -> bytes:
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:
+            return file.read()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write or replace a file at once: a reader finds the old or the new one whole, even after a crash."""
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)):
+            if isinstance(filesystem, fs.LocalFileSystem):
+                _replace(Path(path), data)
+            else:
+                with filesystem.open_output_stream(path, compression=None) as file:
+                    file.write(data)
+
+    def upload(self, local: Path, name: str) -> None:
+        """Copy a local file or tree to `name`; files of a tree replace those of the same name."""
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)):
+            filesystem.create_dir(path if local.is_dir() else str(Path(path).parent))
+            fs.copy_files(str(local.absolute()), path, source_filesystem=_local(), destination_filesystem=filesystem)
+
+    def download(self, name: str, local: Path) -> None:
+        """Copy the file or tree `name` to `local`."""
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)):
+            is_folder = filesystem.get_file_info(path).type == fs.FileType.Directory
+            (local if is_folder else local.parent).mkdir(parents=True, exist_ok=True)
+            fs.copy_files(path, str(local.absolute()), source_filesystem=filesystem, destination_filesystem=_local())
+
+    def delete(self, name: str) -> None:
+        """Remove the file or tree `name`, if it is there."""
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)):
+            match filesystem.get_file_info(path).type:
+                case fs.FileType.NotFound:
+                    return
+                case fs.FileType.Directory:
+                    filesystem.delete_dir(path)
+                case _:
+                    filesystem.delete_file(path)
+
+    def _uri(self, name: str) -> str:
+        return (self / name).uri if name else self.uri
+
+    def _open(self, name: str) -> tuple[fs.FileSystem, str]:
+        return open_filesystem(self._uri(name), self.endpoint)
+
+
+@cache
+def _local() -> fs.LocalFileSystem:
+    return fs.LocalFileSystem()
+
+
+@cache
+def _s3(endpoint: str | None, bucket: str) -> fs.S3FileSystem:
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if region is None:
+        region = "us-east-1" if endpoint else fs.resolve_s3_region(bucket)
+    return fs.S3FileSystem(
+        endpoint_override=endpoint,
+        region=region,
+        connect_timeout=CONNECT_SECONDS,
+        request_timeout=REQUEST_SECONDS,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        allow_delayed_open=True,
+    )
+
+
+@cache
+def _gcs() -> fs.FileSystem:
+    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remedy(message: str) -> str:
+    for signs, remedy in _REMEDIES:
+        if any(sign in message for sign in signs):
+            return f"{remedy} ({_brief(message)})"
+    return _brief(message)
+
+
+def _brief(message: str) -> str:
+    return " ".join(message.split())[:300]

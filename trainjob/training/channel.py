@@ -1,0 +1,89 @@
+"""The line on which rank 0 tells the driver how training goes. Losing it never disturbs training."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection, Listener
+from secrets import token_bytes
+from typing import Self
+
+from trainjob.api.status import TrainingStatus
+
+MIN_SECONDS_BETWEEN = 0.2
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the driver listens, and the key that both sides must know."""
+
+    host: str
+    port: int
+    key: bytes
+
+
+class Receiver:
+    """The driver's end: calls `handle` with each snapshot, on a thread of its own."""
+
+    def __init__(self, handle: Callable[[TrainingStatus], None], host: str = "127.0.0.1") -> None:
+        key = token_bytes(32)
+        self._handle = handle
+        self._listener = Listener((host, 0), authkey=key)
+        self._closed = False
+        self.address = Address(host, self._listener.address[1], key)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed = True
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except Exception:  # a stranger without the key, or closed
+                if self._closed:
+                    return
+                continue
+            threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
+
+    def _receive(self, connection: Connection) -> None:
+        while True:
+            try:
+                self._handle(TrainingStatus.model_validate_json(connection.recv_bytes()))
+            except (EOFError, OSError):
+                return
+
+
+class Sender:
+    """Rank 0's end: keeps only the newest snapshot and sends it on a thread of its own."""
+
+    def __init__(self, address: Address) -> None:
+        self._queue: queue.Queue[bytes | None] = queue.Queue()
+        self._last = 0.0
+        self._thread = threading.Thread(target=self._run, args=(address,), daemon=True)
+        self._thread.start()
+
+    def send(self, status: TrainingStatus, *, always: bool = False) -> None:
+        """Sends a snapshot, unless one was sent a moment ago and this one is not `always` to be sent."""
+        now = time.monotonic()
+        if always or now - self._last >= MIN_SECONDS_BETWEEN:
+            self._last = now
+            self._queue.put(status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
+
+    def close(self) -> None:
+        """Sends what is left, for at most five seconds."""
+        self._queue.put(None)
+        self._thread.join(timeout=5)
+
+    def _run(self, address: Address) -> None:
+        try:
+            with Client((address.host, address.port), authkey=address.key) as connection:
+                while (message := self._queue.get()) is not None:
+                    connection.send_bytes(message)
+        except Exception:  # noqa: BLE001  (whatever happens to the line, training goes on)
+            return

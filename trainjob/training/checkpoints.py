@@ -1,0 +1,110 @@
+"""Checkpoints: a folder each, complete once its `checkpoint.json` is there and every file matches it.
+
+Rank 0 writes and reads them itself rather than through `ray.train.report`, so that a checkpoint counts as soon as it
+lies in storage, is written alike with and without a Ray cluster, and a torn one is told by its digests.
+"""
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from trainjob.api import Checkpoints
+from trainjob.api.base import Spec
+from trainjob.storage import Folder
+
+FOLDER = "checkpoints"
+MANIFEST = "checkpoint.json"
+_NAME = re.compile(r"epoch-(\d+)-step-(\d+)")
+
+
+class Manifest(Spec):
+    """What a checkpoint holds; written last."""
+
+    epoch: int
+    """Epochs completed."""
+    step: int
+    """Optimizer steps taken."""
+    metrics: dict[str, float]
+    """Metrics of the epoch that it ends; empty inside an epoch."""
+    files: dict[str, str]
+    """SHA-256 of each file by its name."""
+
+
+class CheckpointStore:
+    """The checkpoints of one run."""
+
+    def __init__(self, run: Folder, spec: Checkpoints) -> None:
+        self._folder = run / FOLDER
+        self._spec = spec
+
+    def uri(self, name: str) -> str:
+        return (self._folder / name).uri
+
+    def save(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> str:
+        """Stores what `write` puts into a folder and returns the checkpoint's name; then drops those not kept."""
+        name = f"epoch-{epoch:04d}-step-{step:08d}"
+        self._folder.delete(name)
+        with tempfile.TemporaryDirectory(prefix="trainjob-checkpoint-") as temporary:
+            local = Path(temporary)
+            write(local)
+            self._folder.upload(local, name)
+            manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=_digests(local))
+        (self._folder / name).write(MANIFEST, manifest.model_dump_json(by_alias=True, indent=1).encode())
+        self._drop_others(name)
+        return name
+
+    def restore(self, local: Path) -> str | None:
+        """Downloads the latest sound checkpoint to `local` and returns its name, or None where there is none."""
+        for name in reversed(self.names()):
+            target = local / name
+            manifest = self.manifest(name)
+            if manifest is not None and self.download(name, target) and _digests(target) == manifest.files:
+                return name
+        return None
+
+    def download(self, name: str, target: Path) -> bool:
+        """Copies a checkpoint's files without its manifest; False where some are missing."""
+        manifest = self.manifest(name)
+        if manifest is None or not manifest.files.keys() <= set(self._folder.list(name)):
+            return False
+        for file in manifest.files:
+            (self._folder / name).download(file, target / file)
+        return True
+
+    def names(self) -> list[str]:
+        """Checkpoint folders from the earliest to the latest, sound or not."""
+        return sorted((name for name in self._folder.list() if _NAME.fullmatch(name)), key=lambda name: name[-8:])
+
+    def manifest(self, name: str) -> Manifest | None:
+        folder = self._folder / name
+        try:
+            return Manifest.model_validate_json(folder.read(MANIFEST)) if folder.exists(MANIFEST) else None
+        except ValueError:
+            return None
+
+    def ranked(self) -> list[tuple[str, float]]:
+        """Complete checkpoints that end an epoch and their metric's value, best first; of equals the earlier."""
+        found: list[tuple[str, float]] = []
+        for name in self.names():
+            manifest = self.manifest(name)
+            value = manifest.metrics.get(self._spec.metric) if manifest is not None else None
+            if value is not None:
+                found.append((name, value))
+        return sorted(found, key=lambda item: item[1] if self._spec.lower_is_better else -item[1])
+
+    def _drop_others(self, latest: str) -> None:
+        kept = {latest, *(name for name, _ in self.ranked()[: self._spec.keep])}
+        for name in self.names():
+            if name not in kept:
+                (self._folder / name).delete(MANIFEST)
+                self._folder.delete(name)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    def digest(file: Path) -> str:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+
+    return {file.name: digest(file) for file in sorted(folder.iterdir())}

@@ -1,0 +1,39 @@
+"""What ranks tell each other, besides gradients."""
+
+from typing import Any
+
+import torch
+from torch import distributed
+
+
+def world_size() -> int:
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+def rank() -> int:
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def sum_over_workers(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` added up over all ranks, in place."""
+    if world_size() > 1:
+        distributed.all_reduce(tensor)
+    return tensor
+
+
+def gather(value: Any) -> list[Any] | None:
+    """Every rank's value in order of rank, on rank 0; None on the others."""
+    if world_size() == 1:
+        return [value]
+    values = [None] * world_size() if rank() == 0 else None
+    distributed.gather_object(value, values)
+    return values
+
+
+def from_rank_0(value: Any) -> Any:
+    """Rank 0's value, on every rank."""
+    if world_size() == 1:
+        return value
+    values = [value]
+    distributed.broadcast_object_list(values)
+    return values[0]

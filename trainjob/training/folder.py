@@ -1,0 +1,102 @@
+"""A run's folder: one run at a time, and only the TrainJob that it was begun with may continue it."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import AwareDatetime
+
+from trainjob.api import TrainJob
+from trainjob.api.base import Spec
+from trainjob.errors import UserError
+from trainjob.storage import Folder
+
+TRAINJOB = "trainjob.yaml"
+ATTEMPTS = "attempts.json"
+MAY_CHANGE = ("spec.retries", "spec.checkpoints.keep", "spec.storage")
+"""Fields that may differ when a run is continued: they don't change what is trained."""
+
+
+class Attempts(Spec):
+    """How often a run was started, and when first."""
+
+    started: AwareDatetime
+    count: int
+
+
+def run_folder(job: TrainJob) -> Folder:
+    storage = job.spec.storage
+    root = Folder(storage.uri, storage.endpoint) if storage is not None else Folder(os.path.abspath("runs"))
+    return root / job.metadata.name
+
+
+@contextmanager
+def locked(run: Folder) -> Iterator[None]:
+    """Holds the run's folder for this process, where it is on local disk; freed however the process ends."""
+    if "://" in run.uri:
+        yield
+        return
+    path = Path(run.uri)
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{run.uri}: this run is under way in another process; wait for it or end it") from None
+        yield
+
+
+def begin(run: Folder, job: TrainJob) -> Attempts:
+    """Counts an attempt. Raises UserError where the folder holds the run of another TrainJob."""
+    if run.exists(TRAINJOB):
+        _check_same(run, yaml.safe_load(run.read(TRAINJOB)), to_dict(job))
+    else:
+        run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
+    attempts = Attempts(started=datetime.now(UTC), count=1)
+    if run.exists(ATTEMPTS):
+        earlier = Attempts.model_validate_json(run.read(ATTEMPTS))
+        attempts = Attempts(started=earlier.started, count=earlier.count + 1)
+    run.write(ATTEMPTS, attempts.model_dump_json(by_alias=True).encode())
+    return attempts
+
+
+def clear(run: Folder) -> None:
+    """Removes what earlier attempts left."""
+    for name in run.list():
+        if name != ".lock":
+            run.delete(name)
+
+
+def to_dict(job: TrainJob) -> dict[str, Any]:
+    """The TrainJob as YAML has it, with every default filled in."""
+    return job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
+
+
+def _check_same(run: Folder, before: dict[str, Any], now: dict[str, Any]) -> None:
+    old, new = _flat(before), _flat(now)
+    changed = [
+        f"  {path}: {old.get(path, 'unset')} → {new.get(path, 'unset')}"
+        for path in sorted(old.keys() | new.keys())
+        if path.startswith("spec.") and not path.startswith(MAY_CHANGE) and old.get(path) != new.get(path)
+    ]
+    if changed:
+        raise UserError(
+            f"{run.uri} holds a run of this name that was begun with another spec:\n"
+            + "\n".join(changed)
+            + "\nTake the old values back to continue it, --fresh to start anew, or another metadata.name."
+        )
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    if not isinstance(value, dict) or not value:
+        return {path: value}
+    return {
+        inner_path: inner
+        for key, item in value.items()
+        for inner_path, inner in _flat(item, f"{path}.{key}" if path else key).items()
+    }

@@ -1,0 +1,157 @@
+"""`model.function`: a Ray Train loop of the user's own, run as it is."""
+
+import importlib
+import inspect
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import ray.train
+from ray.train import Checkpoint, CheckpointConfig, UserCallback
+
+from trainjob.api import Checkpoints, Function, TrainJob
+from trainjob.api.status import CheckpointStatus, TrainingStatus
+from trainjob.data import raw_datasets
+from trainjob.errors import UserError
+from trainjob.report.summary import Summary, TrainingWorkers
+from trainjob.storage import Folder
+from trainjob.training.channel import Address, Sender
+from trainjob.training.folder import Attempts
+from trainjob.training.history import History
+from trainjob.training.outcome import WorkerError
+from trainjob.training.ray_cluster import run_on_ray, start_ray
+from trainjob.training.summarize import hardware, versions
+
+
+def train_function(
+    job: TrainJob, run: Folder, source: Path, attempts: Attempts, driver: Address, threads: int, started: float
+) -> Summary:
+    """Runs the function on every worker; its checkpoints are Ray Train's, in the run's folder."""
+    spec, function = job.spec, job.spec.model.function
+    assert function is not None
+    find_function(function, source)
+    start_ray(spec, threads)
+    since = time.perf_counter()
+    datasets = raw_datasets(spec) if spec.dataset is not None else {}
+    prepared = time.perf_counter()
+    result = run_on_ray(
+        _function_loop,
+        {"function": function, "source": str(source)},
+        spec,
+        run,
+        threads,
+        datasets,
+        callbacks=[_Progress(run, driver)],
+        checkpoints=_checkpoint_config(spec.checkpoints),
+    )
+    ended = time.perf_counter()
+    total = time.time() - started
+    return Summary(
+        name=job.metadata.name,
+        started=attempts.started,
+        finished=datetime.now(UTC),
+        attempts=attempts.count,
+        workers=TrainingWorkers(count=spec.workers.count, device="gpu" if spec.workers.gpus else "cpu", threads=threads),
+        metrics=_numbers(result.metrics or {}),
+        checkpoint=result.checkpoint.path if result.checkpoint is not None else None,
+        seconds={"start": total - (ended - since), "data": prepared - since, "training": ended - prepared},
+        versions=versions(),
+        hardware=hardware("cpu"),
+    )
+
+
+def find_function(function: Function, source: Path) -> Callable[..., Any]:
+    """The function itself, from a module in the folder `source` or an installed one. Raises UserError."""
+    module_name, _, name = function.name.partition(":")
+    if str(source) not in sys.path:
+        sys.path.insert(0, str(source))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise
+        raise UserError(
+            f"spec.model.function.name: there is no module {module_name!r} in {source}, nor is it installed"
+        ) from None
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise UserError(f"spec.model.function.name: {module.__file__} has no function {name!r}")
+    return found
+
+
+def _function_loop(config: dict[str, Any]) -> None:
+    function: Function = config["function"]
+    os.chdir(config["source"])
+    try:
+        found = find_function(function, Path(config["source"]))
+        if inspect.signature(found).parameters:
+            found(dict(function.config))
+        else:
+            found()
+    except Exception as error:
+        rank = ray.train.get_context().get_world_rank()
+        raise WorkerError(
+            rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
+        ) from None  # its own type may not travel between processes
+
+
+def _checkpoint_config(spec: Checkpoints) -> CheckpointConfig:
+    """Ray Train's rules from `spec.checkpoints`, where it is given; all checkpoints stay otherwise."""
+    if not spec.model_fields_set:
+        return CheckpointConfig()
+    return CheckpointConfig(
+        num_to_keep=spec.keep,
+        checkpoint_score_attribute=spec.metric,
+        checkpoint_score_order="min" if spec.lower_is_better else "max",
+    )
+
+
+class _Progress(UserCallback):
+    """Tells the driver and the run's folder what rank 0 reports; lives in Ray Train's controller."""
+
+    def __init__(self, run: Folder, driver: Address) -> None:
+        self._run, self._driver = run, driver
+        self._open: tuple[History, Sender] | None = None
+        self._reports = 0
+        self._latest: CheckpointStatus | None = None
+
+    def after_report(self, run_context: Any, metrics: list[dict[str, Any]], checkpoint: Checkpoint | None) -> None:
+        if self._open is None:
+            history = History(self._run)
+            self._reports = history.resume()
+            self._open = history, Sender(self._driver)
+        history, sender = self._open
+        self._reports += 1
+        values = _numbers(metrics[0])
+        epoch = int(values.get("epoch", self._reports))
+        if checkpoint is not None:
+            self._latest = CheckpointStatus(uri=checkpoint.path, step=self._reports)
+        history.add("epoch", step=self._reports, epoch=epoch, **{k: v for k, v in values.items() if k != "epoch"})
+        history.flush()
+        sender.send(
+            TrainingStatus(
+                stage="Training",
+                step=self._reports,
+                epoch=epoch,
+                epochs_completed=self._reports,
+                metrics=values,
+                latest_checkpoint=self._latest,
+            ),
+            always=True,
+        )
+
+
+def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
+    """The finite numbers of a report."""
+    return {
+        name: float(value)
+        for name, value in metrics.items()
+        if isinstance(value, Real) and math.isfinite(value)
+    }

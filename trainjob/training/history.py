@@ -1,0 +1,66 @@
+"""What a run measured: `metrics.jsonl` and TensorBoard files in the run's folder."""
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from trainjob.storage import Folder
+
+FILE = "metrics.jsonl"
+
+
+def read_history(run: Folder) -> list[dict[str, Any]]:
+    if not run.exists(FILE):
+        return []
+    return [json.loads(line) for line in run.read(FILE).splitlines()]
+
+
+class History:
+    """Records of a run, kept in memory and written whole at each checkpoint, so that a file is never torn."""
+
+    def __init__(self, run: Folder) -> None:
+        self._run = run
+        self._records: list[dict[str, Any]] = []
+        self._first_step = 1
+        self._drawn = 0
+        self._tensorboard = tempfile.TemporaryDirectory(prefix="trainjob-tensorboard-")
+
+    def resume(self, step: int | None = None) -> int:
+        """Takes up the records of earlier attempts up to `step` (by default, all) and returns the last one's step.
+
+        What came after `step` will be measured again.
+        """
+        self._records = [record for record in read_history(self._run) if step is None or record["step"] <= step]
+        last = self._records[-1]["step"] if self._records else 0
+        self._first_step = last + 1
+        self._drawn = len(self._records)
+        return last
+
+    def add(self, kind: Literal["step", "epoch"], *, step: int, epoch: int, **values: float) -> None:
+        self._records.append({"kind": kind, "step": step, "epoch": epoch, "time": time.time(), **values})
+
+    def flush(self) -> None:
+        self._run.write(FILE, "".join(json.dumps(record) + "\n" for record in self._records).encode())
+        self._draw()
+
+    def _draw(self) -> None:
+        """Adds the new records to this attempt's TensorBoard file; a resumed attempt's file replaces what it repeats."""
+        for record in self._records[self._drawn :]:
+            for name, value in record.items():
+                if name not in ("kind", "step", "epoch", "time"):
+                    tag = f"{record['kind']}/{name}"
+                    self._writer.add_scalar(tag, value, record["step"], walltime=record["time"])
+        self._drawn = len(self._records)
+        self._writer.flush()
+        for file in Path(self._tensorboard.name).iterdir():
+            self._run.upload(file, f"tensorboard/{file.name}")
+
+    @property
+    def _writer(self) -> Any:
+        if not hasattr(self, "_opened"):
+            from torch.utils.tensorboard.writer import SummaryWriter
+
+            self._opened = SummaryWriter(self._tensorboard.name, purge_step=self._first_step)
+        return self._opened

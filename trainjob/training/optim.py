@@ -1,0 +1,58 @@
+"""Optimizers, learning-rate schedules and precision, from `spec.training`."""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
+
+from trainjob.api import Optimizer, Scheduler, WarmUp
+
+
+def build_optimizer(spec: Optimizer, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    if spec.sgd is not None:
+        sgd = spec.sgd
+        return torch.optim.SGD(
+            trained, sgd.learning_rate, sgd.momentum, weight_decay=sgd.weight_decay, nesterov=sgd.nesterov
+        )
+    adam, kind = (spec.adam, torch.optim.Adam) if spec.adam is not None else (spec.adam_w, torch.optim.AdamW)
+    assert adam is not None
+    betas = (adam.betas[0], adam.betas[1])
+    return kind(trained, adam.learning_rate, betas, adam.epsilon, adam.weight_decay, fused=True)
+
+
+def build_scheduler(
+    spec: Scheduler | None, optimizer: torch.optim.Optimizer, steps: int
+) -> LRScheduler | ReduceLROnPlateau | None:
+    """The schedule for a run of `steps` optimizer steps."""
+    if spec is None:
+        return None
+    if spec.reduce_on_plateau is not None:
+        plateau = spec.reduce_on_plateau
+        return ReduceLROnPlateau(optimizer, factor=plateau.factor, patience=plateau.patience)
+    warm_up = spec.cosine or spec.linear
+    assert warm_up is not None
+    return LambdaLR(optimizer, lambda step: _share(warm_up, step, steps, cosine=spec.cosine is not None))
+
+
+def _share(spec: WarmUp, step: int, steps: int, *, cosine: bool) -> float:
+    """Share of the peak learning rate after `step` of `steps` optimizer steps."""
+    warm_up = round(spec.warmup_fraction * steps)
+    if step < warm_up:
+        return (step + 1) / (warm_up + 1)
+    left = (steps - step) / max(1, steps - warm_up)
+    return 0.5 * (1 - math.cos(math.pi * left)) if cosine else left
+
+
+def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
+    """The type of the forward pass; `auto` is bfloat16 where the hardware multiplies matrices in it."""
+    if precision == "float32" or (precision == "auto" and not _multiplies_bfloat16(device)):
+        return torch.float32
+    return torch.bfloat16
+
+
+def _multiplies_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()

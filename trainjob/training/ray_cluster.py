@@ -1,0 +1,102 @@
+"""Workers as actors of a Ray cluster: the one that `RAY_ADDRESS` names, or one started on this machine for the run."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Examples
+from trainjob.storage import Folder, open_filesystem
+from trainjob.training.outcome import first_failure
+
+DATA_CPUS = 2
+"""CPUs that Ray is told of besides the workers': were there none, Ray Data would wait for ever to read."""
+
+OBJECT_STORE_BYTES = 2 * 2**30
+
+_ENVIRONMENT = {
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",  # the default of 2 s delays every report and the end
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths mean what they mean in the driver
+    "RAY_TRAIN_METRICS_ENABLED": "0",
+    "RAY_prestart_worker_first_driver": "0",  # idle processes that no actor will take
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+}
+
+
+def start_ray(spec: TrainJobSpec, threads: int) -> None:
+    """Joins the cluster or starts one, quietly."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    if "RAY_ADDRESS" in os.environ:
+        ray.init(**quiet)
+    else:
+        ray.init(
+            address="local",
+            num_cpus=spec.workers.count * threads + DATA_CPUS,
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            **quiet,
+        )
+    for name in ("ray.train", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:
+    """Shares rows with workers on any machine."""
+    import ray
+
+    return partial(ray.get, ray.put(examples))
+
+
+def run_on_ray(
+    loop: Callable[[dict[str, Any]], Any],
+    config: dict[str, Any],
+    spec: TrainJobSpec,
+    run: Folder,
+    threads: int,
+    datasets: Mapping[str, Any] | None = None,
+    callbacks: list[Any] | None = None,
+    checkpoints: Any = None,
+) -> Any:
+    """Runs `loop` on every worker, again after a failure up to `spec.retries` times; returns Ray Train's `Result`.
+
+    Raises what the first worker to fail raised.
+    """
+    from ray.data import DataContext
+    from ray.train import DataConfig, FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
+    from ray.train.torch import TorchTrainer
+
+    options = DataContext.get_current().execution_options
+    options.preserve_order = True
+    parent, _, name = run.uri.rpartition("/")
+    filesystem, path = open_filesystem(parent, run.endpoint)
+    gpus = spec.workers.gpus
+    trainer = TorchTrainer(
+        loop,
+        train_loop_config=config,
+        scaling_config=ScalingConfig(
+            num_workers=spec.workers.count,
+            use_gpu=gpus > 0,
+            resources_per_worker={"CPU": threads} | ({"GPU": gpus} if gpus else {}),
+        ),
+        run_config=RunConfig(
+            name=name,
+            storage_path=path,
+            storage_filesystem=filesystem,
+            failure_config=FailureConfig(max_failures=spec.retries),
+            callbacks=callbacks,
+            checkpoint_config=checkpoints,
+        ),
+        datasets=dict(datasets or {}),
+        dataset_config=DataConfig(datasets_to_split=["train"], execution_options=options),
+    )
+    try:
+        return trainer.fit()
+    except WorkerGroupError as error:
+        raise first_failure(list(error.worker_failures.values())) from None

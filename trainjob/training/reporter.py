@@ -1,0 +1,58 @@
+"""Rank 0's account of the run: one growing snapshot, sent to the driver."""
+
+import time
+
+from trainjob.api.status import CheckpointStatus, TrainingStatus
+from trainjob.training.channel import Sender
+from trainjob.training.checkpoints import CheckpointStore
+
+
+class Reporter:
+    """Turns what happens into `TrainingStatus` snapshots; on ranks without a sender it does nothing."""
+
+    def __init__(self, sender: Sender | None, store: CheckpointStore, metric: str, epochs: int) -> None:
+        self._sender, self._store, self._metric = sender, store, metric
+        self.status = TrainingStatus(stage="Starting", epochs=epochs)
+        self._since: tuple[float, int] | None = None
+
+    def begin(self, epoch: int, step: int, steps: int, resumed: str | None) -> None:
+        self._since = (time.monotonic(), step)
+        message = f"continues from {resumed}" if resumed else ""
+        self._update(always=True, stage="Training", message=message, epoch=epoch, step=step, steps=steps)
+
+    def evaluating(self) -> None:
+        self._update(always=True, stage="Evaluating", eta=None)
+
+    def step(self, epoch: int, step: int, *, loss: float, rate: float, learning_rate: float) -> None:
+        steps = self.status.steps or step
+        start, first = self._since or (time.monotonic(), step)
+        eta = (time.monotonic() - start) / (step - first) * (steps - step) if step > first else None
+        self._update(
+            epoch=epoch,
+            step=step,
+            percent=round(100 * step / steps, 1),
+            eta=eta,
+            loss=loss,
+            samples_per_second=rate,
+            learning_rate=learning_rate,
+        )
+
+    def checkpoint(self, name: str, epoch: int, step: int, metrics: dict[str, float]) -> None:
+        latest = self._checkpoint_status(name, step, metrics.get(self._metric))
+        changes: dict[str, object] = {"latest_checkpoint": latest}
+        if metrics:
+            best, value = self._store.ranked()[0]
+            changes |= {
+                "metrics": metrics,
+                "epochs_completed": epoch,
+                "best_checkpoint": self._checkpoint_status(best, int(best[-8:]), value),
+            }
+        self._update(always=True, **changes)
+
+    def _checkpoint_status(self, name: str, step: int, value: float | None) -> CheckpointStatus:
+        return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._metric, value=value)
+
+    def _update(self, *, always: bool = False, **changes: object) -> None:
+        if self._sender is not None:
+            self.status = self.status.model_copy(update=changes)
+            self._sender.send(self.status, always=always)

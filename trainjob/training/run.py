@@ -1,0 +1,161 @@
+"""`trainjob run`: from a TrainJob to a trained model on this machine, or as the driver of a Ray cluster."""
+
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.api.status import TrainingStatus
+from trainjob.data import Examples, Fitted, fit, prepare_datasets, prepare_examples
+from trainjob.report.summary import FILE as SUMMARY
+from trainjob.report.summary import Summary
+from trainjob.storage import Folder
+from trainjob.training.channel import Receiver
+from trainjob.training.folder import Attempts, begin, clear, locked, run_folder
+from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
+from trainjob.training.outcome import Outcome, WorkerError
+from trainjob.training.summarize import summarize, write_results
+from trainjob.training.task import Task
+
+OnStatus = Callable[[TrainingStatus], None]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has come to its end."""
+
+    run: Folder
+    summary: Summary
+    already: bool
+    """Whether it had finished before: nothing was trained now."""
+
+
+def run(
+    job: TrainJob, *, source: Path, started: float, fresh: bool = False, on_status: OnStatus = lambda _: None
+) -> Finished:
+    """Trains `job`, or continues the run of its name from its latest checkpoint.
+
+    `source` is the folder that the YAML lies in, where a function's module is looked for; `started` is when the
+    command started, in seconds since 1970. Raises UserError for what the user can mend, and WorkerError for what
+    a worker raised in its last attempt.
+    """
+    folder = run_folder(job)
+    with locked(folder):
+        if fresh:
+            clear(folder)
+        if folder.exists(SUMMARY):
+            return Finished(folder, Summary.model_validate_json(folder.read(SUMMARY)), already=True)
+        attempts = begin(folder, job)
+        on_status(TrainingStatus(stage="Preparing"))
+        with Receiver(on_status, _own_address()) as receiver:
+            if job.spec.model.function is not None:
+                from trainjob.training.function import train_function
+
+                threads = worker_threads(job.spec)
+                summary = train_function(job, folder, source, attempts, receiver.address, threads, started)
+                write_results(folder, summary, None)
+            else:
+                summary = _run_classifier(job, folder, attempts, receiver, on_status, started)
+        on_status(TrainingStatus(stage="Finished"))
+        return Finished(folder, summary, already=False)
+
+
+def _run_classifier(
+    job: TrainJob, folder: Folder, attempts: Attempts, receiver: Receiver, on_status: OnStatus, started: float
+) -> Summary:
+    driver = _Driver(job.spec, folder, receiver, on_status)
+    outcome = driver.train_locally() if driver.is_local else driver.train_on_ray()
+    start = outcome.entered - started - driver.data_seconds
+    seconds = {"start": start, "data": driver.data_seconds} | outcome.seconds
+    summary = summarize(job, outcome, attempts, driver.fitted, driver.threads, seconds)
+    write_results(folder, summary, outcome)
+    return summary
+
+
+class _Driver:
+    """Prepares the data and has the workers train on it."""
+
+    def __init__(self, spec: TrainJobSpec, folder: Folder, receiver: Receiver, on_status: OnStatus) -> None:
+        assert spec.dataset is not None
+        self.spec, self.folder, self.receiver, self.on_status = spec, folder, receiver, on_status
+        self.is_local = spec.dataset.loader == "dataLoader" and "RAY_ADDRESS" not in os.environ
+        self.threads = worker_threads(spec)
+        self.data_seconds = 0.0
+
+    def train_locally(self) -> Outcome:
+        """Without Ray: the workers load their libraries while the data is prepared."""
+        with tempfile.TemporaryDirectory(prefix="trainjob-") as temporary:
+            scratch = Path(temporary)
+            start_workers = partial(LocalWorkers, self.spec.workers.count, self.threads, scratch)
+            workers = start_workers()
+            try:
+                self._fit()
+                arrays = scratch / "rows"
+                with self._counted():
+                    save_arrays(prepare_examples(self.spec, self.fitted), arrays)
+                task = self._task(partial(load_arrays, arrays))
+                for retries_left in range(self.spec.retries, -1, -1):
+                    try:
+                        return workers.run(task)
+                    except WorkerError as error:
+                        if retries_left == 0:
+                            raise
+                        self.on_status(TrainingStatus(stage="Starting", message=f"{error}; starting again"))
+                        workers = start_workers()
+            finally:
+                workers.kill()
+        raise AssertionError("unreachable")
+
+    def train_on_ray(self) -> Outcome:
+        """On a Ray cluster, which starts while the preprocessor is fitted."""
+        from trainjob.training.ray_cluster import put, run_on_ray, start_ray
+        from trainjob.training.worker import train_loop
+
+        assert self.spec.dataset is not None
+        with ThreadPoolExecutor(1) as executor:
+            fitting = executor.submit(self._fit)
+            start_ray(self.spec, self.threads)
+            fitting.result()
+        in_memory = self.spec.dataset.loader == "dataLoader"
+        prepare = prepare_examples if in_memory else prepare_datasets
+        with self._counted():
+            prepared = prepare(self.spec, self.fitted)
+        task = self._task(put(prepared) if in_memory else None)
+        self.on_status(TrainingStatus(stage="Starting"))
+        datasets = None if in_memory else prepared
+        return run_on_ray(train_loop, {"task": task}, self.spec, self.folder, self.threads, datasets).return_value
+
+    def _fit(self) -> None:
+        with self._counted():
+            fitted = "fitted"
+            self.fitted = (
+                Fitted.load(self.folder / fitted) if self.folder.exists(fitted) else fit(self.spec)
+            )
+            self.fitted.save(self.folder / fitted)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts the time spent inside as the data's."""
+        since = time.perf_counter()
+        yield
+        self.data_seconds += time.perf_counter() - since
+
+    def _task(self, examples: Callable[[], dict[str, Examples]] | None) -> Task:
+        return Task(self.spec, self.folder, self.fitted, self.receiver.address, self.threads, examples)
+
+
+def worker_threads(spec: TrainJobSpec) -> int:
+    """CPU threads of each worker: what the spec says, or an even share of this machine's cores."""
+    return max(1, int(spec.workers.cpus or len(os.sched_getaffinity(0)) / spec.workers.count))
+
+
+def _own_address() -> str:
+    """Where workers reach this process: on a cluster, from other machines, too."""
+    return socket.gethostbyname(socket.gethostname()) if "RAY_ADDRESS" in os.environ else "127.0.0.1"

@@ -1,0 +1,79 @@
+"""What a finished run leaves for people: `evaluation.json`, `report.html` and, last, `summary.json`."""
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from trainjob.api import TrainJob
+from trainjob.data import Fitted
+from trainjob.report import render
+from trainjob.report.summary import FILE as SUMMARY
+from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+from trainjob.storage import Folder
+from trainjob.training.folder import Attempts
+from trainjob.training.outcome import Outcome
+
+PACKAGES = ("trainjob", "torch", "ray", "transformers", "tokenizers", "pyarrow", "numpy")
+STAGES = ("start", "data", "training", "validation", "checkpoints", "evaluation")
+
+
+def summarize(
+    job: TrainJob, outcome: Outcome, attempts: Attempts, fitted: Fitted, threads: int, seconds: dict[str, float]
+) -> Summary:
+    """How a classifier's run went."""
+    rows = {"train": sum(fitted.preprocessor.class_counts), "validation": outcome.validation.rows}
+    if outcome.test is not None:
+        rows["test"] = outcome.test.rows
+    workers = job.spec.workers.count
+    return Summary(
+        name=job.metadata.name,
+        started=attempts.started,
+        finished=datetime.now(UTC),
+        attempts=attempts.count,
+        parameters=outcome.parameters,
+        rows=rows,
+        classes=len(fitted.preprocessor.classes),
+        workers=TrainingWorkers(count=workers, device=outcome.device, threads=threads),
+        precision=outcome.precision,
+        best_checkpoint=BestCheckpoint(
+            step=outcome.best_step,
+            epoch=outcome.best_epoch,
+            metric=job.spec.checkpoints.metric,
+            value=outcome.best_value,
+        ),
+        stopped_early=outcome.stopped_early,
+        seconds={stage: seconds[stage] for stage in STAGES if stage in seconds},
+        samples_per_second=rows["train"] // workers * workers * outcome.epochs / seconds["training"],
+        versions=versions(),
+        hardware=hardware(outcome.device),
+    )
+
+
+def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> None:
+    if outcome is not None:
+        scores = {
+            name: part.model_dump(mode="json", by_alias=True) if part is not None else None
+            for name, part in (("validation", outcome.validation), ("test", outcome.test))
+        }
+        run.write("evaluation.json", json.dumps(scores, indent=1).encode())
+    run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
+    run.write("report.html", render(run).encode())
+
+
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+
+
+def hardware(device: str) -> Hardware:
+    """Of this machine; `device` is what the workers computed on."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return Hardware(
+        cpu=names[0] if names else platform.processor(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        gpus=[] if device == "cpu" else [device],
+    )

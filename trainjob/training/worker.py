@@ -1,0 +1,164 @@
+"""What one worker does, from its task to the trained model; the same on a Ray cluster and in local processes."""
+
+import random
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray.train
+import torch
+from ray.train.torch import get_device, prepare_model
+
+from trainjob.data.loaders import (
+    Batch,
+    Loader,
+    MemoryLoader,
+    RayDataLoader,
+    Shard,
+    memory_windows,
+    read_windows,
+    scoring_batches,
+)
+from trainjob.errors import UserError
+from trainjob.evaluation import Scores
+from trainjob.models import build, load_weights, sample_losses
+from trainjob.training.channel import Sender
+from trainjob.training.checkpoints import MANIFEST, CheckpointStore
+from trainjob.training.distributed import from_rank_0
+from trainjob.training.history import History
+from trainjob.training.loop import SCORES, TRAINER_STATE, Trainer
+from trainjob.training.optim import resolve_precision
+from trainjob.training.outcome import Outcome, WorkerError
+from trainjob.training.reporter import Reporter
+from trainjob.training.scoring import Scorer
+from trainjob.training.task import Task
+
+
+def train_loop(config: dict[str, Any]) -> Outcome | None:
+    """Ray Train's `train_loop_per_worker`; `config["task"]` is the `Task`. Rank 0 returns the outcome."""
+    rank = ray.train.get_context().get_world_rank()
+    try:
+        return _train(config["task"], rank)
+    except UserError:
+        raise
+    except Exception as error:
+        raise WorkerError(
+            rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
+        ) from None  # its own type may not travel between processes
+
+
+def _train(task: Task, rank: int) -> Outcome | None:
+    entered = time.time()
+    torch.set_num_threads(task.threads)
+    spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints)
+    sender = Sender(task.driver) if rank == 0 else None
+    reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
+    with tempfile.TemporaryDirectory(prefix="trainjob-worker-") as temporary:
+        scratch = Path(temporary)
+        trainer = _build_trainer(task, rank, store, reporter)
+        resumed = _resume(trainer, task, store, rank, scratch)
+        reporter.begin(trainer.progress.epoch + 1, trainer.progress.step, trainer.steps, resumed)
+        trainer.fit()
+        trainer.enter("evaluation")
+        reporter.evaluating()
+        outcome = _finish(trainer, task, store, rank, scratch)
+        trainer.enter("end")
+    if sender is None:
+        return None
+    sender.close()
+    return outcome.model_copy(update={"entered": entered, "seconds": trainer.progress.seconds})
+
+
+def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter) -> Trainer:
+    spec, preprocessor = task.spec, task.fitted.preprocessor
+    workers, device = ray.train.get_context().get_world_size(), get_device()
+    training = spec.training
+    _seed(training.seed)
+    module = build(spec.model, preprocessor)
+    _seed(training.seed + 1 + rank)
+    losses = sample_losses(spec.model, preprocessor)
+    shard = Shard(rank, workers, training.batch_size // workers, training.seed)
+    rows = sum(preprocessor.class_counts)
+    loader, batches = _data(task, shard, rows)
+    if shard.rows(rows) == 0:
+        raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
+    return Trainer(
+        spec,
+        prepare_model(module),
+        losses=losses,
+        loader=loader,
+        batches_per_epoch=shard.batches(rows),
+        scorer=Scorer(batches, preprocessor, losses, device, resolve_precision(training.precision, device)),
+        store=store,
+        reporter=reporter,
+        history=History(task.run),
+        device=device,
+    )
+
+
+def _data(task: Task, shard: Shard, rows: int) -> tuple[Loader, Callable[[str], Iterator[Batch]]]:
+    """The training loader, and this rank's batches of a set to be scored, by the set's name."""
+    preprocessor = task.fitted.preprocessor
+    if task.examples is not None:
+        examples = task.examples()
+        return MemoryLoader(examples["train"], preprocessor, shard), lambda name: scoring_batches(
+            memory_windows(examples[name], shard.window), preprocessor, shard
+        )
+    train = RayDataLoader(ray.train.get_dataset_shard("train"), preprocessor, shard, rows)
+    return train, lambda name: scoring_batches(
+        read_windows(ray.train.get_dataset_shard(name), shard.window), preprocessor, shard
+    )
+
+
+def _resume(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scratch: Path) -> str | None:
+    """Continues from the latest sound checkpoint, where there is one, and returns its name."""
+    name = from_rank_0(store.restore(scratch) if rank == 0 else None)
+    if name is None:
+        return None
+    if rank != 0:
+        store.download(name, scratch / name)
+    trainer.resume(scratch / name, rank)
+    shutil.rmtree(scratch / name)
+    if rank == 0:
+        trainer.history.resume(trainer.progress.step)
+    return name
+
+
+def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scratch: Path) -> Outcome:
+    """Scores the test set with the best checkpoint, whose model becomes the run's."""
+    name, value = from_rank_0(store.ranked()[0] if rank == 0 else None)
+    best = scratch / name
+    store.download(name, best)
+    load_weights(trainer.module, best)
+    test = trainer.scorer.score(trainer.module, "test") if task.spec.dataset.test is not None else None
+    validation = Scores.model_validate_json((best / SCORES).read_bytes())
+    manifest = store.manifest(name)
+    if rank == 0:
+        for file in best.iterdir():
+            if file.name not in (TRAINER_STATE, SCORES, MANIFEST):
+                task.run.upload(file, f"model/{file.name}")
+    return Outcome(
+        best_checkpoint=name,
+        best_epoch=manifest.epoch,
+        best_step=manifest.step,
+        best_value=value,
+        validation=validation,
+        test=test,
+        steps=trainer.progress.step,
+        epochs=trainer.progress.epoch,
+        stopped_early=trainer.progress.stopped_early,
+        parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
+        precision=str(trainer.dtype).removeprefix("torch."),
+        device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
+    )
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
