@@ -36,7 +36,7 @@ class Predictor:
     >>> predictor.predict(["Returns the next token.", "Plots a histogram."])
     """
 
-    def __init__(self, model: Classifier, preprocessor: Preprocessor) -> None:
+    def __init__(self, model: Classifier[Any], preprocessor: Preprocessor) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.to(self.device).eval()
         self.preprocessor = preprocessor
@@ -71,9 +71,7 @@ class Predictor:
         those of C independent decisions and need not sum to 1."""
         return self.model.probabilities(self.logits(rows, batch_size)).numpy()
 
-    def logits(
-        self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number
-    ) -> torch.Tensor:
+    def logits(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
         """What the model gives for each row, float32 [n, C] on the CPU; `where` names a row in errors.
 
         Raises UserError for rows that are not of the model's kind, and names the row that cannot be read.
@@ -118,7 +116,7 @@ def _model_folder(folder: Folder) -> Folder:
             return candidate
     if folder.exists("trainjob.yaml"):
         if folder.exists("summary.json"):
-            raise UserError(f"{folder.uri} holds no classifier: a run of spec.model.function keeps what the function saved")
+            raise UserError(f"{folder.uri} holds no classifier, but what a function of one's own has saved")
         checkpoints = folder.list("checkpoints")
         other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
@@ -126,7 +124,7 @@ def _model_folder(folder: Folder) -> Folder:
     raise UserError(f"{folder.uri} is no run: expected model/config.json (or config.json) there, found {found}")
 
 
-def _text_table(rows: Sequence[Any], columns: list[str], where: Callable[[int], str]) -> pa.Table:
+def _text_table(rows: Sequence[Any] | np.ndarray, columns: list[str], where: Callable[[int], str]) -> pa.Table:
     """A text goes into the first of the columns, which are joined anyway."""
     records = []
     for index, row in enumerate(rows):
@@ -159,7 +157,7 @@ def _encoded(image: Any, where: str) -> bytes:
             )
         image = Image.fromarray(image.squeeze(2) if image.shape[2:] == (1,) else image)
     if not isinstance(image, Image.Image):
-        raise UserError(f"{where}: the model takes images (paths, PIL images, uint8 arrays), not {type(image).__name__}")
+        raise UserError(f"{where}: the model takes paths, PIL images or uint8 arrays, not {type(image).__name__}")
     content = io.BytesIO()
     image.save(content, "TIFF")
     return content.getvalue()

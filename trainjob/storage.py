@@ -1,7 +1,7 @@
 """Files on local disk, `s3://` and `gs://`, through pyarrow; errors say what to do about them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -67,7 +67,7 @@ def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSyste
 
 
 @contextmanager
-def storage_errors(uri: str) -> Iterator[None]:
+def storage_errors(uri: str) -> Generator[None]:
     """Turns an OSError inside into a StorageError that names `uri` and a remedy."""
     try:
         yield

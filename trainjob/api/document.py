@@ -88,10 +88,8 @@ def parse(text: str, place: Callable[[int, int | None], Place], at: FieldPath = 
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, None)
         raise fail(line, column, f"not valid YAML: {_explain(error)}") from None
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise fail(
-            line, None, f"not valid YAML: the character U+{ord(text[error.position]):04X} is not allowed"
-        ) from None
+        line, character = text.count("\n", 0, error.position) + 1, ord(text[error.position])
+        raise fail(line, None, f"not valid YAML: the character U+{character:04X} is not allowed") from None
     except (RecursionError, _TooLarge):
         raise fail(1, None, "not a TrainJob: nested too deeply or too large") from None
 

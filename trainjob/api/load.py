@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -71,9 +71,10 @@ def _check_is_trainjob(document: Document) -> None:
     if not isinstance(data, dict):
         message = f"expected a TrainJob (apiVersion, kind, metadata, spec), got {show(data)}"
         raise InvalidTrainJob([Problem(document.place(()), (), message)])
-    for name, info in fields_of(TrainJob).items():
-        if get_origin(info.annotation) is Literal and name in data and data[name] not in get_args(info.annotation):
-            message = f"must be {' or '.join(get_args(info.annotation))}, got {show(data[name])}"
+    for name in ("kind", "apiVersion"):
+        (expected,) = get_args(fields_of(TrainJob)[name].annotation)
+        if name in data and data[name] != expected:
+            message = f"must be {expected}, got {show(data[name])}"
             raise InvalidTrainJob([Problem(document.place((name,)), (name,), message)])
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from trainjob.api.document import Document, InvalidTrainJob, FieldPath, Place, Problem, dotted, parse
+from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, Problem, dotted, parse
 
 _NAME, _INDEX = r"[^.=\[\]\s]+", r"\[\d+\]"
 _PATH = re.compile(rf"{_NAME}({_INDEX})*(\.{_NAME}({_INDEX})*)*")

@@ -35,6 +35,7 @@ _MUST = {
     "less_than": "be less than {lt}",
     "less_than_equal": "be at most {le}",
     "multiple_of": "be a multiple of {multiple_of}",
+    "string_too_short": "have at least {min_length} characters",
     "string_too_long": "have at most {max_length} characters",
     "too_short": "have at least {min_length} items",
     "too_long": "have at most {max_length} items",
@@ -61,12 +62,12 @@ def _message(error: ErrorDetails) -> str:
     if kind == "string_pattern_mismatch":
         pattern = context["pattern"]
         return f"must be {PATTERNS.get(pattern, 'text that matches ' + pattern)}, got {show(value)}"
-    if kind == "string_too_short":
+    if kind in ("string_too_short", "too_short") and not value:
         return "must not be empty"
     if kind in _EXPECTED:
         return f"expected {_EXPECTED[kind]}, got {show(value)}{_quotes_hint(kind, value)}"
     if kind in _MUST:
-        found = len(value) if kind.endswith(("too_short", "too_long")) else show(value)
+        found = len(value) if kind.endswith(("_short", "_long")) else show(value)
         limits = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in context.items()}
         return f"must {_MUST[kind].format(**limits)}, got {found}"
     return error["msg"].removeprefix("Value error, ")

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trainjob.api.status import TrainingStatus
-from trainjob.cli.progress import clock, ends_epoch, epochs_done, is_best, position, said, speed
+from trainjob.cli.progress import clock, ends_epoch, epochs_done, is_best, position, reported, said, speed
 from trainjob.report.words import score
 
 REFRESHES_PER_SECOND = 8
@@ -50,7 +50,7 @@ class LiveProgress:
 
     def _print_epoch(self, status: TrainingStatus) -> None:
         ranked = status.best_checkpoint.metric if status.best_checkpoint else None
-        columns = fitting(list(status.metrics), ranked, self._console.width)
+        columns = fitting(list(reported(status)), ranked, self._console.width)
         if columns != self._columns:
             self._columns = columns
             for line in header(columns):
@@ -58,26 +58,26 @@ class LiveProgress:
         self._console.print(Text(epoch_line(status, columns)), no_wrap=True, crop=True)
 
     def _render(self) -> RenderableType:
-        status = self._status or TrainingStatus()
-        top = Table.grid(expand=True, padding=(0, 1))
-        top.add_column(width=1)
-        top.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-        top.add_column(justify="right", no_wrap=True)
-        top.add_row(
-            self._spinner,
-            Text.assemble((self._name, "bold"), " ", (said(status), "cyan")),
-            Text(clock(time.monotonic() - self._start), style="dim"),
-        )
-        if not status.step:
-            return top
-        training = status.stage == "Training"
-        below = Table.grid(expand=True)
-        below.add_column(no_wrap=True, overflow="ellipsis")
-        below.add_row(ProgressBar(total=status.steps, completed=status.step, pulse=training and not status.steps))
-        below.add_row("   ".join(position(status)))
-        if training:
-            below.add_row("   ".join(speed(status)))
-        return Group(top, Padding(below, (0, 0, 0, 2)))
+        return frame(self._name, self._status or TrainingStatus(), time.monotonic() - self._start, self._spinner)
+
+
+def frame(name: str, status: TrainingStatus, elapsed: float, spinner: RenderableType) -> RenderableType:
+    """The part that is redrawn: what is going on, the bar, where the run is and how it goes."""
+    top = Table.grid(expand=True, padding=(0, 1))
+    top.add_column(width=1)
+    top.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    top.add_column(justify="right", no_wrap=True)
+    top.add_row(spinner, Text.assemble((name, "bold"), "  ", (said(status), "cyan")), Text(clock(elapsed), style="dim"))
+    if not status.step:
+        return top
+    training = status.stage == "Training"
+    below = Table.grid(expand=True)
+    below.add_column(no_wrap=True, overflow="ellipsis")
+    below.add_row(ProgressBar(total=status.steps, completed=status.step, pulse=training and not status.steps))
+    below.add_row("   ".join(position(status)))
+    if training:
+        below.add_row("   ".join(speed(status)))
+    return Group(top, Padding(below, (0, 0, 0, 2)))
 
 
 def header(columns: list[str]) -> list[str]:

@@ -59,10 +59,9 @@ class PlainProgress:
         if shown is None or (status.stage, status.message) != (shown.stage, shown.message):
             yield f"{self._name}: {said(status)}"
         if ends_epoch(status, shown):
-            metrics = [f"{name} {score(value)}" for name, value in status.metrics.items()]
-            yield "  ".join(
-                [f"epoch {epochs_done(status)}:", *metrics, *(["(best so far)"] if is_best(status) else [])]
-            )
+            metrics = [f"{name} {score(value)}" for name, value in reported(status).items()]
+            best = ["(best so far)"] if is_best(status) else []
+            yield "  ".join([f"epoch {epochs_done(status)}:", *metrics, *best])
         elif status.stage == "Training" and status.step and time.monotonic() >= self._next_line:
             yield "  ".join(position(status) + speed(status))
         else:
@@ -81,8 +80,13 @@ def is_best(status: TrainingStatus) -> bool:
     return best is not None and latest is not None and best.step == latest.step
 
 
+def reported(status: TrainingStatus) -> dict[str, float]:
+    """The epoch's metrics; a function may count the epoch among them, which says nothing new."""
+    return {name: value for name, value in status.metrics.items() if name != "epoch"}
+
+
 def said(status: TrainingStatus) -> str:
-    return ", ".join(filter(None, (status.stage.lower(), status.message)))
+    return f"{status.stage.lower()}, {status.message}" if status.message else status.stage.lower()
 
 
 def epochs_done(status: TrainingStatus) -> str:

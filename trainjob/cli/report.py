@@ -7,9 +7,12 @@ import typer
 
 
 def report(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
+    ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; report.html in RUN by default.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write it; report.html in RUN by default."),
     ] = None,
 ) -> None:
     """Write the report of a run anew, finished or not, and print where it is."""

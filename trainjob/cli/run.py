@@ -1,11 +1,14 @@
 """`trainjob run`"""
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainjob.cli.options import Overrides, TrainJobFile
+
+if TYPE_CHECKING:
+    from trainjob.api.status import TrainingStatus
 
 
 def run(
@@ -24,8 +27,40 @@ def run(
     if workers is not None:
         overrides = [*overrides, f"spec.workers.count={workers}"]
     job = load_trainjob(file, overrides)
+    seen: list[TrainingStatus] = []
+    try:
+        with display(job.metadata.name) as progress:
+            from trainjob.training.run import run as train
 
-    from trainjob.training.run import run as train
+            def on_status(status: "TrainingStatus") -> None:
+                seen[:] = [status]
+                progress.update(status)
 
-    with display(job.metadata.name) as progress:
-        train(job, source=file.absolute().parent, started=started, fresh=fresh, on_status=progress.update)
+            finished = train(job, source=file.absolute().parent, started=started, fresh=fresh, on_status=on_status)
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped. {_how_to_continue(seen)}", err=True)
+        raise typer.Exit(130) from None
+    except Exception as error:
+        from trainjob.training.outcome import WorkerError
+
+        if not isinstance(error, WorkerError):
+            raise
+        typer.echo(error.traceback.rstrip(), err=True)
+        typer.secho(str(error), fg=typer.colors.RED, err=True)
+        typer.echo(_how_to_continue(seen), err=True)
+        raise typer.Exit(1) from None
+
+    from trainjob.cli.summary import summary_lines
+    from trainjob.report.contents import read_contents
+
+    if finished.already:
+        typer.echo(f"{job.metadata.name} has finished before; --fresh trains it anew.")
+    evaluation = read_contents(finished.run).evaluation
+    typer.echo("\n".join(summary_lines(finished.summary, finished.run.uri, evaluation)))
+
+
+def _how_to_continue(seen: "list[TrainingStatus]") -> str:
+    checkpoint = seen[-1].latest_checkpoint if seen else None
+    if checkpoint is None:
+        return "There is no checkpoint yet: the same command starts from the beginning."
+    return f"The same command continues from step {checkpoint.step:,} ({checkpoint.uri})."

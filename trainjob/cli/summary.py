@@ -6,7 +6,10 @@ from trainjob.report.words import count, duration, score
 
 
 def summary_lines(summary: Summary, run: str, evaluation: dict[str, Scores]) -> list[str]:
-    """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data."""
+    """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data.
+
+    A line each, ready to print.
+    """
     taken = duration(sum(summary.seconds.values()))
     rows = [("trained in", taken + (" (stopped early)" if summary.stopped_early else ""))]
     if best := summary.best_checkpoint:

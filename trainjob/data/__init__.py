@@ -1,9 +1,9 @@
-"""From a dataset's URIs to examples: reading, checking, splitting, cleaning, tokenizing. Imports neither Ray nor torch."""
+"""From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
 
 from trainjob.data.examples import Examples
 from trainjob.data.fitting import Fitted, fit
 from trainjob.data.image import ImagePreprocessor
-from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets
+from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets, user_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.text import TextPreprocessor
 
@@ -18,4 +18,5 @@ __all__ = [
     "prepare_datasets",
     "prepare_examples",
     "raw_datasets",
+    "user_errors",
 ]

@@ -2,14 +2,15 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from trainjob.api import ImageClassifier, Source, TextClassifier, TrainJobSpec
+from trainjob.api import Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
+from trainjob.data.cleaning import clean
 from trainjob.data.image import ImagePreprocessor, channels_of, decoded, image_contents, images_of, wrong_size
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.labels import label_indices
@@ -19,7 +20,6 @@ from trainjob.data.source import parts
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import Sample, Survey, take_survey
 from trainjob.data.text import TextPreprocessor, joined_texts, pretrained_tokenizer, text_contents, train_wordpiece
-from trainjob.data.cleaning import clean
 from trainjob.errors import DataError
 from trainjob.storage import Folder
 
@@ -61,25 +61,25 @@ class Fitted:
 
 
 def fit(spec: TrainJobSpec) -> Fitted:
-    """Read every set once, keeping 16 bytes a row and a sample of bounded size, and fit the preprocessor.
+    """Read every set of a classifier's once, keeping 16 bytes a row and a bounded sample, and fit its preprocessor.
 
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
     """
-    sets = {name: parts_of(spec, source) for name, source in sources_of(spec).items()}
+    assert spec.dataset is not None
+    sets = {name: parts_of(spec, source) for name, source in sources_of(spec.dataset).items()}
     if spec.model.text_classifier is not None:
-        label, (survey, preprocessor) = spec.dataset.label, _fit_text(spec, spec.model.text_classifier, sets["train"])
+        fitted = _fit_text(spec.dataset, spec.model.text_classifier, sets["train"], spec.training.seed)
     else:
-        label, (survey, preprocessor) = "label", _fit_images(spec, spec.model.image_classifier, sets["train"])
-    rows = {"train": sum(survey.class_counts), "validation": int(np.sum(~survey.is_training))}
-    rows |= {name: _count(others, label, survey.classes) for name, others in sets.items() if name != "train"}
-    return Fitted(preprocessor, label, survey.split, rows)
+        assert spec.model.image_classifier is not None
+        fitted = _fit_images(spec.dataset, spec.model.image_classifier, sets["train"], spec.training.seed)
+    for name, others in sets.items():
+        if name != "train":
+            fitted.rows[name] = _count(others, fitted.label, fitted.preprocessor.classes)
+    return fitted
 
 
-def sources_of(spec: TrainJobSpec) -> dict[str, Source]:
+def sources_of(dataset: Dataset) -> dict[str, Source]:
     """The sources of `train`, of `validation` where it is not a share of train, and of `test` where there is one."""
-    dataset = spec.dataset
-    if dataset is None:
-        return {}
     sources = {"train": dataset.train}
     if dataset.validation.uri is not None:
         sources["validation"] = Source(uri=dataset.validation.uri, format=dataset.train.format)
@@ -104,8 +104,10 @@ def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Ro
         yield from part.read(columns)
 
 
-def _fit_text(spec: TrainJobSpec, model: TextClassifier, train: list[Part]) -> tuple[Survey, TextPreprocessor]:
-    columns, cleaning, seed = spec.dataset.text, spec.dataset.cleaning, spec.training.seed
+def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int) -> Fitted:
+    columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
+    assert columns is not None
+    assert label is not None
     longest = CHARACTERS_PER_TOKEN * model.max_length
     sample = Sample[str](TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
 
@@ -115,27 +117,28 @@ def _fit_text(spec: TrainJobSpec, model: TextClassifier, train: list[Part]) -> t
         sample.add(row_hashes, lambda index: clean(texts[index][:longest], cleaning))
         return row_hashes
 
-    survey = _survey(spec, train, [*columns, spec.dataset.label], spec.dataset.label, visit)
+    survey = _survey(dataset, label, seed, read_all(train, [*columns, label]), visit)
     texts = sample.items(survey.is_training)
-    if model.encoder is not None:
-        tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
-    else:
+    if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length)
+    else:
+        assert model.encoder is not None
+        tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
     lengths = [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]
     preprocessor = TextPreprocessor(
-        survey.classes,
-        survey.class_counts,
-        columns,
-        cleaning,
-        model.max_length,
-        float(np.mean(lengths)),
-        tokenizer,
-        config,
+        classes=survey.classes,
+        class_counts=survey.class_counts,
+        columns=columns,
+        cleaning=cleaning,
+        max_length=model.max_length,
+        mean_length=float(np.mean(lengths)),
+        tokenizer=tokenizer,
+        tokenizer_config=config,
     )
-    return survey, preprocessor
+    return Fitted(preprocessor, label, survey.split, survey.rows)
 
 
-def _fit_images(spec: TrainJobSpec, model: ImageClassifier, train: list[Part]) -> tuple[Survey, ImagePreprocessor]:
+def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int) -> Fitted:
     size = (model.size.width, model.size.height) if model.size else None
     sample = Sample[np.ndarray](STATISTICS_ROWS)
     channels: list[int] = []
@@ -148,31 +151,34 @@ def _fit_images(spec: TrainJobSpec, model: ImageClassifier, train: list[Part]) -
             if model.size is None and image.size != size:
                 raise DataError(wrong_size(rows.where(index), image.size, size))
         channels.extend(map(channels_of, images))
-        row_hashes = hashes(image_contents(rows.table), spec.training.seed)
+        row_hashes = hashes(image_contents(rows.table), seed)
         sample.add(row_hashes, lambda index: _moments(decoded(images[index], 3, rows.where(index))))
         return row_hashes
 
-    survey = _survey(spec, train, ["image", "label"], "label", visit)
+    survey = _survey(dataset, "label", seed, read_all(train, ["image", "label"]), visit)
+    assert size is not None
     depth = int(np.max(np.array(channels)[survey.is_training]))
     mean, square = np.mean(sample.items(survey.is_training), axis=0)[:, :depth]
     std = np.sqrt(np.maximum(square - mean**2, 0))
-    std[std == 0] = 1
-    width, height = size
     preprocessor = ImagePreprocessor(
-        survey.classes, survey.class_counts, height, width, depth, mean.tolist(), std.tolist(), model.size is not None
+        classes=survey.classes,
+        class_counts=survey.class_counts,
+        height=size[1],
+        width=size[0],
+        channels=depth,
+        mean=mean.tolist(),
+        std=np.where(std > 0, std, 1).tolist(),
+        resize=model.size is not None,
     )
-    return survey, preprocessor
+    return Fitted(preprocessor, "label", survey.split, survey.rows)
 
 
-def _survey(spec: TrainJobSpec, train: list[Part], columns: list[str], label: str, visit) -> Survey:
-    dataset = spec.dataset
-    survey = take_survey(read_all(train, columns), label, visit, dataset.validation.fraction, spec.training.seed)
-    if len(survey.labels) == 0:
-        raise DataError(f"{dataset.train.uri} holds no rows")
+def _survey(
+    dataset: Dataset, label: str, seed: int, tables: Iterable[Rows], visit: Callable[[Rows], np.ndarray]
+) -> Survey:
+    survey = take_survey(dataset, label, seed, tables, visit)
     if len(survey.classes) == 1:
-        raise DataError(
-            f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; there must be two at least'
-        )
+        raise DataError(f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; at least two are needed')
     return survey
 
 

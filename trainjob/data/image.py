@@ -69,7 +69,7 @@ class ImagePreprocessor:
         return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """pixel_values float32 [n, C, H, W], each channel with mean 0 and standard deviation 1 over the training part."""
+        """pixel_values float32 [n, C, H, W]: over the training part, each channel has mean 0 and deviation 1."""
         pixels = examples.values.reshape(-1, self.height, self.width, self.channels).transpose(0, 3, 1, 2)
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.mean, self.std))
         values = np.divide(pixels, 255 * std, dtype=np.float32)

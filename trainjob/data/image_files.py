@@ -4,7 +4,7 @@ Both yield the columns `label` (text) and `image`: the encoded file (binary) fro
 tensor uint8 [H, W] or [H, W, C]) from IDX files.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -73,7 +73,7 @@ def image_tensor(images: np.ndarray) -> pa.ExtensionArray:
     return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(images))
 
 
-def _where(uri: str, first: int):
+def _where(uri: str, first: int) -> Callable[[int], str]:
     return lambda index: f"{uri}, image {first + index}"
 
 

@@ -2,34 +2,32 @@
 
 import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from trainjob import api
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.examples import Examples
-from trainjob.data.fitting import Fitted, fit, parts_of, read_all, sources_of
+from trainjob.data.fitting import Fitted, parts_of, read_all, sources_of
 from trainjob.data.labels import label_indices
 from trainjob.data.rows import Part, Rows
-from trainjob.data.split import Split, hashes
+from trainjob.data.split import Side, Split, hashes
 from trainjob.data.survey import take_survey
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-__all__ = ["Fitted", "fit", "load", "prepare_examples", "prepare_datasets", "raw_datasets"]
-
 TASK_BYTES = 16 * 2**20
 """Source bytes that one Ray task reads, where the parts allow; starting a process for less does not pay."""
 STORE_SHARE = 0.4
 """Share of the object store that prepared rows may fill; the rest is for shuffling and batches."""
 
-Side = Literal["train", "validation"]
 Loader = Callable[[Iterable[Part]], Iterator[pa.Table]]
 
 
@@ -41,51 +39,45 @@ def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Ite
     preprocessor = fitted.preprocessor
     for rows in read_all(parts, [*preprocessor.columns, fitted.label]):
         labels = label_indices(rows, fitted.label, preprocessor.classes)
-        table, where = rows.table, rows.where
-        if side is not None:
-            kept = _kept(fitted.split, side, preprocessor.contents(table, where), labels)
-            table, where, labels = table.take(kept), lambda index: rows.where(kept[index]), labels[kept]
-        yield pa.table({"values": preprocessor.transform(table, where), "label": labels})
-
-
-def _kept(split: Split, side: Side, contents: list[bytes], labels: np.ndarray) -> np.ndarray:
-    """Indices of the rows on that side of the split."""
-    is_validation = split.is_validation(hashes(contents, split.seed), labels)
-    return np.flatnonzero(is_validation == (side == "validation"))
+        if fitted.split is not None and side is not None:
+            kept = fitted.split.rows_of(side, preprocessor.contents(rows.table, rows.where), labels)
+            rows, labels = rows.take(kept), labels[kept]
+        yield pa.table({"values": preprocessor.transform(rows.table, rows.where), "label": labels})
 
 
 def prepare_examples(spec: TrainJobSpec, fitted: Fitted) -> dict[str, Examples]:
     """`train`, `validation` and, where the spec has one, `test`, in memory and in the sources' order."""
     return {
         name: Examples.concat(load(parts_of(spec, source), fitted, side))
-        for name, (source, side) in _sets(spec, fitted.split).items()
+        for name, source, side in _sets(spec.dataset, fitted.split)
     }
 
 
-def _sets(spec: TrainJobSpec, split: Split | None) -> dict[str, tuple[Source, Side | None]]:
-    """Where each set comes from, and which side of the split it is."""
-    sources = sources_of(spec)
-    if split is None:
-        return {name: (source, None) for name, source in sources.items()}
-    train = sources.pop("train")
-    sets: dict[str, tuple[Source, Side | None]] = {"train": (train, "train"), "validation": (train, "validation")}
-    return sets | {name: (source, None) for name, source in sources.items()}
+def _sets(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[str, Source, Side | None]]:
+    """Name of each set, where it comes from, and which side of the split it is."""
+    if dataset is None:
+        return
+    for name, source in sources_of(dataset).items():
+        if name == "train" and split is not None:
+            yield "train", source, "train"
+            yield "validation", source, "validation"
+        else:
+            yield name, source, None
 
 
 def prepare_datasets(spec: TrainJobSpec, fitted: Fitted) -> "dict[str, Dataset]":
     """The same sets, prepared in Ray Data, each in the source's order in every run.
 
-    The smallest are materialized as long as they fit into the object store; others are prepared anew as they are
-    read. Raises DataError for what is wrong with rows that are materialized; around
-    what reads the others, put `user_errors`.
+    The smallest are materialized as long as they fit into the object store; others are prepared anew whenever they
+    are read. Raises DataError for what is wrong with the former's rows; around reading the latter, put `user_errors`.
     """
     import ray
 
-    room = STORE_SHARE * ray.cluster_resources()["object_store_memory"]
     datasets = {
         name: _dataset(parts_of(spec, source), partial(load, fitted=fitted, side=side))
-        for name, (source, side) in _sets(spec, fitted.split).items()
+        for name, source, side in _sets(spec.dataset, fitted.split)
     }
+    room = STORE_SHARE * ray.cluster_resources()["object_store_memory"]
     for name in sorted(datasets, key=lambda name: fitted.rows[name]):
         room -= fitted.rows[name] * fitted.preprocessor.row_bytes
         if room >= 0:
@@ -95,44 +87,39 @@ def prepare_datasets(spec: TrainJobSpec, fitted: Fitted) -> "dict[str, Dataset]"
 
 
 def raw_datasets(spec: TrainJobSpec) -> "dict[str, Dataset]":
-    """The sets with all of their sources' columns, lazy, for a training function; split by `dataset.label` if it is set."""
-    if spec.dataset is None:
-        return {}
+    """The sets with all their sources' columns, lazy, for a training function; split within each label, if one is set.
+
+    Raises DataError and StorageError as `fit` does.
+    """
     split, classes = _raw_split(spec)
+    label = spec.dataset and spec.dataset.label
     return {
-        name: _dataset(
-            parts_of(spec, source),
-            partial(_load_raw, split=split, classes=classes, label=spec.dataset.label, side=side),
-        )
-        for name, (source, side) in _sets(spec, split).items()
+        name: _dataset(parts_of(spec, source), partial(_load_raw, split=split, classes=classes, side=side, label=label))
+        for name, source, side in _sets(spec.dataset, split)
     }
 
 
 def _raw_split(spec: TrainJobSpec) -> tuple[Split | None, list[str]]:
-    dataset, seed = spec.dataset, spec.training.seed
-    if dataset.validation.fraction is None:
+    if spec.dataset is None or spec.dataset.validation.fraction is None:
         return None, []
-    tables = read_all(parts_of(spec, dataset.train), None)
-    survey = take_survey(
-        tables, dataset.label, lambda rows: hashes(_raw_contents(rows), seed), dataset.validation.fraction, seed
-    )
+    seed = spec.training.seed
+    tables = read_all(parts_of(spec, spec.dataset.train), None)
+    survey = take_survey(spec.dataset, spec.dataset.label, seed, tables, lambda rows: hashes(_raw_contents(rows), seed))
     return survey.split, survey.classes
 
 
-def _raw_contents(rows: Rows) -> list[bytes]:
-    return [repr(row).encode("utf-8", "surrogatepass") for row in rows.table.to_pylist()]
-
-
 def _load_raw(
-    parts: Iterable[Part], split: Split | None, classes: list[str], label: str | None, side: Side | None
+    parts: Iterable[Part], split: Split | None, classes: list[str], side: Side | None, label: str | None
 ) -> Iterator[pa.Table]:
     for rows in read_all(parts, None):
-        if split is None or side is None:
-            yield rows.table
-        else:
-            count = len(rows.table)
-            labels = np.zeros(count, np.int64) if label is None else label_indices(rows, label, classes)
-            yield rows.table.take(_kept(split, side, _raw_contents(rows), labels))
+        if split is not None and side is not None:
+            labels = np.zeros(len(rows.table), np.int64) if label is None else label_indices(rows, label, classes)
+            rows = rows.take(split.rows_of(side, _raw_contents(rows), labels))
+        yield rows.table
+
+
+def _raw_contents(rows: Rows) -> list[bytes]:
+    return [repr(row).encode() for row in rows.table.to_pylist()]
 
 
 def _dataset(parts: list[Part], loader: Loader) -> "Dataset":
@@ -145,7 +132,7 @@ def _dataset(parts: list[Part], loader: Loader) -> "Dataset":
     context.raise_original_map_exception = True
     tasks = [{"parts": pickle.dumps(task)} for task in _tasks(parts)]
     return ray.data.from_items(tasks, override_num_blocks=len(tasks)).map_batches(
-        _run_tasks, fn_args=(loader,), batch_size=1, batch_format="pyarrow"
+        partial(_run_tasks, loader=loader), batch_size=1, batch_format="pyarrow"
     )
 
 
@@ -160,9 +147,9 @@ def _run_tasks(tasks: pa.Table, loader: Loader) -> Iterator[pa.Table]:
 def _tasks(parts: list[Part]) -> list[list[Part]]:
     """Consecutive parts together, up to about TASK_BYTES."""
     tasks: list[list[Part]] = []
-    size = TASK_BYTES
+    size = 0
     for part in parts:
-        if size + part.size > TASK_BYTES:
+        if not tasks or size + part.size > TASK_BYTES:
             tasks.append([])
             size = 0
         tasks[-1].append(part)
@@ -179,7 +166,7 @@ class TaskError(Exception):
 
 
 @contextmanager
-def user_errors() -> Iterator[None]:
+def user_errors() -> Generator[None]:
     """Raises the UserError that failed a Ray Data task as itself; put it around whatever reads a lazy dataset."""
     try:
         yield

@@ -5,11 +5,12 @@ import io
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from trainjob.errors import DataError
@@ -27,6 +28,10 @@ class Rows:
     table: pa.Table
     where: Callable[[int], str]
     """Says in words where the row at an index of `table` comes from."""
+
+    def take(self, indices: np.ndarray) -> "Rows":
+        """The rows at `indices`."""
+        return Rows(self.table.take(pa.array(indices)), lambda index: self.where(int(indices[index])))
 
 
 class Part(Protocol):
@@ -54,7 +59,7 @@ def row_number(index: int) -> str:
 
 
 @contextmanager
-def readable(uri: str, kind: str) -> Iterator[None]:
+def readable(uri: str, kind: str) -> Generator[None]:
     """Turns what Arrow raises over a file's content into a DataError, and over reaching it into a StorageError."""
     try:
         with storage_errors(uri):
@@ -87,7 +92,7 @@ def open_seekable(uri: str, endpoint: str | None) -> pa.NativeFile:
     if not is_http(uri):
         filesystem, path = open_filesystem(uri, endpoint)
         return filesystem.open_input_file(path)
-    copy = tempfile.TemporaryFile()
+    copy = tempfile.TemporaryFile()  # noqa: SIM115  closed with the file that is returned
     with _get(uri) as response:
         while block := response.read(2**20):
             copy.write(block)

@@ -9,10 +9,13 @@ on. A class's share is `fraction` to the nearest row, or to the nearest group of
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from trainjob.errors import DataError
+
+Side = Literal["train", "validation"]
 
 
 def hashes(contents: Iterable[bytes], seed: int) -> np.ndarray:
@@ -24,7 +27,7 @@ def hashes(contents: Iterable[bytes], seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Split:
-    """Row is a validation row where its hash is at most its class's threshold."""
+    """A row is a validation row if its hash is at most its class's threshold."""
 
     seed: int
     thresholds: list[int]
@@ -33,6 +36,11 @@ class Split:
     def is_validation(self, row_hashes: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """bool [n] of hashes uint64 [n] and classes int64 [n]."""
         return row_hashes <= np.array(self.thresholds, np.uint64)[labels]
+
+    def rows_of(self, side: Side, contents: list[bytes], labels: np.ndarray) -> np.ndarray:
+        """Indices of the rows on that side."""
+        is_validation = self.is_validation(hashes(contents, self.seed), labels)
+        return np.flatnonzero(is_validation == (side == "validation"))
 
 
 def fit_split(row_hashes: np.ndarray, labels: np.ndarray, classes: list[str], fraction: float, seed: int) -> Split:
@@ -47,8 +55,9 @@ def _threshold(row_hashes: np.ndarray, name: str, fraction: float) -> int:
     values, counts = np.unique(row_hashes, return_counts=True)
     if len(values) < 2:
         rows = "one row" if len(row_hashes) == 1 else f"{len(row_hashes)} rows, all equal"
+        of = f'class "{name}"' if name else "the set"
         raise DataError(
-            f'class "{name}" has {rows}: too few to set some aside for validation; '
+            f"{of} has {rows}: too few to set some aside for validation; "
             "add rows, drop the class, or give dataset.validation.uri"
         )
     # The last group stays for training, so the first is always there for validation.

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-import pyarrow.compute as pc
 
-from trainjob.data.labels import label_texts
+from trainjob.api import Dataset
+from trainjob.data.labels import label_numbers
 from trainjob.data.rows import Rows
 from trainjob.data.split import Split, fit_split
 from trainjob.errors import DataError
@@ -55,38 +55,40 @@ class Survey:
     """bool [n]: false for rows set aside for validation."""
 
     @property
+    def rows(self) -> dict[str, int]:
+        """Rows that train and rows set aside for validation."""
+        train = int(np.sum(self.is_training))
+        return {"train": train, "validation": len(self.labels) - train}
+
+    @property
     def class_counts(self) -> list[int]:
         """Training rows of each class."""
         return np.bincount(self.labels[self.is_training], minlength=len(self.classes)).tolist()
 
 
 def take_survey(
-    tables: Iterable[Rows],
-    label: str | None,
-    visit: Callable[[Rows], np.ndarray],
-    fraction: float | None,
-    seed: int,
+    dataset: Dataset, label: str | None, seed: int, tables: Iterable[Rows], visit: Callable[[Rows], np.ndarray]
 ) -> Survey:
-    """Read `tables` once; `visit` gives the rows' hashes, uint64 [n]. Without a label, all rows are of one class "".
+    """Read the training rows once; `visit` gives their hashes, uint64 [n]. Without a label, all are of one class "".
 
-    Raises DataError for empty labels and for classes too small to split.
+    Raises DataError where there are no rows, for empty labels and for classes too small to split.
     """
-    codes: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     labels: list[np.ndarray] = [np.empty(0, np.int64)]
     row_hashes: list[np.ndarray] = [np.empty(0, np.uint64)]
     for rows in tables:
         row_hashes.append(visit(rows))
         if label is None:
-            labels.append(np.full(len(rows.table), codes.setdefault("", 0)))
+            labels.append(np.full(len(rows.table), numbers.setdefault("", 0)))
         else:
-            encoded = label_texts(rows, label).dictionary_encode()
-            numbers = [codes.setdefault(name, len(codes)) for name in encoded.dictionary.to_pylist()]
-            labels.append(np.array(numbers, np.int64)[encoded.indices.to_numpy()])
-    classes = sorted(codes)
+            labels.append(label_numbers(rows, label, numbers))
+    classes = sorted(numbers)
     ranks = np.empty(len(classes), np.int64)
-    ranks[[codes[name] for name in classes]] = np.arange(len(classes))
+    ranks[[numbers[name] for name in classes]] = np.arange(len(classes))
     ranked, all_hashes = ranks[np.concatenate(labels)], np.concatenate(row_hashes)
-    if fraction is None:
+    if len(ranked) == 0:
+        raise DataError(f"{dataset.train.uri} holds no rows")
+    if dataset.validation.fraction is None:
         return Survey(classes, ranked, None, np.ones(len(ranked), bool))
-    split = fit_split(all_hashes, ranked, classes, fraction, seed)
+    split = fit_split(all_hashes, ranked, classes, dataset.validation.fraction, seed)
     return Survey(classes, ranked, split, ~split.is_validation(all_hashes, ranked))

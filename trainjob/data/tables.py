@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
+from pyarrow import csv as arrow_csv
 
 from trainjob.data.rows import TABLE_ROWS, Rows, as_text, check_columns, open_seekable, open_stream, readable
 from trainjob.errors import DataError
@@ -57,18 +57,20 @@ class CSVFile:
         return header
 
     def _open(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        convert = pa.csv.ConvertOptions()
+        convert = arrow_csv.ConvertOptions()
         if columns is not None:
             # As bytes: text is decoded by `as_text`, which can name the row.
-            convert = pa.csv.ConvertOptions(include_columns=columns, column_types=dict.fromkeys(columns, pa.binary()))
-        reader = pa.csv.open_csv(
-            open_stream(self.uri, self.endpoint),
-            pa.csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),  # threads would lose count of rows
-            pa.csv.ParseOptions(newlines_in_values=True),
+            convert = arrow_csv.ConvertOptions(
+                include_columns=columns, column_types=dict.fromkeys(columns, pa.binary())
+            )
+        options = (
+            arrow_csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),  # threads would lose count of rows
+            arrow_csv.ParseOptions(newlines_in_values=True),
             convert,
         )
         try:
-            yield from reader
+            with open_stream(self.uri, self.endpoint) as file:
+                yield from arrow_csv.open_csv(file, *options)
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error):
                 raise

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from trainjob.api import Cleaning
@@ -83,7 +82,7 @@ class TextPreprocessor:
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
 
     def save(self, folder: Path) -> None:
-        """Write preprocessor.json, tokenizer.json and tokenizer_config.json; transformers' AutoTokenizer reads the latter."""
+        """Write preprocessor.json and, for transformers too, tokenizer.json and tokenizer_config.json."""
         state = {
             "kind": self.kind,
             "classes": self.classes,
@@ -101,16 +100,15 @@ class TextPreprocessor:
     def load(cls, folder: Path, state: dict[str, Any]) -> "TextPreprocessor":
         """What `save` wrote; `state` is the content of preprocessor.json."""
         tokenizer, config = load_tokenizer(folder, state["max_length"])
-        fields = state | {"cleaning": Cleaning.model_validate(state["cleaning"])}
-        return cls(**fields, tokenizer=tokenizer, tokenizer_config=config)
+        state["cleaning"] = Cleaning.model_validate(state["cleaning"])
+        return cls(**state, tokenizer=tokenizer, tokenizer_config=config)
 
 
 def joined_texts(table: pa.Table, columns: Sequence[str], where: Callable[[int], str] = row_number) -> list[str]:
     """The text columns of each row joined by a blank; null counts as empty."""
     check_columns(columns, table.column_names, "the table")
-    texts = [as_text(table[name], name, where) for name in columns]
-    joined = pc.binary_join_element_wise(*texts, " ", null_handling="replace", null_replacement="")
-    return joined.to_pylist()
+    texts = [as_text(table[name], name, where).to_pylist() for name in columns]
+    return [" ".join(filter(None, row)) for row in zip(*texts, strict=True)]
 
 
 def text_contents(texts: list[str]) -> list[bytes]:

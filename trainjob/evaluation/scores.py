@@ -57,36 +57,35 @@ def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores
             "The loss is no longer a finite number: training has diverged. "
             "Lower the learningRate in spec.training.optimizer or set spec.training.gradientClipping"
         )
-    rows = int(confusion.sum())
-    precision, recall, f1, support = _precision_recall_f1(confusion, average=None)
+    support = confusion.sum(axis=1)
+    right = confusion.diagonal()
+    table = np.stack(
+        [
+            _ratio(right, confusion.sum(axis=0)),
+            _ratio(right, support),
+            _ratio(2 * right, support + confusion.sum(axis=0)),
+        ],
+        axis=1,
+    )
+    rows = int(support.sum())
     return Scores(
         rows=rows,
         loss=loss_sum / rows,
-        accuracy=float(confusion.trace() / rows),
-        macro=_average(confusion, "macro"),
-        weighted=_average(confusion, "weighted"),
+        accuracy=float(right.sum() / rows),
+        macro=Average(**_named(table.mean(axis=0))),
+        weighted=Average(**_named(support @ table / rows)),
         per_class=[
-            ClassScores(name=name, rows=int(n), precision=float(p), recall=float(r), f1=float(f))
-            for name, n, p, r, f in zip(classes, support, precision, recall, f1, strict=True)
+            ClassScores(name=name, rows=int(n), **_named(line))
+            for name, n, line in zip(classes, support, table, strict=True)
         ],
         confusion=confusion.tolist(),
     )
 
 
-def _average(confusion: np.ndarray, average: str) -> Average:
-    precision, recall, f1, _ = _precision_recall_f1(confusion, average)
-    return Average(precision=float(precision), recall=float(recall), f1=float(f1))
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """0 where `whole` is 0."""
+    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
-def _precision_recall_f1(confusion: np.ndarray, average: str | None):
-    from sklearn.metrics import precision_recall_fscore_support
-
-    true, predicted = np.indices(confusion.shape)
-    return precision_recall_fscore_support(
-        true.ravel(),
-        predicted.ravel(),
-        labels=range(len(confusion)),
-        average=average,
-        sample_weight=confusion.ravel(),
-        zero_division=0,
-    )
+def _named(line: np.ndarray) -> dict[str, float]:
+    return dict(zip(("precision", "recall", "f1"), line.tolist(), strict=True))

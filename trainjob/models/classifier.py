@@ -2,16 +2,21 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from torch import Tensor, nn
 
 from trainjob.api import Loss
 
+Network = TypeVar("Network", bound=nn.Module)
 
-class Classifier(nn.Module, ABC):
+
+class Classifier(nn.Module, ABC, Generic[Network]):
     """Model inputs of one batch to logits, float32 [n, C]; `network` is the module whose weights are saved."""
 
-    network: nn.Module
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
 
     @property
     @abstractmethod

@@ -37,13 +37,12 @@ class ImageConfig(Spec):
     """Class names in the order of the logits."""
 
 
-class ImageClassifier(Classifier):
+class ImageClassifier(Classifier[nn.Sequential]):
     """The network that `config` describes."""
 
-    def __init__(self, config: ImageConfig):
-        super().__init__()
+    def __init__(self, config: ImageConfig) -> None:
+        super().__init__(_mlp(config) if config.model.mlp is not None else _cnn(config))
         self.config = config
-        self.network = _mlp(config) if config.model.mlp is not None else _cnn(config)
 
     @property
     def problem_type(self) -> str:
@@ -96,8 +95,9 @@ def _cnn(config: ImageConfig) -> nn.Sequential:
     if not (height and width):
         smallest = 2 ** len(cnn.channels)
         raise UserError(
-            f"spec.model.imageClassifier.cnn.channels: {len(cnn.channels)} blocks halve an image as often and need at "
-            f"least {smallest} x {smallest} pixels, but the images have {config.width} x {config.height}: name fewer blocks"
+            f"spec.model.imageClassifier.cnn.channels: {len(cnn.channels)} blocks halve an image as often and need "
+            f"{smallest} x {smallest} pixels or more, but the images have {config.width} x {config.height}; "
+            "name fewer blocks"
         )
     layers: list[nn.Module] = []
     channels = config.channels

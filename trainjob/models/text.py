@@ -1,6 +1,6 @@
 """Text classifiers: a transformers encoder with a classification head."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -21,21 +21,18 @@ from trainjob.models.classifier import Classifier, problem_type
 PATH = "spec.model.textClassifier"
 
 
-class TextClassifier(Classifier):
+class TextClassifier(Classifier[PreTrainedModel]):
     """A transformers network; with `freeze_encoder` its head alone trains and its encoder stays in eval mode."""
 
-    network: PreTrainedModel
-
-    def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False):
-        super().__init__()
-        self.network = network
+    def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:
+        super().__init__(network)
         self.freeze_encoder = freeze_encoder
         if freeze_encoder:
             network.base_model.requires_grad_(False)
 
     @property
     def problem_type(self) -> str:
-        return self.network.config.problem_type
+        return self.network.config.problem_type or "single_label_classification"
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
@@ -106,9 +103,10 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
                 **_labels(spec, preprocessor),
             )
     except (OSError, ValueError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
         raise UserError(
-            f"{PATH}.pretrained: cannot load {name!r}, which must be a folder with a transformers encoder or the name of "
-            f"one on the Hugging Face hub, which needs network access (and HF_TOKEN where it is private): {error}"
+            f"{PATH}.pretrained: cannot load {name!r}, which must be a folder with a transformers encoder "
+            f"or the name of one on the Hugging Face hub (which needs the network, and HF_TOKEN if private): {reason}"
         ) from error
     _check_fit(network, spec, preprocessor)
     for part in network.children():
@@ -120,12 +118,12 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
 def _check_fit(network: PreTrainedModel, spec: api.TextClassifier, preprocessor: TextPreprocessor) -> None:
     limit = _longest_text(network)
     if limit is not None and spec.max_length > limit:
-        raise UserError(f"{PATH}.maxLength: {spec.max_length} is more than the {limit} tokens that {spec.pretrained} takes")
-    embeddings = network.get_input_embeddings().num_embeddings
-    if preprocessor.vocabulary_size > embeddings:
+        raise UserError(f"{PATH}.maxLength: {spec.pretrained} takes at most {limit} tokens, not {spec.max_length}")
+    embeddings = network.get_input_embeddings()
+    if isinstance(embeddings, nn.Embedding) and preprocessor.vocabulary_size > embeddings.num_embeddings:
         raise UserError(
             f"{PATH}.pretrained: the tokenizer of {spec.pretrained} has {preprocessor.vocabulary_size} tokens, "
-            f"its model only {embeddings}; they do not belong together"
+            f"its model only {embeddings.num_embeddings}; they do not belong together"
         )
 
 
@@ -145,7 +143,7 @@ def _set_dropout(head: nn.Module, probability: float) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """No progress bars, and no table of the head's weights that a pretrained encoder lacks."""
     verbosity, progress_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

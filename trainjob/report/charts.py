@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from trainjob.report.words import spoken, title
+from trainjob.report.words import capitalized, spoken
 
 Record = dict[str, Any]
 
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼"}
 """matplotlib's marker of each series of a chart and the character that stands for it in the legend."""
-MAX_POINTS = 400
+MAX_POINTS, MAX_MARKERS = 400, 20
 NOT_METRICS = {"kind", "step", "epoch", "time", "seconds", "learning_rate", "samples_per_second"}
 
 INK, GRID = "#000001", "#000002"
@@ -27,7 +27,7 @@ SERIES = [f"#00000{digit}" for digit in range(3, 3 + len(MARKERS))]
 COLOURS = {INK: "ink-2", GRID: "grid"} | {colour: f"series-{n}" for n, colour in enumerate(SERIES, start=1)}
 """Colours that are drawn with, each a stand-in for a CSS variable."""
 
-STYLE = {"svg.fonttype": "none", "svg.hashsalt": "trainjob", "font.size": 8.5, "text.parse_math": False}
+STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "trainjob", "font.size": 8.5, "text.parse_math": False}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Series:
     x: list[float]
     y: list[float]
     marked: bool = True
-    """Whether each point has a marker: few points, one for each epoch."""
+    """Whether it has markers: points are few, one for each epoch."""
     faint: list[float] | None = None
     """What `y` was smoothed from, drawn behind it."""
 
@@ -64,26 +64,25 @@ class Chart:
 def metric_names(epochs: Sequence[Record]) -> list[str]:
     """The numeric metrics that any epoch reported, in the order of their first report."""
     return list(
-        dict.fromkeys(name for row in epochs for name, value in row.items() if name not in NOT_METRICS and _is_number(value))
+        dict.fromkeys(
+            name for row in epochs for name, value in row.items() if name not in NOT_METRICS and _is_number(value)
+        )
     )
 
 
 def charts(steps: Sequence[Record], epochs: Sequence[Record]) -> list[Chart]:
-    """The charts that the records of a run give; those without a single finite value are left out."""
-    names = metric_names(epochs)
-    losses = [name for name in names if name.endswith("loss")]
-    others = [name for name in names if name not in losses]
-    shares = [name for name in others if all(0 <= y <= 1 for y in _series(epochs, name).y)]
-    others = [name for name in others if name not in shares]
-    found = [Chart("Loss", [_smoothed(_series(steps, "loss"), "training, smoothed"), *_per_epoch(epochs, losses)])]
-    groups = [shares[start : start + len(MARKERS)] for start in range(0, len(shares), len(MARKERS))]
-    for group in groups + [[name] for name in others]:
-        found.append(Chart("Metrics" if len(group) > 1 else title(group[0]), list(_per_epoch(epochs, group))))
-    for name in ("learning_rate", "samples_per_second"):
-        curve = _series(steps, name) if any(name in row for row in steps) else _series(epochs, name)
-        found.append(Chart(title(name), [_thinned(curve)], from_zero=True))
-    drawn = (Chart(c.title, [s for s in c.series if s.y], c.from_zero) for c in found)
-    return [chart for chart in drawn if chart.series]
+    """The charts that the records of a run give: losses, shares of one, each other metric, learning rate and speed."""
+    reported = [_series(epochs, name) for name in metric_names(epochs)]
+    losses = [series for series in reported if series.name.endswith("loss")]
+    shares = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
+    others = [series for series in reported if series not in losses and series not in shares]
+    pace = [_series(steps or epochs, name, marked=not steps) for name in ("learning_rate", "samples_per_second")]
+    return [
+        *_grouped("Loss", [_smoothed(_series(steps, "loss")), *losses]),
+        *_grouped("Metrics" if len(shares) > 1 else "", shares),
+        *(chart for series in others for chart in _grouped("", [series])),
+        *(chart for series in pace for chart in _grouped("", [series], from_zero=True)),
+    ]
 
 
 def describe(chart: Chart) -> str:
@@ -98,15 +97,21 @@ def draw(chart: Chart, epochs: Sequence[Record], best_step: int | None, prefix: 
         figure = Figure(figsize=(4.9, 2.5), facecolor="none", layout="constrained")
         axes = figure.add_subplot(facecolor="none")
         for colour, marker, series in zip(SERIES, MARKERS, chart.series, strict=False):
-            if series.faint:
-                axes.plot(series.x, series.faint, color=colour, alpha=0.25, linewidth=0.7)
-            axes.plot(
-                series.x, series.y, color=colour, linewidth=1.4, marker=marker if series.marked else "", markersize=3.5
-            )
+            _plot(axes, series, colour, marker)
         if best_step is not None:
             axes.axvline(best_step, color=INK, linewidth=0.9, linestyle=":")
         _dress(axes, chart, epochs)
         return _inline_svg(figure, prefix)
+
+
+def _plot(axes: Axes, series: Series, colour: str, marker: str) -> None:
+    """Draws at most MAX_POINTS points, evenly picked, and MAX_MARKERS markers."""
+    keep = slice(None, None, math.ceil(len(series.x) / MAX_POINTS))
+    x, y = series.x[keep], series.y[keep]
+    if series.faint:
+        axes.plot(x, series.faint[keep], color=colour, alpha=0.25, linewidth=0.7)
+    marker, every = (marker if series.marked else ""), math.ceil(len(x) / MAX_MARKERS)
+    axes.plot(x, y, color=colour, linewidth=1.4, marker=marker, markersize=3.5, markevery=every)
 
 
 def _dress(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
@@ -139,26 +144,22 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _series(rows: Iterable[Record], name: str) -> Series:
+def _series(rows: Iterable[Record], name: str, *, marked: bool = True) -> Series:
     points = [(row["step"], row[name]) for row in rows if _is_number(row.get(name)) and math.isfinite(row[name])]
-    return Series(spoken(name), [x for x, _ in points], [y for _, y in points])
+    return Series(spoken(name), [x for x, _ in points], [y for _, y in points], marked)
 
 
-def _per_epoch(epochs: Sequence[Record], names: Iterable[str]) -> Iterable[Series]:
-    return (_series(epochs, name) for name in names)
+def _grouped(title: str, series: Sequence[Series], *, from_zero: bool = False) -> list[Chart]:
+    """The series that have points, in charts of as many as can be told apart; by default titled after the first."""
+    drawn = [each for each in series if each.y]
+    groups = [drawn[start : start + len(MARKERS)] for start in range(0, len(drawn), len(MARKERS))]
+    return [Chart(title or capitalized(group[0].name), group, from_zero) for group in groups]
 
 
-def _smoothed(series: Series, name: str) -> Series:
+def _smoothed(series: Series) -> Series:
     """A centred moving average over a fiftieth of the points; at the ends over those that there are."""
     if not series.y:
         return series
     window = np.ones(2 * (len(series.y) // 100) + 1)
     averages = np.convolve(series.y, window, "same") / np.convolve(np.ones(len(series.y)), window, "same")
-    return _thinned(Series(name, series.x, averages.tolist(), faint=series.y))
-
-
-def _thinned(series: Series) -> Series:
-    """At most MAX_POINTS points, evenly picked, without markers."""
-    keep = slice(None, None, math.ceil(len(series.x) / MAX_POINTS) or 1)
-    faint = series.faint[keep] if series.faint else None
-    return Series(series.name, series.x[keep], series.y[keep], marked=False, faint=faint)
+    return Series("training, smoothed", series.x, averages.tolist(), marked=False, faint=series.y)

@@ -1,10 +1,10 @@
 """What a run's folder holds, read for the report."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter
 
 from trainjob.api import TrainJob
 from trainjob.errors import UserError
@@ -12,10 +12,12 @@ from trainjob.evaluation.scores import Scores
 from trainjob.report.summary import FILE as SUMMARY_FILE
 from trainjob.report.summary import Summary
 from trainjob.storage import Folder
+from trainjob.training.history import FILE as HISTORY_FILE
 from trainjob.training.history import read_history
 
 JOB_FILE = "trainjob.yaml"
 EVALUATION_FILE = "evaluation.json"
+_Evaluation = TypeAdapter(dict[str, Scores | None])
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,17 @@ def read_contents(run: Folder) -> Contents:
         raise UserError(f"{run.uri} is not the folder of a run: it has no {JOB_FILE}. Give the folder of one run.")
     name = JOB_FILE
     try:
-        text = run.read(JOB_FILE).decode()
+        text = run.read(name).decode()
         job = TrainJob.model_validate(yaml.safe_load(text))
+        name = HISTORY_FILE
+        records = read_history(run)
+        if not all({"kind", "step", "epoch"} <= set(record) for record in records):
+            raise ValueError("a line is not the record of a step or an epoch")
         name = EVALUATION_FILE
-        parts = json.loads(run.read(name)) if run.exists(name) else {}
-        evaluation = {part: Scores.model_validate(scores) for part, scores in parts.items() if scores}
+        parts = _Evaluation.validate_json(run.read(name)) if run.exists(name) else {}
         name = SUMMARY_FILE
         summary = Summary.model_validate_json(run.read(name)) if run.exists(name) else None
-    except (ValueError, yaml.YAMLError) as error:
+    except (TypeError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
-    return Contents(run.uri, job, text, read_history(run), evaluation, summary)
+    evaluation = {part: scores for part, scores in parts.items() if scores is not None}
+    return Contents(run.uri, job, text, records, evaluation, summary)

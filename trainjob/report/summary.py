@@ -68,7 +68,7 @@ class Summary(Spec):
     workers: TrainingWorkers
     """The processes that trained."""
     precision: str | None = None
-    """bf16 or float32, as used; none for a function."""
+    """bfloat16 or float32, as used; none for a function."""
     best_checkpoint: BestCheckpoint | None = None
     """The checkpoint whose model the run keeps."""
     metrics: dict[str, float] = {}

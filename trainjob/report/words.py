@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime
 
-NOTHING = "–"
+NOTHING = "\N{EN DASH}"
 
 
 def score(value: object) -> str:
@@ -40,8 +40,17 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def title(name: str) -> str:
-    return name[:1].upper() + spoken(name[1:])
+def capitalized(name: str) -> str:
+    """With a capital at the start and the others as they are."""
+    return name[:1].upper() + name[1:]
 
 
-FILTERS = {"spoken": spoken, "title": title, "score": score, "percent": percent, "count": count, "duration": duration, "moment": moment}
+FILTERS = {
+    "spoken": spoken,
+    "capitalized": capitalized,
+    "score": score,
+    "percent": percent,
+    "count": count,
+    "duration": duration,
+    "moment": moment,
+}

@@ -133,7 +133,7 @@ class _Progress(UserCallback):
         epoch = int(values.get("epoch", self._reports))
         if checkpoint is not None:
             self._latest = CheckpointStatus(uri=checkpoint.path, step=self._reports)
-        history.add("epoch", step=self._reports, epoch=epoch, **{k: v for k, v in values.items() if k != "epoch"})
+        history.add("epoch", self._reports, epoch, values)
         history.flush()
         sender.send(
             TrainingStatus(

@@ -3,6 +3,7 @@
 import json
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,8 +39,8 @@ class History:
         self._drawn = len(self._records)
         return last
 
-    def add(self, kind: Literal["step", "epoch"], *, step: int, epoch: int, **values: float) -> None:
-        self._records.append({"kind": kind, "step": step, "epoch": epoch, "time": time.time(), **values})
+    def add(self, kind: Literal["step", "epoch"], step: int, epoch: int, values: Mapping[str, float]) -> None:
+        self._records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:
         self._run.write(FILE, "".join(json.dumps(record) + "\n" for record in self._records).encode())

@@ -152,7 +152,7 @@ class Trainer:
             self.scheduler.step(metrics["validation_loss"])
         progress.epoch, progress.batch, progress.loss_sum, progress.samples = progress.epoch + 1, 0, 0.0, 0
         self._judge(metrics[self.spec.checkpoints.metric])
-        self.history.add("epoch", step=progress.step, epoch=progress.epoch, **metrics)
+        self.history.add("epoch", progress.step, progress.epoch, metrics)
         self._save(metrics, scores)
 
     def _judge(self, value: float) -> None:
@@ -187,14 +187,8 @@ class Trainer:
         progress.loss_sum += loss_sum
         progress.samples += int(samples)
         learning_rate = self.optimizer.param_groups[0]["lr"]
-        self.history.add(
-            "step",
-            step=progress.step,
-            epoch=progress.epoch + 1,
-            loss=loss,
-            learning_rate=learning_rate,
-            samples_per_second=rate,
-        )
+        values = {"loss": loss, "learning_rate": learning_rate, "samples_per_second": rate}
+        self.history.add("step", progress.step, progress.epoch + 1, values)
         self.reporter.step(progress.epoch + 1, progress.step, loss=loss, rate=rate, learning_rate=learning_rate)
         self._reset_recent()
 
@@ -232,8 +226,8 @@ class Trainer:
             if scores is not None:
                 (folder / SCORES).write_text(scores.model_dump_json(by_alias=True))
 
+        self.history.flush()  # first, so that no checkpoint is without its records
         name = self.store.save(progress.epoch, progress.step, metrics, write)
-        self.history.flush()
         self.reporter.checkpoint(name, progress.epoch, progress.step, metrics)
 
     def resume(self, folder: Path, rank: int) -> None:

@@ -28,7 +28,7 @@ class Outcome(Spec):
     parameters: int
     """Of the model."""
     precision: str
-    """Type of the forward pass."""
+    """bf16 or float32."""
     device: str
     """`cpu` or the GPU's name."""
     entered: float = 0.0

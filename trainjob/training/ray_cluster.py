@@ -2,7 +2,9 @@
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -97,6 +99,20 @@ def run_on_ray(
         dataset_config=DataConfig(datasets_to_split=["train"], execution_options=options),
     )
     try:
-        return trainer.fit()
+        return _in_thread(trainer.fit)
     except WorkerGroupError as error:
         raise first_failure(list(error.worker_failures.values())) from None
+
+
+def _in_thread(work: Callable[[], Any]) -> Any:
+    """Does `work` off the main thread, where Ray would take Ctrl-C for itself."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (raised below)
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future.result()

@@ -1,4 +1,4 @@
-"""What a finished run leaves for people: `evaluation.json`, `report.html` and, last, `summary.json`."""
+"""What a finished run leaves for people: `evaluation.json`, `summary.json` and `report.html`."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainjob.api import TrainJob
 from trainjob.data import Fitted
-from trainjob.report import render
+from trainjob.report.render import render
 from trainjob.report.summary import FILE as SUMMARY
 from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder

@@ -153,7 +153,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         epochs=trainer.progress.epoch,
         stopped_early=trainer.progress.stopped_early,
         parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
-        precision=str(trainer.dtype).removeprefix("torch."),
+        precision="bf16" if trainer.dtype == torch.bfloat16 else "float32",
         device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
     )
 

@@ -1,0 +1,110 @@
+"""Runs of the `trainjob` command on tiny sets, to their end or killed on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+import yaml
+from safetensors.torch import load_file
+
+TEXT_MODEL = {"textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}}
+IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "dropout": 0.3}}
+
+
+@dataclass
+class Run:
+    """A TrainJob in a file of its own, and where its run is kept."""
+
+    file: Path
+    folder: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "trainjob", "run", str(self.file), *arguments]
+
+    def finish(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs to the end, which must be a good one."""
+        done = self.start_and_wait(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def start_and_wait(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=300)
+
+    def start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+
+    def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None]) -> None:
+        """Starts the run and calls `kill` with the driver's process number once its checkpoints have `reached` a point."""
+        driver = self.start()
+        while not reached(self.complete_checkpoints()):
+            assert driver.poll() is None, driver.communicate()[0]
+            time.sleep(0.005)
+        kill(driver.pid)
+        self.output = driver.communicate(timeout=300)[0]
+
+    def complete_checkpoints(self) -> list[str]:
+        return sorted(path.parent.name for path in self.folder.glob("checkpoints/*/checkpoint.json"))
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        return load_file(self.folder / "model" / "model.safetensors")
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        lines = (self.folder / "metrics.jsonl").read_text().splitlines()
+        return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+    def read(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text())
+
+
+def write_run(folder: Path, kind: str, data: Path, changes: dict[str, Any], name: str) -> Run:
+    suffix, columns = (".csv", {"text": ["title", "body"], "label": "label"}) if kind == "text" else ("", {})
+    dataset = {name: {"uri": str(data / f"{name}{suffix}")} for name in ("train", "test")} | columns
+    spec: dict[str, Any] = {
+        "model": TEXT_MODEL if kind == "text" else IMAGE_MODEL,
+        "dataset": dataset,
+        "training": {
+            "epochs": 3,
+            "batchSize": 16,
+            "precision": "float32",
+            "optimizer": {"adamW": {"learningRate": 2.0e-3}},
+            "scheduler": {"cosine": {}},
+        },
+        "checkpoints": {"everySteps": 4},
+        "workers": {"count": 2},
+        "storage": {"uri": "runs"},
+    }
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        part = spec
+        for parent in parents:
+            part = part.setdefault(parent, {})
+        part[last] = value
+    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": name}, "spec": spec}
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return Run(file, folder / "runs" / name)
+
+
+def kill_driver(driver: int) -> None:
+    os.kill(driver, signal.SIGKILL)
+
+
+def kill_worker(driver: int) -> None:
+    """Kills a training worker, with or without Ray."""
+    for process in psutil.Process(driver).children(recursive=True):
+        title = " ".join(process.cmdline())
+        if "RayTrainWorker" in title or "trainjob.training.local_worker" in title:
+            process.kill()
+            return
+    raise AssertionError("no training worker is running")

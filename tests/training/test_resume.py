@@ -1,0 +1,65 @@
+"""A run that is killed and started again ends with the very weights of a run that was not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from runs import Run, kill_driver, kill_worker, write_run
+
+CASES = [(kind, loader) for kind in ("text", "image") for loader in ("dataLoader", "rayData")]
+
+
+def inside_second_epoch(checkpoints: list[str]) -> bool:
+    """The one that ended the first epoch is there, and one from after it."""
+    return sum(name.startswith("epoch-0001") for name in checkpoints) == 2
+
+
+def between_epochs(checkpoints: list[str]) -> bool:
+    return any(name.startswith("epoch-0002") for name in checkpoints)
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def unbroken(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, text_set: Path, image_set: Path
+) -> tuple[Run, str, dict[str, Any]]:
+    """A finished run, its kind and what its TrainJob says of the loader."""
+    kind, loader = request.param
+    changes = {"dataset.loader": loader}
+    run = write_run(
+        tmp_path_factory.mktemp("unbroken"), kind, text_set if kind == "text" else image_set, changes, "unbroken"
+    )
+    run.finish()
+    return run, kind, changes
+
+
+def assert_same_end(run: Run, unbroken: Run) -> None:
+    weights, expected = run.weights(), unbroken.weights()
+    assert weights.keys() == expected.keys()
+    assert [name for name in weights if not torch.equal(weights[name], expected[name])] == []
+    assert [record["step"] for record in run.records("step")] == [record["step"] for record in unbroken.records("step")]
+    losses = [[record["train_loss"] for record in one.records("epoch")] for one in (run, unbroken)]
+    assert losses[0] == losses[1]
+    assert run.read("evaluation.json") == unbroken.read("evaluation.json")
+
+
+@pytest.mark.parametrize("moment", [inside_second_epoch, between_epochs])
+def test_the_driver_is_killed(unbroken, new_run: Callable[..., Run], moment):
+    whole, kind, changes = unbroken
+    run = new_run(kind, changes)
+    run.kill_at(moment, kill_driver)
+    assert not (run.folder / "summary.json").exists()
+    assert "continues from epoch-000" in run.finish().stdout
+    assert_same_end(run, whole)
+    assert run.read("summary.json")["attempts"] == 2
+
+
+def test_a_worker_is_killed(unbroken, new_run: Callable[..., Run]):
+    whole, kind, changes = unbroken
+    run = new_run(kind, {**changes, "retries": 1})
+    run.kill_at(inside_second_epoch, kill_worker)
+    assert (run.folder / "summary.json").exists(), run.output
+    assert "continues from epoch-000" in run.output
+    assert_same_end(run, whole)

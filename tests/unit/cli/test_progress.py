@@ -1,0 +1,149 @@
+"""What is shown of a run, on a terminal and elsewhere."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from trainjob.api.status import CheckpointStatus, TrainingStatus
+from trainjob.cli.live import epoch_line, fitting, frame, header
+from trainjob.cli.progress import display
+
+METRICS = {"train_loss": 0.5, "validation_loss": 0.25, "validation_accuracy": 0.9, "validation_f1": 0.875}
+
+
+def checkpoint(step: int) -> CheckpointStatus:
+    return CheckpointStatus(uri=f"runs/tags/checkpoints/{step}", step=step, metric="validation_loss", value=0.25)
+
+
+TRAINING = TrainingStatus(
+    stage="Training",
+    epoch=1,
+    epochs=2,
+    step=50,
+    steps=200,
+    percent=25.0,
+    eta=125.0,
+    samples_per_second=1234.5,
+    loss=0.6931,
+    learning_rate=1e-4,
+)
+FIRST_DONE = TRAINING.model_copy(
+    update={
+        "step": 100,
+        "epochs_completed": 1,
+        "metrics": METRICS,
+        "latest_checkpoint": checkpoint(100),
+        "best_checkpoint": checkpoint(100),
+    }
+)
+SECOND_DONE = FIRST_DONE.model_copy(
+    update={"epoch": 2, "step": 200, "epochs_completed": 2, "latest_checkpoint": checkpoint(200)}
+)
+RUN = [
+    TrainingStatus(),
+    TrainingStatus(stage="Training", message="continues from epoch-0001", epochs=2),
+    TRAINING.model_copy(update={"message": "continues from epoch-0001"}),
+    FIRST_DONE,
+    SECOND_DONE,
+    SECOND_DONE.model_copy(update={"stage": "Finished"}),
+]
+
+
+def shown(statuses: list[TrainingStatus], *, terminal: bool, width: int = 100) -> str:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=width, height=20, _environ={"TERM": "xterm"})
+    with display("tags", console) as progress:
+        for status in statuses:
+            progress.update(status)
+    return out.getvalue()
+
+
+def test_plain_lines_for_stages_epochs_and_between() -> None:
+    metrics = "train_loss 0.5000  validation_loss 0.2500  validation_accuracy 0.9000  validation_f1 0.8750"
+    assert shown(RUN, terminal=False).splitlines() == [
+        "tags: preparing",
+        "tags: training, continues from epoch-0001",
+        "epoch 1/2  step 50/200  25%  0:02:05 to go  loss 0.6931  learning rate 0.0001  1,234 samples/s",
+        "tags: training",
+        f"epoch 1/2:  {metrics}  (best so far)",
+        f"epoch 2/2:  {metrics}",
+        "tags: finished",
+    ]
+
+
+def test_plain_lines_are_rare_within_an_epoch() -> None:
+    steps = [TRAINING.model_copy(update={"step": step}) for step in range(1, 100)]
+    assert len(shown(steps, terminal=False).splitlines()) == 2
+
+
+def test_no_control_characters_when_not_on_a_terminal() -> None:
+    assert set(filter(lambda character: not character.isprintable(), shown(RUN, terminal=False))) == {"\n"}
+
+
+def test_a_function_reports_what_it_likes() -> None:
+    report = TrainingStatus(stage="Training", step=3, epoch=3, epochs_completed=3, metrics={"epoch": 3, "bleu": 31.5})
+    assert shown([report], terminal=False).splitlines() == ["tags: training", "epoch 3:  bleu 31.5000"]
+    assert "bleu" in shown([report], terminal=True)
+
+
+@pytest.mark.parametrize("width", [20, 40, 100])
+@pytest.mark.parametrize("status", [TrainingStatus(), TRAINING, TRAINING.model_copy(update={"steps": None})])
+def test_a_frame_fits_the_terminal(width: int, status: TrainingStatus) -> None:
+    out = io.StringIO()
+    Console(file=out, width=width).print(frame("a-rather-long-name", status, 5.0, "*"))
+    lines = out.getvalue().splitlines()
+    assert len(lines) == (4 if status.step else 1)
+    assert max(map(len, lines)) == width
+    assert lines[0].startswith("* a-rather")
+    assert lines[0].endswith("0:00:05")
+
+
+def test_the_live_display_leaves_a_line_for_each_epoch() -> None:
+    lines = shown(RUN, terminal=True).splitlines()
+    assert sum("/2      0.5000   0.2500    0.9000   0.8750" in line for line in lines) == 2
+
+
+def test_the_live_display_shows_where_the_run_is() -> None:
+    out = shown([TRAINING], terminal=True)
+    for fact in (
+        "tags",
+        "training",
+        "epoch 1/2",
+        "step 50/200",
+        "25%",
+        "0:02:05 to go",
+        "loss 0.6931",
+        "1,234 samples/s",
+    ):
+        assert fact in out
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_the_cursor_is_back_after_an_error(error: type[BaseException]) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, height=20, _environ={"TERM": "xterm"})
+
+    def fail() -> None:
+        with display("tags", console) as progress:
+            progress.update(TRAINING)
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert out.getvalue().rindex("\x1b[?25h") > out.getvalue().rindex("\x1b[?25l")
+
+
+def test_the_table_of_epochs() -> None:
+    columns = list(METRICS)
+    assert [*header(columns), epoch_line(FIRST_DONE, columns)] == [
+        "                     validation",
+        "  epoch  train_loss     loss  accuracy       f1",
+        "    1/2      0.5000   0.2500    0.9000   0.8750  ★ best so far",
+    ]
+
+
+def test_a_narrow_terminal_keeps_the_metric_that_ranks() -> None:
+    assert fitting(list(METRICS), "validation_f1", 200) == list(METRICS)
+    assert fitting(list(METRICS), "validation_f1", 50) == ["train_loss", "validation_f1"]
+    assert fitting(list(METRICS), "validation_f1", 10) == ["validation_f1"]

@@ -1,0 +1,42 @@
+"""What is said at the end of a run."""
+
+from datetime import UTC, datetime
+
+from trainjob.cli.summary import summary_lines
+from trainjob.evaluation.scores import Average, Scores
+from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+
+SUMMARY = Summary(
+    name="tags",
+    started=datetime(2026, 1, 1, tzinfo=UTC),
+    finished=datetime(2026, 1, 1, 0, 2, tzinfo=UTC),
+    workers=TrainingWorkers(count=2, device="cpu", threads=1),
+    seconds={"start": 10.0, "training": 75.0},
+    hardware=Hardware(cpu="a processor", cores=2, memory_gib=8.0),
+)
+
+
+def test_a_classifiers_run() -> None:
+    average = Average(precision=0.8, recall=0.7, f1=0.75)
+    test = Scores(rows=1200, loss=0.3, accuracy=0.9, macro=average, weighted=average, per_class=[], confusion=[])
+    best = BestCheckpoint(step=1400, epoch=7, metric="validation_loss", value=0.25)
+    summary = SUMMARY.model_copy(update={"best_checkpoint": best, "stopped_early": True})
+    assert summary_lines(summary, "/runs/tags", {"test": test}) == [
+        "tags: succeeded",
+        "  trained in  1 min 25 s (stopped early)",
+        "  best        epoch 7, step 1,400: validation_loss 0.2500",
+        "  test        accuracy 0.9000   F1 0.7500 (macro)   1,200 rows",
+        "  model       /runs/tags/model",
+        "  report      /runs/tags/report.html",
+    ]
+
+
+def test_a_functions_run() -> None:
+    summary = SUMMARY.model_copy(update={"metrics": {"bleu": 31.5}, "checkpoint": "/runs/tags/checkpoint_7"})
+    assert summary_lines(summary, "/runs/tags", {}) == [
+        "tags: succeeded",
+        "  trained in    1 min 25 s",
+        "  last metrics  bleu 31.5000",
+        "  checkpoint    /runs/tags/checkpoint_7",
+        "  report        /runs/tags/report.html",
+    ]

@@ -1,0 +1,96 @@
+"""TrainJob specs and small sources for the data tests."""
+
+import csv
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from trainjob.api import TrainJobSpec
+
+Rows = list[dict[str, Any]]
+
+
+def text_spec(uri: str | Path, classifier: dict[str, Any] | None = None, seed: int = 42, **dataset: Any) -> TrainJobSpec:
+    """A from-scratch text classifier on the columns `text` and `label` of `uri`."""
+    return TrainJobSpec.model_validate(
+        {
+            "model": {"textClassifier": {"encoder": {"vocabularySize": 500}} | (classifier or {})},
+            "dataset": {"train": {"uri": str(uri)}, "text": ["text"], "label": "label"} | dataset,
+            "training": {"seed": seed},
+        }
+    )
+
+
+def image_spec(uri: str | Path, size: tuple[int, int] | None = None, **dataset: Any) -> TrainJobSpec:
+    """A CNN on the images at `uri`; `size` is height and width."""
+    resize = {"size": {"height": size[0], "width": size[1]}} if size else {}
+    return TrainJobSpec.model_validate(
+        {
+            "model": {"imageClassifier": {"cnn": {}} | resize},
+            "dataset": {"train": {"uri": str(uri)}} | dataset,
+        }
+    )
+
+
+def some_rows(count: int = 60, classes: Sequence[str] = ("art", "law", "war")) -> Rows:
+    """Distinct texts, class by class in turn."""
+    return [
+        {"text": f"row {index} is about {classes[index % len(classes)]}", "label": classes[index % len(classes)]}
+        for index in range(count)
+    ]
+
+
+def write_csv(path: Path, rows: Rows) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def write_jsonl(path: Path, rows: Rows) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_parquet(path: Path, rows: Rows, row_group_size: int | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=row_group_size)
+    return path
+
+
+def write_images(folder: Path, arrays: dict[str, list[np.ndarray]], ending: str = "png") -> Path:
+    """`arrays` are the images of each class: uint8 [H, W] or [H, W, 3]."""
+    for label, images in arrays.items():
+        (folder / label).mkdir(parents=True)
+        for index, pixels in enumerate(images):
+            Image.fromarray(pixels).save(folder / label / f"{index}.{ending}")
+    return folder
+
+
+def random_images(count: int, shape: tuple[int, ...] = (6, 5), seed: int = 0) -> list[np.ndarray]:
+    return list(np.random.default_rng(seed).integers(0, 256, (count, *shape), np.uint8))
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    """In the format of MNIST's files."""
+    return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+
+
+def write_mnist(folder: Path, images: np.ndarray, labels: np.ndarray, zipped: bool = False) -> Path:
+    """Returns the path of the file of images."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ending = ".gz" if zipped else ""
+    for name, array in (("train-labels-idx1-ubyte", labels), ("train-images-idx3-ubyte", images)):
+        data = idx_bytes(array.astype(np.uint8))
+        (folder / (name + ending)).write_bytes(gzip.compress(data) if zipped else data)
+    return folder / f"train-images-idx3-ubyte{ending}"

@@ -1,0 +1,57 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from trainjob.data import Examples
+
+
+def table(rows: list[list[int]], kind: pa.DataType) -> pa.Table:
+    return pa.table({"values": pa.array(rows, pa.list_(kind)), "label": list(range(len(rows)))})
+
+
+def as_lists(examples: Examples) -> list[list[int]]:
+    return [part.tolist() for part in np.split(examples.values, examples.offsets[1:-1])]
+
+
+ROWS = [[1, 2, 3], [], [4], [5, 6]]
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.uint8()])
+def test_rows_of_a_table(kind: pa.DataType) -> None:
+    examples = Examples.from_table(table(ROWS, kind))
+    assert as_lists(examples) == ROWS
+    assert examples.values.dtype == kind.to_pandas_dtype()
+    assert examples.offsets.dtype == np.int64
+    assert examples.lengths.tolist() == [3, 0, 1, 2]
+    assert examples.labels.tolist() == [0, 1, 2, 3]
+    assert examples.labels.dtype == np.int64
+    assert len(examples) == 4
+
+
+def test_slices_and_chunks_of_a_table() -> None:
+    whole = table(ROWS, pa.int32())
+    chunked = pa.concat_tables([whole.slice(1, 2), whole.slice(3), whole.slice(0, 0)])
+    assert as_lists(Examples.from_table(chunked)) == ROWS[1:]
+
+
+def test_rows_of_several_tables() -> None:
+    whole = table(ROWS, pa.int32())
+    examples = Examples.concat(iter([whole, whole.slice(2)]))
+    assert as_lists(examples) == ROWS + ROWS[2:]
+    assert examples.labels.tolist() == [0, 1, 2, 3, 2, 3]
+
+
+@pytest.mark.parametrize("indices", [[2, 0, 0, 3], [1], []])
+def test_take(indices: list[int]) -> None:
+    taken = Examples.from_table(table(ROWS, pa.int32())).take(np.array(indices, np.int64))
+    assert taken.labels.tolist() == indices
+    assert [taken.values[a:b].tolist() for a, b in zip(taken.offsets, taken.offsets[1:], strict=False)] == [
+        ROWS[index] for index in indices
+    ]
+
+
+def test_no_rows() -> None:
+    examples = Examples.from_table(table([], pa.uint8()))
+    assert len(examples) == 0
+    assert examples.values.dtype == np.uint8
+    assert examples.offsets.tolist() == [0]

@@ -1,0 +1,84 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainjob.data.split import Split, fit_split, hashes
+from trainjob.errors import DataError
+
+SETS = st.dictionaries(st.sampled_from("abcd"), st.integers(2, 40), min_size=1)
+FRACTIONS = st.floats(0.01, 0.99)
+
+
+def contents_and_labels(counts: dict[str, int]) -> tuple[list[bytes], np.ndarray]:
+    """Distinct rows, so many of each class."""
+    names = sorted(counts)
+    contents = [f"{name} {index}".encode() for name in names for index in range(counts[name])]
+    return contents, np.repeat(np.arange(len(names)), [counts[name] for name in names])
+
+
+def split_of(contents: list[bytes], labels: np.ndarray, fraction: float, seed: int) -> Split:
+    return fit_split(hashes(contents, seed), labels, [str(c) for c in range(labels.max() + 1)], fraction, seed)
+
+
+@given(SETS, FRACTIONS, st.integers(0, 2**32 - 1))
+@settings(deadline=None)
+def test_every_class_gives_its_share(counts: dict[str, int], fraction: float, seed: int) -> None:
+    contents, labels = contents_and_labels(counts)
+    split = split_of(contents, labels, fraction, seed)
+    is_validation = split.is_validation(hashes(contents, seed), labels)
+    for number, count in enumerate(counts[name] for name in sorted(counts)):
+        share = int(is_validation[labels == number].sum())
+        assert 1 <= share < count
+        assert abs(share - min(max(fraction * count, 1), count - 1)) <= 0.5
+
+
+@given(SETS, FRACTIONS, st.randoms())
+@settings(deadline=None)
+def test_the_order_of_rows_does_not_matter(counts: dict[str, int], fraction: float, random: np.random.Generator) -> None:
+    contents, labels = contents_and_labels(counts)
+    order = list(range(len(contents)))
+    random.shuffle(order)
+    shuffled = [contents[index] for index in order]
+    assert split_of(shuffled, labels[order], fraction, 7) == split_of(contents, labels, fraction, 7)
+
+
+def test_sides_are_disjoint_and_complete() -> None:
+    contents, labels = contents_and_labels({"a": 30, "b": 50})
+    split = split_of(contents, labels, 0.3, 1)
+    train, validation = (split.rows_of(side, contents, labels) for side in ("train", "validation"))
+    assert sorted([*train, *validation]) == list(range(80))
+
+
+def test_the_seed_picks_the_rows() -> None:
+    contents, labels = contents_and_labels({"a": 100, "b": 100})
+    picked = [tuple(split_of(contents, labels, 0.2, seed).rows_of("validation", contents, labels)) for seed in (1, 1, 2)]
+    assert picked[0] == picked[1]
+    assert picked[0] != picked[2]
+
+
+@given(st.lists(st.integers(0, 8), min_size=2, max_size=60).filter(lambda rows: len(set(rows)) > 1), FRACTIONS)
+@settings(deadline=None)
+def test_equal_rows_stay_together(rows: list[int], fraction: float) -> None:
+    contents, labels = [str(row).encode() for row in rows], np.zeros(len(rows), np.int64)
+    split = split_of(contents, labels, fraction, 3)
+    train = {rows[index] for index in split.rows_of("train", contents, labels)}
+    validation = {rows[index] for index in split.rows_of("validation", contents, labels)}
+    assert train
+    assert validation
+    assert not train & validation
+    # No other cut between groups of equal rows comes nearer to the wanted share.
+    group_sizes = Counter(rows)
+    ordered = sorted(group_sizes, key=lambda row: hashes([str(row).encode()], 3)[0])
+    cuts = np.cumsum([group_sizes[row] for row in ordered])[:-1]
+    share = sum(group_sizes[row] for row in validation)
+    assert abs(share - fraction * len(rows)) == np.abs(cuts - fraction * len(rows)).min()
+
+
+@pytest.mark.parametrize(("rows", "told"), [([b"x"], "one row"), ([b"x", b"x", b"x"], "3 rows, all equal")])
+def test_a_class_too_small_is_named(rows: list[bytes], told: str) -> None:
+    contents, labels = [b"1", b"2", *rows], np.array([0, 0, *[1] * len(rows)])
+    with pytest.raises(DataError, match=f'class "rare" has {told}: too few to set some aside'):
+        fit_split(hashes(contents, 0), labels, ["often", "rare"], 0.2, 0)

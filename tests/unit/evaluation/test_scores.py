@@ -1,0 +1,58 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
+
+from trainjob.errors import UserError
+from trainjob.evaluation import Scores, scores
+
+
+def raw_predictions(name: str) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    if name == "random":
+        return random.integers(0, 4, 500), random.integers(0, 4, 500)
+    if name == "never-predicted":
+        return random.integers(0, 4, 500), random.integers(0, 3, 500)
+    if name == "never-there":
+        return random.integers(1, 4, 500), random.integers(0, 4, 500)
+    if name == "neither":
+        return random.integers(0, 3, 500), random.integers(0, 3, 500)
+    return np.arange(400) % 4, np.arange(400) % 4
+
+
+@pytest.mark.parametrize("name", ["random", "never-predicted", "never-there", "neither", "perfect"])
+def test_scores_equal_scikit_learns_on_the_raw_predictions(name: str) -> None:
+    true, predicted = raw_predictions(name)
+    labels = range(4)
+    confusion = confusion_matrix(true, predicted, labels=labels)
+    found = scores(confusion, loss_sum=250.0, classes=["a", "b", "c", "d"])
+
+    def expected(average: str | None):
+        return precision_recall_fscore_support(true, predicted, labels=labels, average=average, zero_division=0)
+
+    assert found.rows == len(true)
+    assert found.loss == 250.0 / len(true)
+    assert found.accuracy == pytest.approx(accuracy_score(true, predicted))
+    for average in ("macro", "weighted"):
+        line = getattr(found, average)
+        assert (line.precision, line.recall, line.f1) == pytest.approx(expected(average)[:3])
+    for index, line in enumerate(found.per_class):
+        assert line.name == "abcd"[index]
+        assert (line.precision, line.recall, line.f1, line.rows) == pytest.approx(
+            [row[index] for row in expected(None)]
+        )
+    assert found.confusion == confusion.tolist()
+
+
+def test_scores_survive_json() -> None:
+    found = scores(np.array([[3, 1], [0, 2]]), 1.5, ["no", "yes"])
+    text = found.model_dump_json(by_alias=True)
+    assert Scores.model_validate_json(text) == found
+    assert json.loads(text)["perClass"][1]["name"] == "yes"
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_says_that_training_has_diverged(loss: float) -> None:
+    with pytest.raises(UserError, match=r"diverged.*learningRate"):
+        scores(np.eye(2, dtype=np.int64), loss, ["no", "yes"])

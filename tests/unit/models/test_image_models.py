@@ -1,0 +1,89 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainjob.api import Model
+from trainjob.data import ImagePreprocessor
+from trainjob.errors import UserError
+from trainjob.models import build, load_model, load_weights, save_model
+from trainjob.models.image import ImageClassifier
+
+MakePreprocessor = Callable[..., ImagePreprocessor]
+
+SIZES = [(8, 8, 1), (28, 28, 1), (32, 32, 3), (5, 40, 3), (100, 60, 1)]
+
+
+def image_model(**fields: object) -> Model:
+    return Model.model_validate({"imageClassifier": fields})
+
+
+@pytest.mark.parametrize("network", ["mlp", "cnn"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_images_of_any_size_give_logits_and_gradients_to_every_weight(
+    image_preprocessor: MakePreprocessor, network: str, size: tuple[int, int, int]
+) -> None:
+    height, width, channels = size
+    module = build(image_model(**{network: {}}), image_preprocessor(height, width, channels))
+    logits = module(pixel_values=torch.randn(4, channels, height, width))
+    assert logits.shape == (4, 3)
+    assert logits.dtype == torch.float32
+    logits.logsumexp(dim=1).sum().backward()
+    assert all(value.grad is not None for value in module.parameters())
+
+
+@pytest.mark.parametrize("network", ["mlp", "cnn"])
+def test_a_saved_network_loads_with_the_same_logits(
+    tmp_path: Path, image_preprocessor: MakePreprocessor, network: str
+) -> None:
+    preprocessor, spec = image_preprocessor(8, 8, 3), image_model(**{network: {}}, loss={"binaryCrossEntropy": {}})
+    module = build(spec, preprocessor)
+    pixels = torch.randn(5, 3, 8, 8)
+    module(pixel_values=pixels)  # moves the statistics of batch normalization
+    save_model(module, preprocessor, tmp_path)
+
+    loaded, loaded_preprocessor = load_model(tmp_path)
+    built = build(spec, preprocessor).eval()
+    load_weights(built, tmp_path)
+    expected = module.eval()(pixel_values=pixels)
+    assert not loaded.training
+    assert loaded_preprocessor == preprocessor
+    assert torch.equal(loaded(pixel_values=pixels), expected)
+    assert torch.equal(built(pixel_values=pixels), expected)
+    assert torch.equal(loaded.probabilities(expected), expected.sigmoid())
+
+
+def test_the_cnn_is_as_the_spec_says(image_preprocessor: MakePreprocessor) -> None:
+    spec = image_model(cnn={"channels": [4, 6, 8], "hidden": 10}, dropout=0.3)
+    module = build(spec, image_preprocessor(16, 24, 3))
+    parts = list(module.modules())
+    convolutions = [(part.in_channels, part.out_channels) for part in parts if isinstance(part, torch.nn.Conv2d)]
+    linear = [(part.in_features, part.out_features) for part in parts if isinstance(part, torch.nn.Linear)]
+    assert convolutions == [(3, 4), (4, 4), (4, 6), (6, 6), (6, 8), (8, 8)]
+    assert linear == [(8 * 2 * 3, 10), (10, 3)]
+    assert [part.p for part in parts if isinstance(part, torch.nn.Dropout)] == [0.3]
+
+
+def test_the_mlp_is_as_the_spec_says(image_preprocessor: MakePreprocessor) -> None:
+    module = build(image_model(mlp={"hidden": [7, 5]}), image_preprocessor(4, 6, 3))
+    linear = [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
+    assert [(part.in_features, part.out_features) for part in linear] == [(72, 7), (7, 5), (5, 3)]
+
+
+def test_images_too_small_for_the_blocks_are_refused(image_preprocessor: MakePreprocessor) -> None:
+    spec = image_model(cnn={"channels": [4, 4, 4, 4]})
+    assert isinstance(build(spec, image_preprocessor(16, 16, 1)), ImageClassifier)
+    with pytest.raises(UserError, match=r"imageClassifier\.cnn\.channels: 4 blocks .* 16 x 16 .* have 16 x 8"):
+        build(spec, image_preprocessor(8, 16, 1))
+
+
+def test_a_spec_for_the_other_kind_of_rows_is_an_error(image_preprocessor: MakePreprocessor) -> None:
+    model = Model.model_validate({"textClassifier": {"encoder": {}}})
+    with pytest.raises(ValueError, match="text_classifier can be built for a image preprocessor"):
+        build(model, image_preprocessor(8, 8, 1))
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no model of trainjob: it has no config\.json"):
+        load_model(tmp_path)

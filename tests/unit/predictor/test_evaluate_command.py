@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from sklearn.metrics import confusion_matrix, f1_score
+
+from trainjob import Predictor
+from trainjob.cli.evaluate import evaluate
+from trainjob.errors import UserError
+from trainjob.evaluation import Scores
+
+
+def test_scores_of_texts_equal_those_of_the_predictions(
+    text_run: Path, text_csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate(str(text_run), str(text_csv), as_json=True)
+    scores = Scores.model_validate_json(capsys.readouterr().out)
+
+    rows = pyarrow.csv.read_csv(text_csv)
+    predictor = Predictor.load(text_run)
+    probabilities, labels = predictor.predict_proba(rows), rows["tag"].to_pylist()
+    predictions = predictor.predict(rows)
+    chosen = probabilities[np.arange(len(labels)), [predictor.classes.index(label) for label in labels]]
+    assert scores.rows == 40
+    assert scores.loss == pytest.approx(-np.log(chosen).mean(), rel=1e-5), "both classes weigh 1: they are of one size"
+    assert scores.confusion == confusion_matrix(labels, predictions).tolist()
+    assert scores.macro.f1 == pytest.approx(f1_score(labels, predictions, average="macro"))
+
+
+def test_scores_of_images_are_shown_as_a_table(
+    image_run: Path, image_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate(str(image_run), str(image_folder))
+    shown = capsys.readouterr().out
+    paths = sorted(image_folder.glob("*/*.png"))
+    predictions = Predictor.load(image_run).predict(paths)
+    accuracy = np.mean([path.parent.name == prediction for path, prediction in zip(paths, predictions, strict=True)])
+    assert f"20 rows: accuracy {accuracy:.4f}" in shown
+    for name in ("bright", "dark", "macro average", "weighted average"):
+        assert name in shown
+
+
+def test_what_cannot_be_scored_is_said(tmp_path: Path, text_run: Path, text_csv: Path, image_folder: Path) -> None:
+    with pytest.raises(UserError, match=r"model is no run's folder: expected trainjob\.yaml there, found config\.json"):
+        evaluate(str(text_run / "model"), str(text_csv))
+    with pytest.raises(UserError, match="holds images, but"):
+        evaluate(str(text_run), str(image_folder))
+    rows = tmp_path / "rows.csv"
+    rows.write_text("title,body,tag\nx,a cat,animals\n")
+    with pytest.raises(UserError, match=r"rows\.csv, row 1.*animals.*did you mean .*animal"):
+        evaluate(str(text_run), str(rows))
+    rows.write_text("title,body\nx,a cat\n")
+    with pytest.raises(UserError, match='no column "tag"'):
+        evaluate(str(text_run), str(rows))
+    rows.write_text("title,body,tag\n")
+    with pytest.raises(UserError, match="holds no rows"):
+        evaluate(str(text_run), str(rows))

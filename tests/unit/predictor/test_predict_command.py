@@ -1,0 +1,117 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from trainjob import Predictor
+from trainjob.cli.predict import predict
+from trainjob.errors import UserError
+
+
+def test_texts_show_their_classes_best_first(text_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predict(str(text_run), text=["a cat [sat]", "the tree"])
+    shown = capsys.readouterr().out
+    predictor = Predictor.load(text_run)
+    for text, row in zip(
+        ["a cat [sat]", "the tree"], predictor.predict_proba(["a cat [sat]", "the tree"]), strict=True
+    ):
+        table = shown[shown.index(text) :]
+        best, other = np.argsort(-row)
+        assert table.index(f"{row[best]:.4f}") < table.index(f"{row[other]:.4f}")
+        assert table.index(predictor.classes[best]) < table.index(predictor.classes[other])
+
+
+def test_an_image_shows_its_classes(image_run: Path, image_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = str(image_folder / "dark" / "3.png")
+    predict(str(image_run), image=[image])
+    shown = capsys.readouterr().out
+    assert "bright" in shown
+    assert f"{Predictor.load(image_run).predict_proba([image]).max():.4f}" in shown
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "texts.jsonl", "texts.parquet"])
+@pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
+def test_a_table_keeps_its_columns_and_gets_the_predictions(
+    tmp_path: Path, text_run: Path, text_csv: Path, name: str, output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    as_text = pa.csv.ConvertOptions(column_types={"id": pa.string()})
+    rows = pa.csv.read_csv(text_csv, convert_options=as_text)
+    if name == "texts.jsonl":
+        lines = (json.dumps(row | {"nested": {"left": "out"}}) for row in rows.to_pylist())
+        (tmp_path / name).write_text("\n".join(lines))
+    if name == "texts.parquet":
+        pq.write_table(rows.append_column("nested", pa.array([["left", "out"]] * len(rows))), tmp_path / name)
+
+    predict(str(text_run), str(tmp_path / name), output=tmp_path / output)
+    if output == "out.csv":
+        found = pa.csv.read_csv(tmp_path / output, convert_options=as_text)
+    else:
+        found = pq.read_table(tmp_path / output)
+
+    predictor = Predictor.load(text_run)
+    probabilities = predictor.predict_proba(rows)
+    classes = ["probability_animal", "probability_plant"]
+    assert found.column_names == ["id", "title", "body", "tag", "prediction", "probability", *classes]
+    assert found.select(rows.column_names).to_pylist() == rows.to_pylist(), "007 stays 007"
+    assert found["prediction"].to_pylist() == predictor.predict(rows)
+    np.testing.assert_allclose(found["probability"], probabilities.max(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(np.stack([found[name] for name in classes], axis=1), probabilities, rtol=1e-5)
+    assert f"40 predictions written to {tmp_path / output}" in capsys.readouterr().out
+    assert not list(tmp_path.glob(".out*")), "no partial file is left"
+
+
+def test_predictions_in_the_table_are_replaced(tmp_path: Path, text_run: Path, text_csv: Path) -> None:
+    once, twice = tmp_path / "once.csv", tmp_path / "twice.csv"
+    predict(str(text_run), str(text_csv), output=once)
+    predict(str(text_run), str(once), output=twice)
+    assert twice.read_text() == once.read_text()
+
+
+def test_an_image_folder_becomes_a_table_of_its_files(tmp_path: Path, image_run: Path, image_folder: Path) -> None:
+    predict(str(image_run), str(image_folder), output=tmp_path / "out.csv")
+    found = pa.csv.read_csv(tmp_path / "out.csv")
+    assert found.column_names == [
+        "label",
+        "image",
+        "prediction",
+        "probability",
+        "probability_bright",
+        "probability_dark",
+    ]
+    paths = found["image"].to_pylist()
+    assert sorted(paths) == sorted(map(str, image_folder.glob("*/*.png")))
+    assert found["prediction"].to_pylist() == Predictor.load(image_run).predict(paths)
+
+
+def test_several_files_must_have_the_same_columns(tmp_path: Path, text_run: Path) -> None:
+    folder = tmp_path / "several"
+    folder.mkdir()
+    (folder / "1.csv").write_text("title,body,more\nx,a cat,1\n")
+    (folder / "2.csv").write_text("title,body\nx,a dog\n")
+    with pytest.raises(UserError, match=r"cannot write .*out\.csv: .*more"):
+        predict(str(text_run), str(folder), output=tmp_path / "out.csv")
+    assert sorted(tmp_path.glob("*out*")) == []
+
+
+def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, image_run: Path, text_csv: Path) -> None:
+    with pytest.raises(UserError, match="give one of DATA, --text and --image"):
+        predict(str(text_run))
+    with pytest.raises(UserError, match="give one of DATA, --text and --image"):
+        predict(str(text_run), str(text_csv), text=["a cat"])
+    with pytest.raises(UserError, match=r"text-run is a model for texts: give --text or DATA"):
+        predict(str(text_run), image=["cat.png"])
+    with pytest.raises(UserError, match=r"image-run is a model for images: give --image or DATA"):
+        predict(str(image_run), text=["a cat"])
+    with pytest.raises(UserError, match=r"out\.xlsx: must end in \.csv or \.parquet"):
+        predict(str(text_run), str(text_csv), output=tmp_path / "out.xlsx")
+    with pytest.raises(UserError, match=r"cannot write .*missing/out\.csv"):
+        predict(str(text_run), str(text_csv), output=tmp_path / "missing" / "out.csv")
+    with pytest.raises(UserError, match='no column "image"'):
+        predict(str(image_run), str(text_csv), output=tmp_path / "out.csv")
+    (tmp_path / "empty.csv").write_text("title,body\n")
+    with pytest.raises(UserError, match=r"empty\.csv holds no rows"):
+        predict(str(text_run), str(tmp_path / "empty.csv"), output=tmp_path / "out.csv")

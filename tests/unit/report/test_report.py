@@ -1,0 +1,365 @@
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from trainjob.errors import UserError
+from trainjob.evaluation.scores import scores
+from trainjob.report.render import render
+from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+from trainjob.report.words import NOTHING
+from trainjob.storage import Folder
+
+TEXT_JOB = """\
+apiVersion: trainjob.dev/v1alpha1
+kind: TrainJob
+metadata: {name: mail}
+spec:
+  model: {textClassifier: {encoder: {layers: 1}}}
+  dataset: {train: {uri: /data/mail.csv}, text: [body], label: kind}
+  training: {epochs: 4}
+"""
+FUNCTION_JOB = """\
+apiVersion: trainjob.dev/v1alpha1
+kind: TrainJob
+metadata: {name: own-loop}
+spec:
+  model: {function: {name: "loop:train"}}
+"""
+STARTED = datetime(2025, 3, 12, 14, 3, 5, tzinfo=UTC)
+CONFUSION = np.array([[40, 10], [5, 45]])
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """The document's elements, the cells of its tables by id, its definitions and its visible text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.terms: dict[str, str] = {}
+        self.open: list[str] = []
+        self._table: list[list[str]] = []
+        self._term = ""
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, named))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self._table = self.tables.setdefault(named["id"], [])
+        if tag == "tr":
+            self._table.append([])
+        if tag in ("td", "th"):
+            self._table[-1].append("")
+        if tag == "dt":
+            self._term = ""
+        if tag == "dd":
+            self.terms[self._term] = ""
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self.open:
+            return
+        self.words.append(data)
+        if "td" in self.open or "th" in self.open:
+            self._table[-1][-1] += data
+        if "dt" in self.open:
+            self._term += data
+        if "dd" in self.open:
+            self.terms[self._term] += data
+
+    def attributes(self, name: str) -> list[str]:
+        return [attributes[name] for _, attributes in self.elements if name in attributes]
+
+    @property
+    def headings(self) -> list[str]:
+        return re.findall(r"id=(\w+)", " ".join(f"id={a['id']}" for tag, a in self.elements if tag == "h2"))
+
+
+def step(number: int, **values: object) -> dict[str, object]:
+    return {"kind": "step", "step": number, "epoch": (number - 1) // 10 + 1, "time": 0.0, **values}
+
+
+def epoch(number: int, **values: object) -> dict[str, object]:
+    return {"kind": "epoch", "step": 10 * number, "epoch": number, "time": 0.0, **values}
+
+
+def write_run(folder: Path, job: str, records: list[dict[str, object]]) -> Folder:
+    run = Folder(str(folder / "run"))
+    run.write("trainjob.yaml", job.encode())
+    run.write("metrics.jsonl", "".join(json.dumps(record) + "\n" for record in records).encode())
+    return run
+
+
+def summary(**changes: object) -> bytes:
+    values: dict[str, object] = {
+        "name": "mail",
+        "started": STARTED,
+        "finished": STARTED + timedelta(seconds=100),
+        "workers": TrainingWorkers(count=2, device="cpu", threads=1),
+        "hardware": Hardware(cpu="A processor", cores=2, memory_gib=15.5),
+        **changes,
+    }
+    return Summary.model_validate(values).model_dump_json(by_alias=True).encode()
+
+
+def finish(run: Folder, classes: list[str], confusion: np.ndarray = CONFUSION) -> None:
+    validation = scores(confusion, 50.0, classes).model_dump(mode="json", by_alias=True)
+    test = scores(confusion[::-1, ::-1].T, 30.0, classes).model_dump(mode="json", by_alias=True)
+    run.write("evaluation.json", json.dumps({"validation": validation, "test": test}).encode())
+    run.write(
+        "summary.json",
+        summary(
+            parameters=1_234_567,
+            rows={"train": 8000, "validation": 100, "test": 100},
+            classes=len(classes),
+            precision="bfloat16",
+            best_checkpoint=BestCheckpoint(step=20, epoch=2, metric="validation_loss", value=0.4321),
+            seconds={"start": 10.0, "training": 60.0, "evaluation": 20.0},
+            samples_per_second=2345.6,
+            versions={"torch": "2.15.0"},
+        ),
+    )
+
+
+@pytest.fixture
+def text_run(tmp_path: Path) -> Folder:
+    records = [step(n, loss=2.0 / n, learning_rate=1e-3 / n, samples_per_second=100.0) for n in range(1, 41)]
+    records += [epoch(n, train_loss=1.0 / n, validation_loss=1.1 / n, validation_f1=0.2 * n) for n in range(1, 5)]
+    run = write_run(tmp_path, TEXT_JOB, records)
+    finish(run, ["ham", "spam"])
+    return run
+
+
+def test_the_tables_hold_the_scores(text_run: Folder) -> None:
+    tables = Page(render(text_run)).tables
+    assert tables["overall"][:4] == [
+        ["Measure", "Test", "Validation"],
+        ["Rows", "100", "100"],
+        ["Loss", "0.3000", "0.5000"],
+        ["Accuracy", "0.8500", "0.8500"],
+    ]
+    # of the 45 validation rows predicted as ham 40 are; of the 50 that are ham 40 are found
+    assert tables["classes-validation"][1][:5] == ["ham", "50", f"{40 / 45:.4f}", "0.8000", f"{2 * 40 / 95:.4f}"]
+    assert [line[1:] for line in tables["confusion-validation"][1:]] == [["40", "10"], ["5", "45"]]
+    assert [line[1:] for line in tables["confusion-test"][1:]] == [["45", "10"], ["5", "40"]]
+    assert tables["confused-validation"][1:] == [["ham", "spam", "10", "20.0%"], ["spam", "ham", "5", "10.0%"]]
+
+
+def test_every_epoch_is_there_in_numbers_and_the_best_is_marked(text_run: Folder) -> None:
+    table = Page(render(text_run)).tables["epochs"]
+    assert table[0] == ["Epoch", "Step", "train loss", "validation loss", "validation f1"]
+    assert table[2] == ["2 (best)", "20", "0.5000", "0.5500", "0.4000"]
+    assert [line[0] for line in table[1:]] == ["1", "2 (best)", "3", "4"]
+
+
+def test_the_facts_of_the_run(text_run: Folder) -> None:
+    page = Page(render(text_run))
+    expected = {
+        "Accuracy, test": "85.0%",
+        "From start to end": "1 min 40 s",
+        "Samples per second": "2,346",
+        "Rows, train": "8,000",
+        "Parameters": "1,234,567",
+        "Best checkpoint": "epoch 2, step 20",
+        "Best validation loss": "0.4321",
+        "Started": "2025-03-12 14:03:05 UTC",
+        "Numeric precision": "bfloat16",
+        "Workers": "2 (cpu)",
+        "Memory": "15.5 GiB",
+        "torch": "2.15.0",
+    }
+    assert {term: page.terms[term] for term in expected} == expected
+    assert TEXT_JOB.split() == page.text[page.text.index("apiVersion") :].split()
+    assert f"trainjob predict {text_run.uri} --text" in page.text
+    assert f'Predictor.load("{text_run.uri}")' in page.text
+
+
+def test_what_the_stages_leave_of_the_time_is_other(text_run: Folder) -> None:
+    assert Page(render(text_run)).tables["stages"][1:] == [
+        ["start", "10.0 s", "10.0%"],
+        ["training", "1 min 00 s", "60.0%"],
+        ["evaluation", "20.0 s", "20.0%"],
+        ["other", "10.0 s", "10.0%"],
+    ]
+
+
+def test_the_time_between_attempts_is_no_stage(text_run: Folder) -> None:
+    text_run.write("summary.json", summary(attempts=2, seconds={"start": 10.0, "training": 30.0}))
+    assert Page(render(text_run)).tables["stages"][1:] == [
+        ["start", "10.0 s", "25.0%"],
+        ["training", "30.0 s", "75.0%"],
+    ]
+
+
+def test_each_chart_is_described_in_words(text_run: Folder) -> None:
+    described = [a["aria-label"] for _, a in Page(render(text_run)).elements if a.get("role") == "img"]
+    assert described == [
+        "Loss over the course of training: training, smoothed from 2 to 0.05; train loss from 1 to 0.25; "
+        "validation loss from 1.1 to 0.275.",
+        "Validation f1 over the course of training: validation f1 from 0.2 to 0.8.",
+        "Learning rate over the course of training: learning rate from 0.001 to 2.5e-05.",
+        "Samples per second over the course of training: samples per second from 100 to 100.",
+    ]
+
+
+def test_nothing_outside_the_file_is_referred_to(text_run: Folder) -> None:
+    html = render(text_run)
+    page = Page(html)
+    tags = {tag for tag, _ in page.elements}
+    assert "svg" in tags
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "base"}
+    references = [page.attributes(name) for name in ("href", "xlink:href", "src", "srcset", "action")]
+    assert all(reference.startswith("#") for found in references for reference in found)
+    assert "@import" not in html
+    assert all(target.startswith("#") for target in re.findall(r"url\((.*?)\)", html))
+
+
+def test_ids_are_unique_and_references_within_the_charts_are_met(text_run: Folder) -> None:
+    html = render(text_run)
+    page = Page(html)
+    ids = page.attributes("id")
+    assert len(ids) == len(set(ids))
+    assert page.open == []
+    targets = set(re.findall(r"url\(#(.*?)\)", html)) | {each[1:] for each in page.attributes("xlink:href")}
+    assert targets
+    assert targets <= set(ids)
+    assert set(page.attributes("aria-labelledby")) <= set(ids)
+
+
+def test_every_colour_of_the_charts_follows_the_scheme(text_run: Folder) -> None:
+    html = render(text_run)
+    charts = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
+    used = set(re.findall(r"var\((--[\w-]+)\)", html))
+    assert "--series-1" in used
+    assert used - {"--cell", "--deep"} <= set(re.findall(r"(--[\w-]+):", html))
+    assert re.findall(r"(?:stroke|fill): #\w+", charts) == []
+
+
+def test_names_that_look_like_markup_are_text(tmp_path: Path) -> None:
+    name, metric = "<script>alert('x')</script>", 'a"><b>$x_loss'
+    job = TEXT_JOB.replace("label: kind", 'label: "<img src=x onerror=alert(1)>"')
+    run = write_run(tmp_path, job, [epoch(1, **{metric: 1.0, "validation_loss": 2.0}), epoch(2, validation_loss=1.0)])
+    finish(run, [name, "a & b"])
+    page = Page(render(run))
+    assert not {tag for tag, _ in page.elements} & {"script", "b", "img"}
+    assert page.tables["classes-test"][1][0] == name
+    assert page.tables["classes-test"][2][0] == "a & b"
+    assert 'a"><b>$x loss' in page.tables["epochs"][0]
+    assert page.tables["epochs"][2] == ["2 (best)", "20", NOTHING, "1.0000"]
+    assert "<img src=x onerror=alert(1)>" in page.text
+
+
+def test_a_run_under_way_shows_what_there_is(tmp_path: Path) -> None:
+    run = write_run(tmp_path, TEXT_JOB, [step(1, loss=2.0), step(12, loss=1.0), epoch(1, train_loss=1.5)])
+    page = Page(render(run))
+    assert "Not finished" in page.text
+    assert "Epochs completed: 1 of 4." in page.text
+    assert page.terms["Train loss, epoch 1"] == "1.5000"
+    assert page.headings == ["curves", "run"]
+
+
+def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
+    run = Folder(str(tmp_path))
+    run.write("trainjob.yaml", TEXT_JOB.encode())
+    page = Page(render(run))
+    assert "No epoch is complete yet." in page.text
+    assert page.headings == ["run"]
+
+
+def test_a_function_with_metrics_of_its_own(tmp_path: Path) -> None:
+    records = [epoch(n, loss=1.0 / n, perplexity=300.0 / n, hits=0.5, note="free", ok=True) for n in (1, 2)]
+    run = write_run(tmp_path, FUNCTION_JOB, records)
+    run.write("summary.json", summary(name="own-loop", metrics={"perplexity": 150.0}, checkpoint="/runs/own-loop/c2"))
+    page = Page(render(run))
+    assert page.tables["epochs"] == [
+        ["Epoch", "Step", "loss", "perplexity", "hits"],
+        ["1", "10", "1.0000", "300.0000", "0.5000"],
+        ["2", "20", "0.5000", "150.0000", "0.5000"],
+    ]
+    titles = [label.split(" over ")[0] for label in page.attributes("aria-label")]
+    assert titles == ["Loss", "Hits", "Perplexity"]
+    assert page.headings == ["curves", "run"]
+    assert "Function loop:train" in page.text
+    assert page.terms["Perplexity"] == "150.0000"
+    assert page.terms["Latest checkpoint"] == "/runs/own-loop/c2"
+
+
+def test_a_metric_that_is_not_finite_leaves_a_gap(tmp_path: Path) -> None:
+    run = write_run(tmp_path, FUNCTION_JOB, [epoch(1, loss=float("nan")), epoch(2, loss=0.5), epoch(3, loss=0.25)])
+    page = Page(render(run))
+    assert [line[2] for line in page.tables["epochs"][1:]] == [NOTHING, "0.5000", "0.2500"]
+    assert page.attributes("aria-label") == ["Loss over the course of training: loss from 0.5 to 0.25."]
+
+
+def test_a_long_run_is_drawn_with_few_points(tmp_path: Path) -> None:
+    short = write_run(tmp_path / "short", TEXT_JOB, [step(n, learning_rate=n % 2) for n in range(1, 401)])
+    long = write_run(tmp_path / "long", TEXT_JOB, [step(n, learning_rate=n % 2) for n in range(1, 40_201)])
+    assert len(render(long)) < 1.2 * len(render(short))
+
+
+def test_many_metrics_are_spread_over_charts_that_can_be_told_apart(tmp_path: Path) -> None:
+    values = {f"part{n}_loss": 2.0 for n in range(7)} | {f"hits{n}": 0.5 for n in range(6)}
+    page = Page(render(write_run(tmp_path, FUNCTION_JOB, [epoch(1, **values)])))
+    titles = [label.split(" over ")[0] for label in page.attributes("aria-label")]
+    assert titles == ["Loss", "Loss", "Metrics", "Metrics"]
+    assert all(name.replace("_", " ") in page.text for name in values)
+
+
+def test_too_many_classes_for_a_matrix(tmp_path: Path) -> None:
+    run = write_run(tmp_path, TEXT_JOB, [])
+    confusion = np.eye(61, dtype=np.int64) * 9
+    confusion[3, 4] = 1
+    finish(run, [f"class {n}" for n in range(61)], confusion)
+    tables = Page(render(run)).tables
+    assert "confusion-validation" not in tables
+    assert tables["confused-validation"][1:] == [["class 3", "class 4", "1", "10.0%"]]
+
+
+def test_the_report_is_the_same_each_time(text_run: Folder) -> None:
+    assert render(text_run) == render(text_run)
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is not the folder of a run: it has no trainjob\.yaml"):
+        render(Folder(str(tmp_path / "nothing")))
+
+
+@pytest.mark.parametrize("name", ["trainjob.yaml", "summary.json", "evaluation.json", "metrics.jsonl"])
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"{", b"[1, 2]"])
+def test_a_damaged_file_is_named(text_run: Folder, name: str, content: bytes) -> None:
+    text_run.write(name, content)
+    with pytest.raises(UserError, match=re.escape(f"{text_run.uri}/{name} is damaged")):
+        render(text_run)
+
+
+def test_the_command_writes_and_prints_where(text_run: Folder, tmp_path: Path) -> None:
+    import typer
+
+    from trainjob.cli.report import report
+
+    app = typer.Typer()
+    app.command()(report)
+    within = CliRunner().invoke(app, [text_run.uri])
+    assert within.output == f"{text_run.uri}/report.html\n"
+    assert text_run.read("report.html").decode() == render(text_run)
+    elsewhere = tmp_path / "there" / "mine.html"
+    assert CliRunner().invoke(app, [text_run.uri, "--output", str(elsewhere)]).output == f"{elsewhere}\n"
+    assert elsewhere.read_bytes() == text_run.read("report.html")

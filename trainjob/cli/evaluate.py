@@ -1,0 +1,92 @@
+"""`trainjob evaluate`"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainjob.errors import UserError
+
+if TYPE_CHECKING:
+    from trainjob.api import TrainJob
+    from trainjob.evaluation import Scores
+    from trainjob.storage import Folder
+
+
+def evaluate(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA", help="Labelled rows, with the columns of the training rows.", show_default=False
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, confusion matrix included.")] = False,
+) -> None:
+    """Score a run's best model on labelled rows."""
+    from trainjob.storage import Folder
+
+    scores = _scores(Folder(run), data)
+    if as_json:
+        print(scores.model_dump_json(by_alias=True, indent=2))
+    else:
+        _show(scores)
+
+
+def _scores(run: "Folder", data: str) -> "Scores":
+    import numpy as np
+    import torch
+
+    from trainjob.api import Source
+    from trainjob.data import Fitted
+    from trainjob.data.fitting import parts_of, read_all
+    from trainjob.data.labels import label_indices
+    from trainjob.evaluation import scores
+    from trainjob.models import sample_losses
+    from trainjob.predictor import Predictor
+
+    job = _job(run)
+    predictor = Predictor.load(run.uri)
+    preprocessor, classes = predictor.preprocessor, predictor.classes
+    losses = sample_losses(job.spec.model, preprocessor)
+    label = Fitted.load(run / "fitted").label
+    confusion, loss_sum = np.zeros((len(classes), len(classes)), np.int64), 0.0
+    for rows in read_all(parts_of(job.spec, Source(uri=data)), [*preprocessor.columns, label]):
+        labels = label_indices(rows, label, classes)
+        logits = predictor.logits(rows.table, where=rows.where)
+        loss_sum += losses(logits, torch.from_numpy(labels)).double().sum().item()
+        np.add.at(confusion, (labels, logits.argmax(dim=1).numpy()), 1)
+    if not confusion.any():
+        raise UserError(f"{data} holds no rows")
+    return scores(confusion, loss_sum, classes)
+
+
+def _job(run: "Folder") -> "TrainJob":
+    import yaml
+
+    from trainjob.api import TrainJob
+
+    if not run.exists("trainjob.yaml"):
+        found = ", ".join(run.list()[:10]) or "nothing"
+        raise UserError(f"{run.uri} is no run's folder: expected trainjob.yaml there, found {found}")
+    return TrainJob.model_validate(yaml.safe_load(run.read("trainjob.yaml")))
+
+
+def _show(scores: "Scores") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(
+        f"{scores.rows:,} rows: accuracy {scores.accuracy:.4f}, macro F1 {scores.macro.f1:.4f}, loss {scores.loss:.4f}"
+    )
+    table = Table()
+    table.add_column("class")
+    for name in ("rows", "precision", "recall", "F1"):
+        table.add_column(name, justify="right")
+    averages = [("macro average", scores.rows, scores.macro), ("weighted average", scores.rows, scores.weighted)]
+    for name, rows, line in [*((one.name, one.rows, one) for one in scores.per_class), *averages]:
+        table.add_row(Text(name), f"{rows:,}", f"{line.precision:.4f}", f"{line.recall:.4f}", f"{line.f1:.4f}")
+    console.print(table)

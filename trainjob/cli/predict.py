@@ -1,0 +1,140 @@
+"""`trainjob predict`"""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainjob.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from trainjob.data.rows import Part, Rows
+    from trainjob.predictor import Predictor
+
+FORMATS = (".csv", ".parquet")
+LONGEST_TITLE = 100
+
+
+def predict(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
+    ],
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="DATA", help="Rows to predict: csv, jsonl, parquet, an image folder or IDX files."),
+    ] = None,
+    text: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="A text; as often as you like.")] = None,
+    image: Annotated[list[str] | None, typer.Option(metavar="FILE", help="An image; as often as you like.")] = None,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Where the predictions for DATA go: .csv or .parquet."),
+    ] = Path("predictions.csv"),
+) -> None:
+    """Apply a trained model to the rows of DATA, or to single texts or images.
+
+    DATA's rows are written to FILE with the predicted class, its probability, and the probability of each class.
+    """
+    if sum(choice is not None for choice in (data, text or None, image or None)) != 1:
+        raise UserError("give one of DATA, --text and --image")
+    if data is not None and output.suffix not in FORMATS:
+        raise UserError(f"--output {output}: must end in {' or '.join(FORMATS)}")
+
+    from trainjob.predictor import Predictor
+
+    predictor = Predictor.load(run)
+    kind = predictor.preprocessor.kind
+    if data is not None:
+        rows = _write(_predicted(predictor, data), data, output)
+        print(f"{rows:,} predictions written to {output}")
+        return
+    if (kind == "text") != bool(text):
+        raise UserError(f"{run} is a model for {kind}s: give --{kind} or DATA")
+    inputs = text or image or []
+    logits = predictor.logits(inputs, where=lambda index: inputs[index])
+    _show(inputs, predictor.classes, predictor.model.probabilities(logits).numpy())
+
+
+def _show(inputs: list[str], classes: list[str], probabilities: "np.ndarray") -> None:
+    """A table for each input, most probable class first."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    for name, row in zip(inputs, probabilities, strict=True):
+        table = Table(title=Text(name[:LONGEST_TITLE]), title_justify="left")
+        table.add_column("class")
+        table.add_column("probability", justify="right")
+        for index in (-row).argsort(kind="stable"):
+            table.add_row(Text(classes[index]), f"{row[index]:.4f}")
+        console.print(table)
+
+
+def _predicted(predictor: "Predictor", data: str) -> "Iterator[pa.Table]":
+    """The rows of `data`, some at a time, with the columns that hold the predictions; older ones are replaced."""
+    import pyarrow as pa
+
+    from trainjob.api import Source
+    from trainjob.data.source import parts
+
+    classes = predictor.classes
+    for part in parts(Source(uri=data), None):
+        for rows in _read(part):
+            probabilities = predictor.model.probabilities(predictor.logits(rows.table, where=rows.where)).numpy()
+            columns = _shown(rows)
+            columns["prediction"] = pa.array([classes[index] for index in probabilities.argmax(axis=1)], pa.string())
+            columns["probability"] = probabilities.max(axis=1)
+            columns |= {f"probability_{name}": probabilities[:, index] for index, name in enumerate(classes)}
+            yield pa.table(columns)
+
+
+def _read(part: "Part") -> "Iterator[Rows]":
+    """All columns; those of CSV and JSON Lines as text, as in training: 007 stays 007."""
+    from trainjob.data.tables import CSVFile, JSONLinesFile
+
+    if not isinstance(part, CSVFile | JSONLinesFile):
+        yield from part.read(None)
+    elif first := next(part.read(None), None):
+        yield from part.read(list(_shown(first)))
+
+
+def _shown(rows: "Rows") -> "dict[str, Any]":
+    """The columns that fit into a table: no lists or objects, and of an image where it comes from."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for name, column in zip(rows.table.column_names, rows.table.columns, strict=True):
+        if name == "image" and not pa.types.is_string(column.type):
+            columns[name] = [rows.where(index) for index in range(len(rows.table))]
+        elif not pa.types.is_nested(column.type):
+            columns[name] = column
+    return columns
+
+
+def _write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
+    """Write the tables one after the other, and return their rows. `output` appears when all are written."""
+    import pyarrow as pa
+    from pyarrow.csv import CSVWriter
+    from pyarrow.parquet import ParquetWriter
+
+    first = next(tables, None)
+    if first is None:
+        raise UserError(f"{data} holds no rows")
+    rows = 0
+    partial = output.with_name(f".{output.name}.partial")
+    try:
+        with (ParquetWriter if output.suffix == ".parquet" else CSVWriter)(partial, first.schema) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table.select(first.column_names).cast(first.schema))
+                rows += len(table)
+        partial.replace(output)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise UserError(f"cannot write {output}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return rows
