@@ -1,7 +1,7 @@
 """Writes the data of docstrings.yaml: which Python package does a docstring come from?
 
-The rows are the docstrings of packages that trainjob itself depends on, read from their installed source files (nothing
-is imported), so the example needs no download. Two decisions keep the task honest:
+The rows are the beginnings of docstrings of packages that trainjob itself depends on, read from their installed source
+files (nothing is imported), so the example needs no download. Two decisions keep the task honest:
 
 - Names that give the answer away, such as "numpy" and its alias "np", are replaced by "_" in every docstring.
 - A source file's docstrings are all in train.csv or all in test.csv, because those of one file are often variations
@@ -15,7 +15,7 @@ import ast
 import csv
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,10 +33,14 @@ NAMES = {
 
 GIVEAWAY = re.compile(rf"(?<![a-z])({'|'.join(name for names in NAMES.values() for name in names)})(?![a-z])", re.I)
 SKIPPED_FOLDERS = {"tests", "test", "testing", "externals", "_vendor", "vendored_packages", "thirdparty_files"}
-SHORTEST = 60
-"""Characters; what is shorter says too little."""
-ROWS_PER_PACKAGE = 1200
+SHORTEST, LONGEST = 60, 400
+"""Characters: a shorter docstring says too little and is left out, a longer one is cut off."""
+MOST_ROWS = 2000
+"""Docstrings of each package, at most, so that no class outweighs the others."""
 TEST_FRACTION = 0.2
+
+Row = tuple[str, str]
+"""Docstring and package."""
 
 
 def main() -> None:
@@ -44,27 +48,26 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "data" / "docstrings")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    train, test = collect(random.Random(arguments.seed))
+    train, test = collect(NAMES, random.Random(arguments.seed))
     arguments.output.mkdir(parents=True, exist_ok=True)
     for name, rows in (("train.csv", train), ("test.csv", test)):
         with (arguments.output / name).open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("docstring", "package"), *rows])
-        print(f"{arguments.output / name}: {len(rows)} docstrings")
+        print(f"{arguments.output / name}: {len(rows):,} docstrings")
 
 
-def collect(rng: random.Random) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Training and test rows, (docstring, package), in random order."""
-    train: list[tuple[str, str]] = []
-    test: list[tuple[str, str]] = []
+def collect(packages: Iterable[str], rng: random.Random) -> tuple[list[Row], list[Row]]:
+    """Training and test rows, each in random order."""
+    train: list[Row] = []
+    test: list[Row] = []
     seen: set[str] = set()
-    for package in NAMES:
-        rows = 0
+    for package in packages:
+        left = MOST_ROWS
         for file in source_files(package, rng):
-            fresh = [text for text in docstrings(file) if is_new(text, seen)][: ROWS_PER_PACKAGE - rows]
-            part = test if rows < TEST_FRACTION * ROWS_PER_PACKAGE else train
-            part += [(text, package) for text in fresh]
-            rows += len(fresh)
-            if rows == ROWS_PER_PACKAGE:
+            fresh = [(text, package) for text in docstrings(file) if is_new(text, seen)][:left]
+            (test if rng.random() < TEST_FRACTION else train).extend(fresh)
+            left -= len(fresh)
+            if not left:
                 break
     rng.shuffle(train)
     rng.shuffle(test)
@@ -84,11 +87,18 @@ def source_files(package: str, rng: random.Random) -> list[Path]:
 
 def docstrings(file: Path) -> Iterator[str]:
     """The docstrings of a file's functions, classes and methods, without giveaways."""
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    for node in definitions(ast.parse(file.read_bytes())):
+        text = GIVEAWAY.sub("_", ast.get_docstring(node) or "")
+        if len(text) >= SHORTEST:
+            yield text[:LONGEST]
+
+
+def definitions(parent: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    for node in parent.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            text = GIVEAWAY.sub("_", ast.get_docstring(node) or "")
-            if len(text) >= SHORTEST:
-                yield text
+            yield node
+        if isinstance(node, ast.ClassDef):
+            yield from definitions(node)
 
 
 def is_new(text: str, seen: set[str]) -> bool:

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from trainjob.data import Preprocessor, TextPreprocessor
-from trainjob.data.examples import Examples
+from trainjob.data.examples import Examples, cut
 from trainjob.data.image_files import image_tensor
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
@@ -92,10 +92,8 @@ class Predictor:
         """Batches of rows of like length, so that little of them is padding."""
         values = self.preprocessor.transform(self._table(rows, where), where)
         examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
-        order = np.argsort(examples.lengths, kind="stable")
         result = torch.empty(len(examples), len(self.classes))
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
+        for batch in cut(examples.lengths, batch_size):
             inputs = self.preprocessor.inputs(examples.take(batch))
             tensors = {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}
             result[torch.from_numpy(batch)] = self.model(**tensors).cpu()

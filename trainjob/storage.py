@@ -1,6 +1,7 @@
 """Files on local disk, `s3://` and `gs://`, through pyarrow; errors say what to do about them."""
 
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,34 +18,19 @@ CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
 ATTEMPTS = 3
 
-_REMEDIES = (
-    (("ACCESS_DENIED", "Forbidden"), "access is denied: check the rights of the key in AWS_ACCESS_KEY_ID"),
-    (
-        (
-            "INVALID_ACCESS_KEY_ID",
-            "InvalidAccessKeyId",
-            "SIGNATURE_DOES_NOT_MATCH",
-            "INVALID_SIGNATURE",
-            "UNKNOWN (100)",
-        ),
-        "the credentials are refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+_REMEDIES = {
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|INVALID_SIGNATURE|SIGNATURE_DOES_NOT_MATCH": (
+        "access is refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and the rights of that key"
     ),
-    (("NO_SUCH_BUCKET", "Bucket does not exist"), "there is no such bucket: make it first, or correct the URI"),
-    (
-        (
-            "NETWORK_CONNECTION",
-            "REQUEST_TIMEOUT",
-            "Couldn't connect",
-            "Could not connect",
-            "resolve host",
-            "retry policy",
-        ),
-        "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up",
+    r"NO_SUCH_BUCKET|Bucket does not exist": "there is no such bucket: make it first, or correct the URI",
+    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|[Cc]ould(n't| not) (connect|resolve)|retry policy": (
+        "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up"
     ),
-    (("credential", "Credential"), "no valid credentials were found"),
-    (("No space left",), "the disk is full"),
-    (("Permission denied",), "permission denied"),
-)
+    r"[Cc]redential": "no valid credentials were found",
+    r"No space left": "the disk is full",
+    r"Permission denied": "permission denied",
+}
+"""What the libraries' messages mean to a user."""
 
 
 def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSystem, str]:
@@ -72,7 +58,7 @@ def storage_errors(uri: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{uri}: {_remedy(str(error))}") from error
+        raise StorageError(f"{uri}: {_explained(str(error))}") from error
 
 
 @dataclass(frozen=True)
@@ -187,12 +173,9 @@ def _replace(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _remedy(message: str) -> str:
-    for signs, remedy in _REMEDIES:
-        if any(sign in message for sign in signs):
-            return f"{remedy} ({_brief(message)})"
-    return _brief(message)
-
-
-def _brief(message: str) -> str:
-    return " ".join(message.split())[:300]
+def _explained(message: str) -> str:
+    brief = " ".join(message.split())[:300]
+    for pattern, remedy in _REMEDIES.items():
+        if re.search(pattern, message):
+            return f"{remedy} ({brief})"
+    return brief

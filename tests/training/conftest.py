@@ -38,7 +38,9 @@ def text_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
             writer.writerow(["title", "body", "label"])
             for _ in range(rows):
                 label = chance.choice(classes)
-                texts = (" ".join(word(label) for _ in range(chance.randint(low, high))) for low, high in ((1, 5), (2, 35)))
+                texts = (
+                    " ".join(word(label) for _ in range(chance.randint(low, high))) for low, high in ((1, 5), (2, 35))
+                )
                 writer.writerow([*texts, label])
     return folder
 

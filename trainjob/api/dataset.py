@@ -15,7 +15,8 @@ class Source(Spec):
     uri: URI
     """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://` or `https://`."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
-    """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default told by the file's ending."""
+    """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default
+    told by the file's ending."""
 
 
 class Validation(OneOf):

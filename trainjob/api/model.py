@@ -90,7 +90,9 @@ class TextClassifier(Classifier):
     @model_validator(mode="after")
     def _freeze_needs_pretrained(self) -> Self:
         if self.freeze_encoder and self.encoder is not None:
-            raise PydanticCustomError("freeze", "freezeEncoder needs a pretrained encoder: one from scratch must be trained")
+            raise PydanticCustomError(
+                "freeze", "freezeEncoder needs a pretrained encoder: one from scratch must be trained"
+            )
         return self
 
 

@@ -127,7 +127,8 @@ class Training(Spec):
     early_stopping: EarlyStopping | None = None
     """Ends training when it no longer helps."""
     precision: Literal["auto", "bf16", "float32"] = "auto"
-    """bf16: forward pass in bfloat16 autocast, weights in float32. auto: bf16 where the hardware makes it faster, float32 otherwise."""
+    """bf16: forward pass in bfloat16 autocast, weights in float32. auto: bf16 where the hardware makes it faster,
+    float32 otherwise."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seeds the split, the initial weights, dropout and the order of rows."""
 

@@ -68,7 +68,10 @@ class TrainJobSpec(Spec):
             yield "training.batchSize", f"must be a multiple of workers.count ({batch} % {count} = {batch % count})"
         if self.model.classifier is None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
-                yield "dataset.loader", "dataLoader is for textClassifier and imageClassifier; a function gets its rows from Ray Data"
+                yield (
+                    "dataset.loader",
+                    "dataLoader is for textClassifier and imageClassifier; a function gets its rows from Ray Data",
+                )
             return
         if self.dataset is None:
             yield "dataset", f"is required by model.{to_camel(self.model.chosen)}"
@@ -84,7 +87,10 @@ class TrainJobSpec(Spec):
         elif self.dataset.text is not None:
             yield "dataset.text", "is for model.textClassifier"
         if self.checkpoints.metric not in CLASSIFIER_METRICS:
-            yield "checkpoints.metric", f"must be one of {', '.join(CLASSIFIER_METRICS)} for model.{to_camel(self.model.chosen)}"
+            yield (
+                "checkpoints.metric",
+                f"must be one of {', '.join(CLASSIFIER_METRICS)} for model.{to_camel(self.model.chosen)}",
+            )
 
 
 class Metadata(Spec):

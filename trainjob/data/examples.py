@@ -6,6 +6,9 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import DTypeLike
+
+from trainjob.data.arrays import as_numpy
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,10 @@ class Examples:
         """Rows of a table with the columns `values` (lists of int32 or uint8) and `label` (int64)."""
         lists = table["values"]
         dtype = lists.type.value_type.to_pandas_dtype()
-        chunks = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in lists.chunks]
-        values = np.concatenate([np.empty(0, dtype), *chunks])
-        lengths = [np.empty(0, np.int64), *(chunk.value_lengths().to_numpy() for chunk in lists.chunks)]
-        return cls(values, _offsets(np.concatenate(lengths)), table["label"].to_numpy().astype(np.int64, copy=False))
+        values = [as_numpy(chunk.flatten()) for chunk in lists.chunks]
+        lengths = [as_numpy(chunk.value_lengths()) for chunk in lists.chunks]
+        labels = [as_numpy(chunk) for chunk in table["label"].chunks]
+        return cls(_joined(values, dtype), _offsets(_joined(lengths, np.int64)), _joined(labels, np.int64))
 
     @classmethod
     def concat(cls, tables: Iterable[pa.Table]) -> Self:
@@ -54,3 +57,13 @@ class Examples:
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _joined(arrays: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
+    return np.concatenate([np.empty(0, dtype), *arrays])
+
+
+def cut(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """Indices of `lengths` [n] in batches of like length; the last, of the longest, may be smaller."""
+    order = np.argsort(lengths, kind="stable")
+    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]

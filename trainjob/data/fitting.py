@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import parts
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import Sample, Survey, take_survey
+from trainjob.data.survey import Division, Sample, Visit, take_survey
 from trainjob.data.text import TextPreprocessor, joined_texts, pretrained_tokenizer, text_contents, train_wordpiece
 from trainjob.errors import DataError
 from trainjob.storage import Folder
@@ -117,8 +117,8 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         sample.add(row_hashes, lambda index: clean(texts[index][:longest], cleaning))
         return row_hashes
 
-    survey = _survey(dataset, label, seed, read_all(train, [*columns, label]), visit)
-    texts = sample.items(survey.is_training)
+    classes, division = _divide(dataset, label, seed, read_all(train, [*columns, label]), visit)
+    texts = sample.items(division.is_training)
     if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length)
     else:
@@ -126,8 +126,8 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
     lengths = [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]
     preprocessor = TextPreprocessor(
-        classes=survey.classes,
-        class_counts=survey.class_counts,
+        classes=classes,
+        class_counts=division.class_counts,
         columns=columns,
         cleaning=cleaning,
         max_length=model.max_length,
@@ -135,7 +135,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    return Fitted(preprocessor, label, survey.split, survey.rows)
+    return Fitted(preprocessor, label, division.split, division.rows)
 
 
 def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int) -> Fitted:
@@ -155,14 +155,14 @@ def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], see
         sample.add(row_hashes, lambda index: _moments(decoded(images[index], 3, rows.where(index))))
         return row_hashes
 
-    survey = _survey(dataset, "label", seed, read_all(train, ["image", "label"]), visit)
+    classes, division = _divide(dataset, "label", seed, read_all(train, ["image", "label"]), visit)
     assert size is not None
-    depth = int(np.max(np.array(channels)[survey.is_training]))
-    mean, square = np.mean(sample.items(survey.is_training), axis=0)[:, :depth]
+    depth = int(np.max(np.array(channels)[division.is_training]))
+    mean, square = np.mean(sample.items(division.is_training), axis=0)[:, :depth]
     std = np.sqrt(np.maximum(square - mean**2, 0))
     preprocessor = ImagePreprocessor(
-        classes=survey.classes,
-        class_counts=survey.class_counts,
+        classes=classes,
+        class_counts=division.class_counts,
         height=size[1],
         width=size[0],
         channels=depth,
@@ -170,16 +170,16 @@ def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], see
         std=np.where(std > 0, std, 1).tolist(),
         resize=model.size is not None,
     )
-    return Fitted(preprocessor, "label", survey.split, survey.rows)
+    return Fitted(preprocessor, "label", division.split, division.rows)
 
 
-def _survey(
-    dataset: Dataset, label: str, seed: int, tables: Iterable[Rows], visit: Callable[[Rows], np.ndarray]
-) -> Survey:
-    survey = take_survey(dataset, label, seed, tables, visit)
+def _divide(
+    dataset: Dataset, label: str, seed: int, tables: Iterable[Rows], visit: Visit
+) -> tuple[list[str], Division]:
+    survey = take_survey(dataset.train, label, tables, visit)
     if len(survey.classes) == 1:
         raise DataError(f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; at least two are needed')
-    return survey
+    return survey.classes, survey.divide(dataset.validation.fraction, seed)
 
 
 def _count(some: list[Part], label: str, classes: list[str]) -> int:

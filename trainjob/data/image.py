@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
+from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import Examples
+from trainjob.data.image_files import tensors_of
 from trainjob.data.rows import check_columns, row_number
 from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import DataError
@@ -59,7 +61,7 @@ class ImagePreprocessor:
         rows = [self._pixels(image, where(index)).reshape(-1) for index, image in enumerate(images_of(table, where))]
         values = np.concatenate([np.empty(0, np.uint8), *rows])
         offsets = np.arange(len(rows) + 1, dtype=np.int32) * (self.height * self.width * self.channels)
-        return pa.ListArray.from_arrays(offsets, values)
+        return pa.ListArray.from_arrays(as_arrow(offsets), as_arrow(values))
 
     def _pixels(self, image: Image.Image, where: str) -> np.ndarray:
         size = (self.width, self.height)
@@ -88,7 +90,7 @@ class ImagePreprocessor:
 def image_contents(table: pa.Table) -> list[bytes]:
     column = table["image"]
     if isinstance(column.type, pa.FixedShapeTensorType):
-        return [pixels.tobytes() for chunk in column.chunks for pixels in chunk.to_numpy_ndarray()]
+        return [pixels.tobytes() for pixels in tensors_of(column)]
     return column.to_pylist()
 
 
@@ -96,9 +98,8 @@ def images_of(table: pa.Table, where: Callable[[int], str]) -> Iterator[Image.Im
     """The images of the column `image`; of encoded ones only the header has been read."""
     column = table["image"]
     if isinstance(column.type, pa.FixedShapeTensorType):
-        for chunk in column.chunks:
-            for pixels in chunk.to_numpy_ndarray():
-                yield Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+        for pixels in tensors_of(column):
+            yield Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
         return
     for index, data in enumerate(column.to_pylist()):
         try:

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
+from trainjob.data.arrays import as_arrow, as_numpy
 from trainjob.data.rows import Rows, open_seekable, open_stream, readable
 from trainjob.errors import DataError
 
@@ -61,7 +62,7 @@ class IDXFiles:
             rows = max(1, IDX_TABLE_BYTES // max(1, prod(shape)))
             for start in range(0, count, rows):
                 batch = labels[start : start + rows]
-                table = {"label": pa.array(batch).cast(pa.string())}
+                table = {"label": as_arrow(batch).cast(pa.string())}
                 if columns is None or "image" in columns:
                     pixels = np.frombuffer(_body(file, len(batch) * prod(shape), self.uri), np.uint8)
                     table["image"] = image_tensor(pixels.reshape(-1, *shape))
@@ -70,7 +71,15 @@ class IDXFiles:
 
 def image_tensor(images: np.ndarray) -> pa.ExtensionArray:
     """uint8 [n, H, W] or [n, H, W, C] as an image column."""
-    return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(images))
+    shape = images.shape[1:]
+    pixels = pa.FixedSizeListArray.from_arrays(as_arrow(images.reshape(-1)), prod(shape))
+    return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.uint8(), shape), pixels)
+
+
+def tensors_of(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
+    """The images of such a column, each uint8 [H, W] or [H, W, C]."""
+    for chunk in column.chunks:
+        yield from as_numpy(chunk.storage.flatten()).reshape(-1, *chunk.type.shape)
 
 
 def _where(uri: str, first: int) -> Callable[[int], str]:

@@ -4,6 +4,7 @@ import difflib
 
 import numpy as np
 
+from trainjob.data.arrays import as_numpy
 from trainjob.data.rows import Rows, as_text
 from trainjob.errors import DataError
 
@@ -37,7 +38,7 @@ def _encoded(rows: Rows, column: str) -> tuple[list[str], np.ndarray]:
     """Names, and for each row the index of its name."""
     texts = as_text(rows.table[column], column, rows.where).combine_chunks().dictionary_encode("encode")
     names = [(name or "").strip() for name in texts.dictionary.to_pylist()]
-    indices = texts.indices.to_numpy()
+    indices = as_numpy(texts.indices)
     if "" in names:
         row = int((np.array([name == "" for name in names])[indices]).argmax())
         raise DataError(f'{rows.where(row)}: the label (column "{column}") is empty: fill it in or drop the row')

@@ -8,15 +8,16 @@ each step all ranks have batches of like length and none waits for another.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
+import pyarrow as pa
 import torch
 from ray.train.torch import prepare_data_loader
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from trainjob.data.examples import Examples
 from trainjob.data import Preprocessor
+from trainjob.data.examples import Examples, cut
 
 if TYPE_CHECKING:
     from ray.data import DataIterator
@@ -70,12 +71,6 @@ class Shard:
         return -(-self.rows(total) // self.batch_size)
 
 
-def cut(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    """Indices of `lengths` [n] in batches of like length; the last, of the longest, may be smaller."""
-    order = np.argsort(lengths, kind="stable")
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-
-
 def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[np.ndarray]:
     batches = cut(lengths, batch_size)
     np.random.default_rng(seed).shuffle(batches)
@@ -89,7 +84,7 @@ def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
 
 @dataclass(frozen=True)
 class RayDataLoader:
-    """Training batches streamed from a Ray Data shard, shuffled in a buffer that holds the whole shard if it is small."""
+    """Training batches streamed from a Ray Data shard, shuffled in a buffer that holds all of it if it is small."""
 
     data: "DataIterator"
     preprocessor: Preprocessor
@@ -111,12 +106,17 @@ class RayDataLoader:
                 yield collate(self.preprocessor, window.take(indices))
 
 
-def read_windows(data: "DataIterator", rows: int, **shuffle: int) -> Iterator[Examples]:
+def read_windows(
+    data: "DataIterator",
+    rows: int,
+    local_shuffle_buffer_size: int | None = None,
+    local_shuffle_seed: int | None = None,
+) -> Iterator[Examples]:
     """The rows of `data`, `rows` at a time."""
     from ray.data.collate_fn import ArrowBatchCollateFn
 
     class ToTensors(ArrowBatchCollateFn):
-        def __call__(self, batch):  # noqa: ANN001, ANN204  (the base class is untyped)
+        def __call__(self, batch: pa.Table) -> dict[str, torch.Tensor]:
             examples = Examples.from_table(batch)
             return {
                 "values": torch.from_numpy(examples.values),
@@ -124,12 +124,19 @@ def read_windows(data: "DataIterator", rows: int, **shuffle: int) -> Iterator[Ex
                 "labels": torch.from_numpy(examples.labels),
             }
 
-    for batch in data.iter_torch_batches(batch_size=rows, collate_fn=ToTensors(), device="cpu", **shuffle):
+    batches = data.iter_torch_batches(
+        batch_size=rows,
+        collate_fn=ToTensors(),
+        device="cpu",
+        local_shuffle_buffer_size=local_shuffle_buffer_size,
+        local_shuffle_seed=local_shuffle_seed,
+    )
+    for batch in batches:
         yield Examples(batch["values"].numpy(), batch["offsets"].numpy(), batch["labels"].numpy())
 
 
 class _Rows(Dataset[Examples]):
-    """Examples as a map-style dataset that is indexed a batch at a time."""
+    """Examples as a map-style dataset whose items are whole batches."""
 
     def __init__(self, examples: Examples) -> None:
         self.examples = examples
@@ -137,11 +144,8 @@ class _Rows(Dataset[Examples]):
     def __len__(self) -> int:
         return len(self.examples)
 
-    def __getitem__(self, index: int) -> Examples:
-        return self.examples.take(np.array([index]))
-
-    def __getitems__(self, indices: np.ndarray) -> Examples:
-        return self.examples.take(indices)
+    def __getitem__(self, index: np.ndarray) -> Examples:
+        return self.examples.take(index)
 
 
 class BucketSampler(Sampler[np.ndarray]):
@@ -172,8 +176,9 @@ class MemoryLoader:
         self.sampler = BucketSampler(examples.lengths, shard)
         loader = DataLoader(
             _Rows(examples),
-            batch_sampler=self.sampler,
-            collate_fn=partial(_collate_pair, preprocessor),
+            batch_size=None,  # the sampler gives the rows of a whole batch
+            sampler=self.sampler,
+            collate_fn=cast("Any", partial(_collate_pair, preprocessor)),  # typed for lists of items only
             generator=torch.Generator().manual_seed(shard.seed),
         )
         self.loader = prepare_data_loader(loader, add_dist_sampler=False)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from trainjob import api
 from trainjob.api import Source, TrainJobSpec
+from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import Examples
 from trainjob.data.fitting import Fitted, parts_of, read_all, sources_of
 from trainjob.data.labels import label_indices
@@ -42,7 +43,7 @@ def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Ite
         if fitted.split is not None and side is not None:
             kept = fitted.split.rows_of(side, preprocessor.contents(rows.table, rows.where), labels)
             rows, labels = rows.take(kept), labels[kept]
-        yield pa.table({"values": preprocessor.transform(rows.table, rows.where), "label": labels})
+        yield pa.table({"values": preprocessor.transform(rows.table, rows.where), "label": as_arrow(labels)})
 
 
 def prepare_examples(spec: TrainJobSpec, fitted: Fitted) -> dict[str, Examples]:
@@ -102,10 +103,10 @@ def raw_datasets(spec: TrainJobSpec) -> "dict[str, Dataset]":
 def _raw_split(spec: TrainJobSpec) -> tuple[Split | None, list[str]]:
     if spec.dataset is None or spec.dataset.validation.fraction is None:
         return None, []
-    seed = spec.training.seed
-    tables = read_all(parts_of(spec, spec.dataset.train), None)
-    survey = take_survey(spec.dataset, spec.dataset.label, seed, tables, lambda rows: hashes(_raw_contents(rows), seed))
-    return survey.split, survey.classes
+    dataset, seed = spec.dataset, spec.training.seed
+    tables = read_all(parts_of(spec, dataset.train), None)
+    survey = take_survey(dataset.train, dataset.label, tables, lambda rows: hashes(_raw_contents(rows), seed))
+    return survey.divide(dataset.validation.fraction, seed).split, survey.classes
 
 
 def _load_raw(

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from trainjob.data.arrays import as_arrow
 from trainjob.errors import DataError
 from trainjob.storage import open_filesystem, storage_errors
 
@@ -31,7 +32,7 @@ class Rows:
 
     def take(self, indices: np.ndarray) -> "Rows":
         """The rows at `indices`."""
-        return Rows(self.table.take(pa.array(indices)), lambda index: self.where(int(indices[index])))
+        return Rows(self.table.take(as_arrow(indices)), lambda index: self.where(int(indices[index])))
 
 
 class Part(Protocol):

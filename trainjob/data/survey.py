@@ -6,13 +6,15 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from trainjob.api import Dataset
+from trainjob.api import Source
 from trainjob.data.labels import label_numbers
 from trainjob.data.rows import Rows
 from trainjob.data.split import Split, fit_split
 from trainjob.errors import DataError
 
 T = TypeVar("T")
+Visit = Callable[[Rows], np.ndarray]
+"""Gives the hashes of the rows, uint64 [n]."""
 
 
 class Sample(Generic[T]):
@@ -46,13 +48,32 @@ class Sample(Generic[T]):
 
 @dataclass(frozen=True)
 class Survey:
+    """The rows' labels and hashes."""
+
     classes: list[str]
     """Sorted."""
     labels: np.ndarray
     """Class of each row, int64 [n]."""
+    hashes: np.ndarray
+    """uint64 [n]."""
+
+    def divide(self, fraction: float | None, seed: int) -> "Division":
+        """Sets rows aside for validation, if a fraction is given. Raises DataError for a class that is too small."""
+        if fraction is None:
+            return Division(None, self.labels, np.ones(len(self.labels), bool))
+        split = fit_split(self.hashes, self.labels, self.classes, fraction, seed)
+        return Division(split, self.labels, ~split.is_validation(self.hashes, self.labels))
+
+
+@dataclass(frozen=True)
+class Division:
+    """Which rows train."""
+
     split: Split | None
+    labels: np.ndarray
+    """Class of each row, int64 [n]."""
     is_training: np.ndarray
-    """bool [n]: false for rows set aside for validation."""
+    """bool [n]."""
 
     @property
     def rows(self) -> dict[str, int]:
@@ -63,32 +84,26 @@ class Survey:
     @property
     def class_counts(self) -> list[int]:
         """Training rows of each class."""
-        return np.bincount(self.labels[self.is_training], minlength=len(self.classes)).tolist()
+        return np.bincount(self.labels[self.is_training]).tolist()
 
 
-def take_survey(
-    dataset: Dataset, label: str | None, seed: int, tables: Iterable[Rows], visit: Callable[[Rows], np.ndarray]
-) -> Survey:
-    """Read the training rows once; `visit` gives their hashes, uint64 [n]. Without a label, all are of one class "".
+def take_survey(source: Source, label: str | None, tables: Iterable[Rows], visit: Visit) -> Survey:
+    """Read the rows of `source` once. Without a label, all are of one class "".
 
-    Raises DataError where there are no rows, for empty labels and for classes too small to split.
+    Raises DataError where there are no rows and for empty labels.
     """
     numbers: dict[str, int] = {}
-    labels: list[np.ndarray] = [np.empty(0, np.int64)]
-    row_hashes: list[np.ndarray] = [np.empty(0, np.uint64)]
+    labels: list[np.ndarray] = []
+    hashes: list[np.ndarray] = []
     for rows in tables:
-        row_hashes.append(visit(rows))
+        hashes.append(visit(rows))
         if label is None:
             labels.append(np.full(len(rows.table), numbers.setdefault("", 0)))
         else:
             labels.append(label_numbers(rows, label, numbers))
+    if not numbers:
+        raise DataError(f"{source.uri} holds no rows")
     classes = sorted(numbers)
     ranks = np.empty(len(classes), np.int64)
     ranks[[numbers[name] for name in classes]] = np.arange(len(classes))
-    ranked, all_hashes = ranks[np.concatenate(labels)], np.concatenate(row_hashes)
-    if len(ranked) == 0:
-        raise DataError(f"{dataset.train.uri} holds no rows")
-    if dataset.validation.fraction is None:
-        return Survey(classes, ranked, None, np.ones(len(ranked), bool))
-    split = fit_split(all_hashes, ranked, classes, dataset.validation.fraction, seed)
-    return Survey(classes, ranked, split, ~split.is_validation(all_hashes, ranked))
+    return Survey(classes, ranks[np.concatenate(labels)], np.concatenate(hashes))

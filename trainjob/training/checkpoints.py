@@ -84,15 +84,16 @@ class CheckpointStore:
         except ValueError:
             return None
 
-    def ranked(self) -> list[tuple[str, float]]:
-        """Complete checkpoints that end an epoch and their metric's value, best first; of equals the earlier."""
-        found: list[tuple[str, float]] = []
-        for name in self.names():
-            manifest = self.manifest(name)
-            value = manifest.metrics.get(self._spec.metric) if manifest is not None else None
-            if value is not None:
-                found.append((name, value))
-        return sorted(found, key=lambda item: item[1] if self._spec.lower_is_better else -item[1])
+    def ranked(self) -> list[tuple[str, Manifest]]:
+        """Complete checkpoints that end an epoch, by name, best first; of equals the earlier."""
+        complete = ((name, self.manifest(name)) for name in self.names())
+        ranked = [(name, found) for name, found in complete if found is not None and self._spec.metric in found.metrics]
+        sign = 1 if self._spec.lower_is_better else -1
+        return sorted(ranked, key=lambda item: sign * self.value(item[1]))
+
+    def value(self, manifest: Manifest) -> float:
+        """The metric that ranks checkpoints."""
+        return manifest.metrics[self._spec.metric]
 
     def _drop_others(self, latest: str) -> None:
         kept = {latest, *(name for name, _ in self.ranked()[: self._spec.keep])}

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +36,7 @@ def run_folder(job: TrainJob) -> Folder:
 
 
 @contextmanager
-def locked(run: Folder) -> Iterator[None]:
+def locked(run: Folder) -> Generator[None]:
     """Holds the run's folder for this process, where it is on local disk; freed however the process ends."""
     if "://" in run.uri:
         yield

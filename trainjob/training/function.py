@@ -58,7 +58,9 @@ def train_function(
         started=attempts.started,
         finished=datetime.now(UTC),
         attempts=attempts.count,
-        workers=TrainingWorkers(count=spec.workers.count, device="gpu" if spec.workers.gpus else "cpu", threads=threads),
+        workers=TrainingWorkers(
+            count=spec.workers.count, device="gpu" if spec.workers.gpus else "cpu", threads=threads
+        ),
         metrics=_numbers(result.metrics or {}),
         checkpoint=result.checkpoint.path if result.checkpoint is not None else None,
         seconds={"start": total - (ended - since), "data": prepared - since, "training": ended - prepared},
@@ -150,8 +152,4 @@ class _Progress(UserCallback):
 
 def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
     """The finite numbers of a report."""
-    return {
-        name: float(value)
-        for name, value in metrics.items()
-        if isinstance(value, Real) and math.isfinite(value)
-    }
+    return {name: float(value) for name, value in metrics.items() if isinstance(value, Real) and math.isfinite(value)}

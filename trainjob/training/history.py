@@ -47,7 +47,7 @@ class History:
         self._draw()
 
     def _draw(self) -> None:
-        """Adds the new records to this attempt's TensorBoard file; a resumed attempt's file replaces what it repeats."""
+        """Adds the new records to this attempt's TensorBoard file, which replaces what it repeats of earlier ones."""
         for record in self._records[self._drawn :]:
             for name, value in record.items():
                 if name not in ("kind", "step", "epoch", "time"):

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
@@ -82,7 +81,9 @@ def save_arrays(examples: dict[str, Examples], folder: Path) -> None:
 def load_arrays(folder: Path) -> dict[str, Examples]:
     """What `save_arrays` wrote, mapped into memory that the workers share."""
     return {
-        path.name: Examples(**{array.name: np.load(path / f"{array.name}.npy", mmap_mode="r") for array in fields(Examples)})
+        path.name: Examples(
+            **{array.name: np.load(path / f"{array.name}.npy", mmap_mode="r") for array in fields(Examples)}
+        )
         for path in folder.iterdir()
     }
 

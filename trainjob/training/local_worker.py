@@ -24,7 +24,7 @@ def main() -> None:
     )
     try:
         _finish(trainer.fit().return_value, None)
-    except Exception as error:  # noqa: BLE001  (the driver raises it)
+    except Exception as error:
         _finish(None, error)
 
 

@@ -16,7 +16,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data.loaders import Batch, Loader
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
-from trainjob.models import load_weights, save_model
+from trainjob.models import Classifier, load_weights, save_model
 from trainjob.training.checkpoints import CheckpointStore
 from trainjob.training.distributed import gather, sum_over_workers, world_size
 from trainjob.training.history import History
@@ -51,11 +51,15 @@ class Progress:
 
 
 class Trainer:
-    """Trains one model on one rank; ranks meet in the gradients, the sums of losses and at checkpoints."""
+    """Trains one model on one rank; ranks meet in the gradients, the sums of losses and at checkpoints.
+
+    `model` is `module` as Ray Train prepared it: with more than one rank, in DistributedDataParallel.
+    """
 
     def __init__(
         self,
         spec: TrainJobSpec,
+        module: Classifier[Any],
         model: torch.nn.Module,
         *,
         losses: Losses,
@@ -68,9 +72,9 @@ class Trainer:
         device: torch.device,
     ) -> None:
         training = spec.training
-        self.spec, self.model, self.losses, self.loader, self.scorer = spec, model, losses, loader, scorer
+        self.spec, self.module, self.model = spec, module, model
+        self.losses, self.loader, self.scorer = losses, loader, scorer
         self.store, self.reporter, self.history, self.device = store, reporter, history, device
-        self.module = model.module if isinstance(model, DistributedDataParallel) else model
         self.batches_per_epoch = batches_per_epoch
         self.accumulation = training.gradient_accumulation
         self.steps_per_epoch = -(-batches_per_epoch // self.accumulation)

@@ -111,7 +111,7 @@ def _in_thread(work: Callable[[], Any]) -> Any:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001  (raised below)
+        except BaseException as error:
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()

@@ -41,11 +41,11 @@ class Reporter:
         latest = self._checkpoint_status(name, step, metrics.get(self._metric))
         changes: dict[str, object] = {"latest_checkpoint": latest}
         if metrics:
-            best, value = self._store.ranked()[0]
+            best, manifest = self._store.ranked()[0]
             changes |= {
                 "metrics": metrics,
                 "epochs_completed": epoch,
-                "best_checkpoint": self._checkpoint_status(best, int(best[-8:]), value),
+                "best_checkpoint": self._checkpoint_status(best, manifest.step, self._store.value(manifest)),
             }
         self._update(always=True, **changes)
 

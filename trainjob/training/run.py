@@ -4,7 +4,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -123,25 +123,23 @@ class _Driver:
             fitting = executor.submit(self._fit)
             start_ray(self.spec, self.threads)
             fitting.result()
-        in_memory = self.spec.dataset.loader == "dataLoader"
-        prepare = prepare_examples if in_memory else prepare_datasets
         with self._counted():
-            prepared = prepare(self.spec, self.fitted)
-        task = self._task(put(prepared) if in_memory else None)
+            if self.spec.dataset.loader == "dataLoader":
+                examples, datasets = put(prepare_examples(self.spec, self.fitted)), None
+            else:
+                examples, datasets = None, prepare_datasets(self.spec, self.fitted)
+        task = self._task(examples)
         self.on_status(TrainingStatus(stage="Starting"))
-        datasets = None if in_memory else prepared
         return run_on_ray(train_loop, {"task": task}, self.spec, self.folder, self.threads, datasets).return_value
 
     def _fit(self) -> None:
         with self._counted():
             fitted = "fitted"
-            self.fitted = (
-                Fitted.load(self.folder / fitted) if self.folder.exists(fitted) else fit(self.spec)
-            )
+            self.fitted = Fitted.load(self.folder / fitted) if self.folder.exists(fitted) else fit(self.spec)
             self.fitted.save(self.folder / fitted)
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counted(self) -> Generator[None]:
         """Counts the time spent inside as the data's."""
         since = time.perf_counter()
         yield

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from trainjob.data.loaders import Batch
 from trainjob.data import Preprocessor
+from trainjob.data.loaders import Batch
 from trainjob.evaluation import Scores, scores
 from trainjob.training.distributed import sum_over_workers
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray.data
 import ray.train
 import torch
 from ray.train.torch import get_device, prepare_model
@@ -28,7 +29,7 @@ from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import build, load_weights, sample_losses
 from trainjob.training.channel import Sender
-from trainjob.training.checkpoints import MANIFEST, CheckpointStore
+from trainjob.training.checkpoints import CheckpointStore
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.history import History
 from trainjob.training.loop import SCORES, TRAINER_STATE, Trainer
@@ -89,6 +90,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
     return Trainer(
         spec,
+        module,
         prepare_model(module),
         losses=losses,
         loader=loader,
@@ -109,10 +111,14 @@ def _data(task: Task, shard: Shard, rows: int) -> tuple[Loader, Callable[[str], 
         return MemoryLoader(examples["train"], preprocessor, shard), lambda name: scoring_batches(
             memory_windows(examples[name], shard.window), preprocessor, shard
         )
-    train = RayDataLoader(ray.train.get_dataset_shard("train"), preprocessor, shard, rows)
-    return train, lambda name: scoring_batches(
-        read_windows(ray.train.get_dataset_shard(name), shard.window), preprocessor, shard
-    )
+    train = RayDataLoader(_dataset_shard("train"), preprocessor, shard, rows)
+    return train, lambda name: scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, shard)
+
+
+def _dataset_shard(name: str) -> ray.data.DataIterator:
+    shard = ray.train.get_dataset_shard(name)
+    assert shard is not None
+    return shard
 
 
 def _resume(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scratch: Path) -> str | None:
@@ -131,23 +137,22 @@ def _resume(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
 
 def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scratch: Path) -> Outcome:
     """Scores the test set with the best checkpoint, whose model becomes the run's."""
-    name, value = from_rank_0(store.ranked()[0] if rank == 0 else None)
+    has_test = task.spec.dataset is not None and task.spec.dataset.test is not None
+    name, manifest = from_rank_0(store.ranked()[0] if rank == 0 else None)
     best = scratch / name
     store.download(name, best)
     load_weights(trainer.module, best)
-    test = trainer.scorer.score(trainer.module, "test") if task.spec.dataset.test is not None else None
-    validation = Scores.model_validate_json((best / SCORES).read_bytes())
-    manifest = store.manifest(name)
+    test = trainer.scorer.score(trainer.module, "test") if has_test else None
     if rank == 0:
         for file in best.iterdir():
-            if file.name not in (TRAINER_STATE, SCORES, MANIFEST):
+            if file.name not in (TRAINER_STATE, SCORES):
                 task.run.upload(file, f"model/{file.name}")
     return Outcome(
         best_checkpoint=name,
         best_epoch=manifest.epoch,
         best_step=manifest.step,
-        best_value=value,
-        validation=validation,
+        best_value=store.value(manifest),
+        validation=Scores.model_validate_json((best / SCORES).read_bytes()),
         test=test,
         steps=trainer.progress.step,
         epochs=trainer.progress.epoch,

@@ -17,7 +17,9 @@ from trainjob.api import TrainJobSpec
 Rows = list[dict[str, Any]]
 
 
-def text_spec(uri: str | Path, classifier: dict[str, Any] | None = None, seed: int = 42, **dataset: Any) -> TrainJobSpec:
+def text_spec(
+    uri: str | Path, classifier: dict[str, Any] | None = None, seed: int = 42, **dataset: Any
+) -> TrainJobSpec:
     """A from-scratch text classifier on the columns `text` and `label` of `uri`."""
     return TrainJobSpec.model_validate(
         {

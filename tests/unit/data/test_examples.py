@@ -6,7 +6,7 @@ from trainjob.data import Examples
 
 
 def table(rows: list[list[int]], kind: pa.DataType) -> pa.Table:
-    return pa.table({"values": pa.array(rows, pa.list_(kind)), "label": list(range(len(rows)))})
+    return pa.table({"values": pa.array(rows, pa.list_(kind)), "label": pa.array(range(len(rows)), pa.int64())})
 
 
 def as_lists(examples: Examples) -> list[list[int]]:

@@ -37,7 +37,9 @@ def test_every_class_gives_its_share(counts: dict[str, int], fraction: float, se
 
 @given(SETS, FRACTIONS, st.randoms())
 @settings(deadline=None)
-def test_the_order_of_rows_does_not_matter(counts: dict[str, int], fraction: float, random: np.random.Generator) -> None:
+def test_the_order_of_rows_does_not_matter(
+    counts: dict[str, int], fraction: float, random: np.random.Generator
+) -> None:
     contents, labels = contents_and_labels(counts)
     order = list(range(len(contents)))
     random.shuffle(order)
@@ -54,7 +56,9 @@ def test_sides_are_disjoint_and_complete() -> None:
 
 def test_the_seed_picks_the_rows() -> None:
     contents, labels = contents_and_labels({"a": 100, "b": 100})
-    picked = [tuple(split_of(contents, labels, 0.2, seed).rows_of("validation", contents, labels)) for seed in (1, 1, 2)]
+    picked = [
+        tuple(split_of(contents, labels, 0.2, seed).rows_of("validation", contents, labels)) for seed in (1, 1, 2)
+    ]
     assert picked[0] == picked[1]
     assert picked[0] != picked[2]
 

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +29,9 @@ def test_scores_equal_scikit_learns_on_the_raw_predictions(name: str) -> None:
     confusion = confusion_matrix(true, predicted, labels=labels)
     found = scores(confusion, loss_sum=250.0, classes=["a", "b", "c", "d"])
 
-    def expected(average: str | None):
-        return precision_recall_fscore_support(true, predicted, labels=labels, average=average, zero_division=0)
+    def expected(average: str | None) -> Any:
+        options: dict[str, Any] = {"average": average, "zero_division": 0}
+        return precision_recall_fscore_support(true, predicted, labels=labels, **options)
 
     assert found.rows == len(true)
     assert found.loss == 250.0 / len(true)

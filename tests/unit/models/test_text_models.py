@@ -1,6 +1,8 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -25,7 +27,7 @@ from trainjob.models import build, load_model, load_weights, save_model
 Inputs = dict[str, torch.Tensor]
 MakeModel = Callable[..., Model]
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
@@ -141,8 +143,6 @@ def test_only_the_head_of_a_frozen_encoder_learns(
 def test_a_checkpoint_with_a_head_for_other_classes_is_taken(
     tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
 ) -> None:
-    from dataclasses import replace
-
     other = replace(text_preprocessor, classes=["x", "y"], class_counts=[1, 1])
     save_model(build(text_model(), other), other, tmp_path)
     module = build(text_model(pretrained=str(tmp_path)), text_preprocessor)

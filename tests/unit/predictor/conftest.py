@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ TEXTS = {
 }
 
 
-def make_run(folder: Path, spec: dict[str, object]) -> Path:
+def make_run(folder: Path, spec: dict[str, Any]) -> Path:
     job = TrainJob.model_validate(
         {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}, "spec": spec}
     )
@@ -52,7 +53,7 @@ def text_csv(tmp_path: Path) -> Path:
 @pytest.fixture
 def text_run(tmp_path: Path, text_csv: Path) -> Path:
     encoder = {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 200}
-    spec = {
+    spec: dict[str, Any] = {
         "model": {"textClassifier": {"encoder": encoder, "maxLength": 16, "classWeights": {"balanced": {}}}},
         "dataset": {"train": {"uri": str(text_csv)}, "text": ["title", "body"], "label": "tag"},
     }

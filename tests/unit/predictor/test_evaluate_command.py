@@ -1,8 +1,8 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow.csv
 import pytest
+from pyarrow import csv
 from sklearn.metrics import confusion_matrix, f1_score
 
 from trainjob import Predictor
@@ -17,7 +17,7 @@ def test_scores_of_texts_equal_those_of_the_predictions(
     evaluate(str(text_run), str(text_csv), as_json=True)
     scores = Scores.model_validate_json(capsys.readouterr().out)
 
-    rows = pyarrow.csv.read_csv(text_csv)
+    rows = csv.read_csv(text_csv)
     predictor = Predictor.load(text_run)
     probabilities, labels = predictor.predict_proba(rows), rows["tag"].to_pylist()
     predictions = predictor.predict(rows)

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from trainjob import Predictor
 from trainjob.cli.predict import predict
@@ -38,8 +38,8 @@ def test_an_image_shows_its_classes(image_run: Path, image_folder: Path, capsys:
 def test_a_table_keeps_its_columns_and_gets_the_predictions(
     tmp_path: Path, text_run: Path, text_csv: Path, name: str, output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    as_text = pa.csv.ConvertOptions(column_types={"id": pa.string()})
-    rows = pa.csv.read_csv(text_csv, convert_options=as_text)
+    as_text = csv.ConvertOptions(column_types={"id": pa.string()})
+    rows = csv.read_csv(text_csv, convert_options=as_text)
     if name == "texts.jsonl":
         lines = (json.dumps(row | {"nested": {"left": "out"}}) for row in rows.to_pylist())
         (tmp_path / name).write_text("\n".join(lines))
@@ -48,7 +48,7 @@ def test_a_table_keeps_its_columns_and_gets_the_predictions(
 
     predict(str(text_run), str(tmp_path / name), output=tmp_path / output)
     if output == "out.csv":
-        found = pa.csv.read_csv(tmp_path / output, convert_options=as_text)
+        found = csv.read_csv(tmp_path / output, convert_options=as_text)
     else:
         found = pq.read_table(tmp_path / output)
 
@@ -73,7 +73,7 @@ def test_predictions_in_the_table_are_replaced(tmp_path: Path, text_run: Path, t
 
 def test_an_image_folder_becomes_a_table_of_its_files(tmp_path: Path, image_run: Path, image_folder: Path) -> None:
     predict(str(image_run), str(image_folder), output=tmp_path / "out.csv")
-    found = pa.csv.read_csv(tmp_path / "out.csv")
+    found = csv.read_csv(tmp_path / "out.csv")
     assert found.column_names == [
         "label",
         "image",

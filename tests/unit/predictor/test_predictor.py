@@ -4,24 +4,26 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
 import pytest
 import torch
 from PIL import Image
+from pyarrow import csv
 
 import trainjob
 from trainjob import Predictor
+from trainjob.data import TextPreprocessor
 from trainjob.errors import DataError, UserError
 from trainjob.models import load_model
 
 
 @pytest.fixture
 def rows(text_csv: Path) -> pa.Table:
-    return pa.csv.read_csv(text_csv)
+    return csv.read_csv(text_csv)
 
 
 def test_probabilities_are_the_models_own_in_the_rows_order(text_run: Path, rows: pa.Table) -> None:
     module, preprocessor = load_model(text_run / "model")
+    assert isinstance(preprocessor, TextPreprocessor)
     expected = []
     for title, body in zip(rows["title"].to_pylist(), rows["body"].to_pylist(), strict=True):
         tokens = torch.tensor([preprocessor.tokenizer.encode(f"{title} {body}").ids])
@@ -88,7 +90,8 @@ def test_it_loads_from_a_run_a_model_or_a_checkpoint(text_run: Path) -> None:
     expected = Predictor.load(text_run).predict_proba(["a cat"])
     checkpoint = text_run / "checkpoints" / "epoch-0001-step-00000001"
     shutil.copytree(text_run / "model", checkpoint)
-    for uri in (str(text_run / "model"), str(checkpoint)):
+    (checkpoint / "trainer.pt").write_bytes(b"not needed")
+    for uri in (text_run / "model", str(checkpoint), f"file://{text_run}", f"file://{checkpoint}"):
         assert np.array_equal(Predictor.load(uri).predict_proba(["a cat"]), expected)
 
 

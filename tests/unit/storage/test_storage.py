@@ -118,9 +118,7 @@ def test_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
             Folder("s3://bucket", endpoint).exists("x")
 
 
-def test_the_endpoint_can_come_from_the_environment(
-    minio: MinIO, bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_endpoint_can_come_from_the_environment(minio: MinIO, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
     Folder(f"s3://{bucket}").write("name", b"x")
     assert Folder(f"s3://{bucket}", minio.endpoint).list() == ["name"]

@@ -103,4 +103,5 @@ def test_a_checkpoint_inside_an_epoch_gives_way_to_the_next(tmp_path: Path):
 def test_ranks_best_first_and_the_earlier_of_equals(tmp_path: Path):
     store = _store(tmp_path, keep=9)
     names = [_save(store, epoch, epoch * 10, loss) for epoch, loss in enumerate([0.5, 0.1, 0.1], start=1)]
-    assert store.ranked() == [(names[1], 0.1), (names[2], 0.1), (names[0], 0.5)]
+    ranked = [(name, store.value(manifest)) for name, manifest in store.ranked()]
+    assert ranked == [(names[1], 0.1), (names[2], 0.1), (names[0], 0.5)]

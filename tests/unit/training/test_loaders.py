@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from trainjob.data import Examples
-from trainjob.data.loaders import BucketSampler, Shard, cut, memory_windows, scoring_batches, shuffled_cut
+from trainjob.data.examples import cut
+from trainjob.data.loaders import BucketSampler, Shard, memory_windows, scoring_batches, shuffled_cut
 
 
 def _lengths(rows: int) -> np.ndarray:

@@ -1,0 +1,41 @@
+"""Writes the data of digits-cnn.yaml and digits-mlp.yaml: scikit-learn's 1,797 handwritten digits as MNIST's files.
+
+The images have 8 x 8 grey pixels. A fifth of each digit's images, drawn at random, is the test set.
+"""
+
+import argparse
+import gzip
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+UNSIGNED_BYTE = 8
+"""What MNIST's format calls the type of its items."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "data" / "digits")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    images, labels = load_digits(return_X_y=True)
+    pixels = np.round(images.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
+    parts = train_test_split(
+        pixels, labels.astype(np.uint8), test_size=0.2, stratify=labels, random_state=arguments.seed
+    )
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for name, array in zip(("train-images", "test-images", "train-labels", "test-labels"), parts, strict=True):
+        write_idx(arguments.output / f"{name}-idx{array.ndim}-ubyte.gz", array)
+        print(f"{arguments.output / name}: {len(array):,}")
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    """Writes uint8 values of any shape in MNIST's format: magic number, size of each dimension, values."""
+    header = bytes([0, 0, UNSIGNED_BYTE, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    path.write_bytes(gzip.compress(header + array.tobytes(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+import bz2
+import gzip
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from data_specs import idx_bytes, random_images, write_csv, write_images, write_jsonl, write_mnist, write_parquet
+
+from trainjob.api import Source
+from trainjob.data import tables
+from trainjob.data.fitting import read_all
+from trainjob.data.image_files import IDXFiles, ImageFiles
+from trainjob.data.source import parts
+from trainjob.data.tables import ParquetRows
+from trainjob.errors import DataError
+
+ROWS = [
+    {"text": "plain", "label": "a", "other": "1"},
+    {"text": 'a "quoted", line\nbreak', "label": "b", "other": "2"},
+    {"text": "ünïcödé 漢字", "label": "a", "other": "3"},
+    {"text": "", "label": "b", "other": "4"},
+]
+WRITERS = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
+
+
+def read(uri: Path | str, columns: list[str] | None, file_format: Any = None) -> list[dict[str, Any]]:
+    found = parts(Source(uri=str(uri), format=file_format), None)
+    return [row for rows in read_all(found, columns) for row in rows.table.to_pylist()]
+
+
+def places(uri: Path | str, columns: list[str]) -> list[str]:
+    return [
+        rows.where(index)
+        for rows in read_all(parts(Source(uri=str(uri)), None), columns)
+        for index in range(len(rows.table))
+    ]
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_tables(ending: str, tmp_path: Path) -> None:
+    path = WRITERS[ending](tmp_path / f"rows.{ending}", ROWS)
+    assert read(path, ["text", "label"]) == [{"text": row["text"], "label": row["label"]} for row in ROWS]
+    unit = "line" if ending == "jsonl" else "row"
+    assert places(path, ["text"]) == [f"{path}, {unit} {number}" for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_all_columns_in_types_of_their_own(ending: str, tmp_path: Path) -> None:
+    rows = [{"x": 1, "y": 0.5, "z": "a"}, {"x": 2, "y": 1.5, "z": "b"}]
+    assert read(WRITERS[ending](tmp_path / f"rows.{ending}", rows), None) == rows
+
+
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress)])
+@pytest.mark.parametrize("table", ["csv", "jsonl"])
+def test_compressed_text_tables(table: str, ending: str, compress: Any, tmp_path: Path) -> None:
+    plain = WRITERS[table](tmp_path / f"rows.{table}", ROWS)
+    packed = tmp_path / f"packed.{table}.{ending}"
+    packed.write_bytes(compress(plain.read_bytes()))
+    assert read(packed, ["text"]) == read(plain, ["text"])
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
+    for table in ("csv", "jsonl"):
+        path = WRITERS[table](tmp_path / f"rows.{table}", ROWS)
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+        assert read(path, ["text"])[0] == {"text": "plain"}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pa.array([1, 20, None]), ["1", "20", None]),
+        (pa.array([True, False, None]), ["true", "false", None]),
+        (pa.array([1.0, 2.5, None]), ["1", "2.5", None]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
+        (pa.array([b"a", b"b", None]), ["a", "b", None]),
+        (pa.array(["a", "b", None], pa.large_string()), ["a", "b", None]),
+        (pa.array([None, None, None]), [None, None, None]),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_parquet_columns_of_any_plain_type_are_text(values: pa.Array, expected: list[Any], tmp_path: Path) -> None:
+    pq.write_table(pa.table({"label": values}), tmp_path / "rows.parquet")
+    assert [row["label"] for row in read(tmp_path / "rows.parquet", ["label"])] == expected
+
+
+def test_json_values_of_any_plain_type_are_text(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "rows.jsonl", [{"x": value} for value in ("a", 1, 1.5, True, None)])
+    path.write_text(path.read_text() + '{"x": "\\ud800"}\n{}\n')
+    assert [row["x"] for row in read(path, ["x"])] == ["a", "1", "1.5", "true", None, "?", None]
+
+
+def test_blank_lines_of_json_lines_count_as_lines_only(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('\n{"x": "a"}\n\n  \n{"x": "b"}\n\n')
+    assert read(path, ["x"]) == [{"x": "a"}, {"x": "b"}]
+    assert places(path, ["x"]) == [f"{path}, line 2", f"{path}, line 5"]
+
+
+def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    for name, row in zip(("b/2.csv", "a.csv", "b/1.csv"), ROWS, strict=False):
+        write_csv(tmp_path / name, [row])
+    for name in ("_SUCCESS", ".hidden.csv", ".git/x.csv", "notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text\nno\n")
+    assert [row["other"] for row in read(tmp_path, ["other"])] == ["2", "3", "1"]
+
+
+def test_globs(tmp_path: Path) -> None:
+    for name, row in zip(("p-1.csv", "p-2.csv", "q-1.csv", "deep/er/p-3.csv"), ROWS, strict=True):
+        write_csv(tmp_path / name, [row])
+
+    def others(pattern: str) -> list[str]:
+        return [row["other"] for row in read(tmp_path / pattern, ["other"])]
+
+    assert others("p-*.csv") == ["1", "2"]
+    assert others("[pq]-1.csv") == ["1", "3"]
+    assert others("?-2.csv") == ["2"]
+    assert others("**/*.csv") == ["4", "1", "2", "3"]
+    assert others("d*/*/*.csv") == ["4"]
+
+
+def test_a_name_that_looks_like_a_glob_is_a_name_first(tmp_path: Path) -> None:
+    assert len(read(write_csv(tmp_path / "x[1].csv", ROWS), ["text"])) == 4
+
+
+def test_a_format_given_outweighs_the_ending(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "rows.txt", ROWS)
+    assert len(read(path, ["text"], "jsonl")) == 4
+
+
+def test_row_groups_are_parts_that_know_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_parquet(tmp_path / "rows.parquet", [{"n": n, "pad": f"{n}" * 50} for n in range(100)], 10)
+    monkeypatch.setattr(tables, "ROW_GROUPS_BYTES", 2000)
+    found = parts(Source(uri=str(path)), None)
+    assert 2 < len(found) < 10
+    assert [row["n"] for row in read(path, ["n"])] == [str(n) for n in range(100)]
+    assert places(path, ["n"]) == [f"{path}, row {n + 1}" for n in range(100)]
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_big_files_come_piece_by_piece(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "TABLE_ROWS", 100)
+    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 2000)
+    path = WRITERS[ending](tmp_path / f"rows.{ending}", [{"n": f"{n} " * 5} for n in range(1000)])
+    pieces = list(read_all(parts(Source(uri=str(path)), None), ["n"]))
+    assert max(len(piece.table) for piece in pieces) <= 130
+    assert [row["n"].split()[0] for piece in pieces for row in piece.table.to_pylist()] == [str(n) for n in range(1000)]
+    assert places(path, ["n"])[999].endswith(" 1000")
+
+
+def test_image_folders(tmp_path: Path) -> None:
+    write_images(tmp_path, {"cat": random_images(70), "dog": random_images(70, seed=1)})
+    found = parts(Source(uri=f"{tmp_path}/"), None)
+    assert [type(part) for part in found] == [ImageFiles] * 3
+    rows = [row for batch in read_all(found, ["image", "label"]) for row in batch.table.to_pylist()]
+    files = [Path(batch.where(i)) for batch in read_all(found, ["label"]) for i in range(len(batch.table))]
+    assert sorted(files) == sorted(tmp_path.glob("*/*.png"))
+    assert [row["image"] for row in rows] == [file.read_bytes() for file in files]
+    assert [row["label"] for row in rows] == [file.parent.name for file in files]
+    assert 20 < [row["label"] for row in rows[:70]].count("cat") < 50  # classes are mixed
+
+
+def test_labels_of_images_are_read_without_the_images(tmp_path: Path) -> None:
+    write_images(tmp_path, {"cat": random_images(3)})
+    for file in tmp_path.glob("*/*.png"):
+        file.unlink()
+        file.mkdir()
+    write_images(tmp_path, {"dog": random_images(1)})
+    assert read(tmp_path, ["label"]) == [{"label": "dog"}]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_mnist(zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainjob.data.image_files.IDX_TABLE_BYTES", 300)
+    images, labels = np.stack(random_images(25)), np.arange(25) % 3
+    path = write_mnist(tmp_path, images, labels, zipped)
+    for uri in (path, tmp_path):
+        found = parts(Source(uri=str(uri)), None)
+        assert [type(part) for part in found] == [IDXFiles]
+        pieces = list(read_all(found, ["image", "label"]))
+        assert [len(piece.table) for piece in pieces] == [10, 10, 5]
+        assert [label for piece in pieces for label in piece.table["label"].to_pylist()] == [str(x) for x in labels]
+        pixels = [piece.table["image"].combine_chunks().to_numpy_ndarray() for piece in pieces]
+        assert np.array_equal(np.concatenate(pixels), images)
+        assert pieces[1].where(2) == f"{path}, image 13"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.csv", b"", "rows.csv is empty: not even a header"),
+        ("rows.csv", b"txt,label\nx,y\n", 'rows.csv has no column "text"; it has txt, label; did you mean txt\\?'),
+        ("rows.csv", b"text,label\na,b\nc\n", "rows.csv is not a sound CSV file.*Row #3: Expected 2 columns, got 1"),
+        (
+            "rows.csv",
+            b"text,label\na,b\n\xff\xfe,b\n",
+            'row 2: column "text" is not UTF-8 text: byte 0xff at position 0',
+        ),
+        ("rows.csv.gz", b"no gzip at all", "rows.csv.gz is not a sound CSV file"),
+        ("rows.csv.gz", gzip.compress(b"text,label\n" + b"a,b\n" * 9999)[:-20], "rows.csv.gz is not a sound CSV file"),
+        ("rows.jsonl", b'{"text": "a", "label": "b"}\n{"text": \n', "rows.jsonl, line 2: not JSON"),
+        ("rows.jsonl", b'{"text": "a", "label": "b"}\n[1]\n', "rows.jsonl, line 2: must be a JSON object"),
+        (
+            "rows.jsonl",
+            b'{"text": "\xff", "label": "b"}\n',
+            "rows.jsonl, line 1: not UTF-8 text: byte 0xff at position 10",
+        ),
+        ("rows.jsonl", b'{"text": ["a"], "label": "b"}\n', 'rows.jsonl, line 1: "text" holds list, not text'),
+        ("rows.jsonl", b'{"label": "b"}\n', 'rows.jsonl has no column "text"; it has label'),
+        ("rows.parquet", b"PAR1 not really", "rows.parquet is not a sound Parquet file"),
+        ("rows.parquet", b"", "rows.parquet is not a sound Parquet file"),
+        ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3), np.uint8))[:-1], "images-idx3-ubyte ends too early"),
+        ("train-images-idx3-ubyte", idx_bytes(np.zeros((3, 3, 3), np.uint8)), "3 images but .* holds 2 labels"),
+        ("train-images-idx3-ubyte", b"\x00\x00\x0d\x03rest", "is not an IDX file .*: it begins 00 00 0d 03"),
+        ("train-images-idx3-ubyte.gz", b"no gzip", "images-idx3-ubyte.gz is not a sound IDX file"),
+    ],
+)
+def test_files_that_are_not_sound(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    for ending in ("", ".gz"):
+        labels = idx_bytes(np.zeros(2, np.uint8))
+        (tmp_path / f"train-labels-idx1-ubyte{ending}").write_bytes(gzip.compress(labels) if ending else labels)
+    columns = ["image", "label"] if "idx3" in name else ["text", "label"]
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / name, columns)
+
+
+def test_a_quote_that_is_never_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 1000)
+    (tmp_path / "rows.csv").write_bytes(b'text,label\na,b\n"c,d\n' + b"e,f\n" * 1000)
+    with pytest.raises(DataError, match=r"rows\.csv has a row longer than .*: look for a quote that is never closed"):
+        read(tmp_path / "rows.csv", ["text", "label"])
+
+
+def test_damaged_pages_of_a_parquet_file(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "rows.parquet", [{"text": f"{n * 7919}"} for n in range(20_000)])
+    data = bytearray(path.read_bytes())
+    data[2000:4000] = bytes(byte ^ 0xFF for byte in data[2000:4000])
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"rows\.parquet is not a sound Parquet file"):
+        read(path, ["text"])
+
+
+def test_undecodable_text_in_parquet(tmp_path: Path) -> None:
+    values = pa.array([b"fine", b"so far \xe9t\xe9"])
+    pq.write_table(pa.table({"text": values.view(pa.string())}), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r'row 2: column "text" is not UTF-8 text: byte 0xe9 at position 7'):
+        read(tmp_path / "rows.parquet", ["text"])
+
+
+def test_nested_columns_are_no_text(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "rows.parquet", [{"text": ["a", "b"]}])
+    with pytest.raises(DataError, match=r'row 1: column "text" holds list<.*, not text'):
+        read(path, ["text"])
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("absent.csv", "absent.csv: there is nothing here"),
+        ("absent/", "absent/: there is nothing here"),
+        ("*.parquet", r"\*.parquet: no file matches"),
+        ("empty", "empty: the folder holds no files"),
+        ("notes.txt", "notes.txt: the format cannot be told from the name"),
+        ("mixed", r"mixed holds files of several formats \(csv, jsonl\): name one"),
+        ("loose", r"loose/x.png lies in no class folder: images belong in .*loose/<class>/"),
+        ("loose/x.png", "must be a folder that holds a folder of images for each class"),
+        ("two", "two: name one IDX file of images.*t10k-images-idx3-ubyte, train-images-idx3-ubyte"),
+        ("two/t10k-labels-idx1-ubyte", "name one IDX file of images"),
+        ("alone/train-images-idx3-ubyte", "train-labels-idx1-ubyte: there is nothing here"),
+    ],
+)
+def test_uris_that_lead_nowhere(uri: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in (
+        "notes.txt",
+        "mixed/a.csv",
+        "mixed/b.jsonl",
+        "loose/x.png",
+        "loose/cat/y.png",
+        "two/train-images-idx3-ubyte",
+        "two/t10k-images-idx3-ubyte",
+        "two/t10k-labels-idx1-ubyte",
+        "alone/train-images-idx3-ubyte",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(DataError, match=message):
+        read(f"{tmp_path}/{uri}", None)
+
+
+def test_a_part_is_no_bigger_than_its_file(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "rows.parquet", ROWS)
+    assert parts(Source(uri=str(path)), None) == [ParquetRows(str(path), None, path.stat().st_size)]

@@ -1,0 +1,18 @@
+"""Between Arrow and NumPy without a copy. Arrow's own conversions import pandas, which takes longer than a small set."""
+
+import numpy as np
+import pyarrow as pa
+
+
+def as_numpy(array: pa.Array) -> np.ndarray:
+    """The numbers of an array without nulls; not writable."""
+    dtype = array.type.to_pandas_dtype()
+    if len(array) == 0:
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+
+
+def as_arrow(array: np.ndarray) -> pa.Array:
+    """An array of numbers [n]."""
+    kind = pa.from_numpy_dtype(array.dtype)
+    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array))])
