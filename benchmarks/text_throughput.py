@@ -8,6 +8,7 @@ import argparse
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def plain(job: TrainJob, folder: Path) -> dict[str, float]:
     datasets = prepare_datasets(job.spec, fitted)
     longest = max(int(Examples.concat(_tables(dataset)).lengths.max()) for dataset in datasets.values())
     config = {"job": job, "fitted": fitted, "threads": threads, "longest": longest}
-    result = run_on_ray(plain_loop, config, job.spec, Folder(str(folder / "plain")), threads, datasets)
+    result = run_on_ray(partial(plain_loop, config), job.spec, Folder(str(folder / "plain")), threads, datasets)
     ray.shutdown()
     return result.return_value
 

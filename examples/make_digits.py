@@ -6,6 +6,7 @@ The images have 8 x 8 grey pixels. A fifth of each digit's images, drawn at rand
 import argparse
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -20,15 +21,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "data" / "digits")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    images, labels = load_digits(return_X_y=True)
-    pixels = np.round(images.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    parts = train_test_split(
-        pixels, labels.astype(np.uint8), test_size=0.2, stratify=labels, random_state=arguments.seed
-    )
+    digits: Any = load_digits()
+    pixels = np.round(digits.images * (255 / 16)).astype(np.uint8)
+    labels = digits.target.astype(np.uint8)
+    parts = train_test_split(range(len(labels)), test_size=0.2, stratify=labels, random_state=arguments.seed)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for name, array in zip(("train-images", "test-images", "train-labels", "test-labels"), parts, strict=True):
-        write_idx(arguments.output / f"{name}-idx{array.ndim}-ubyte.gz", array)
-        print(f"{arguments.output / name}: {len(array):,}")
+    for name, indices in zip(("train", "test"), parts, strict=True):
+        write_idx(arguments.output / f"{name}-images-idx3-ubyte.gz", pixels[indices])
+        write_idx(arguments.output / f"{name}-labels-idx1-ubyte.gz", labels[indices])
+        print(f"{arguments.output}: {len(indices):,} {name} images")
 
 
 def write_idx(path: Path, array: np.ndarray) -> None:

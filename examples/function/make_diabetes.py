@@ -5,6 +5,7 @@ Ten measurements of each of 442 patients, standardized, and how far the disease 
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from sklearn.datasets import load_diabetes
 
@@ -14,9 +15,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "data" / "diabetes.csv")
     path = parser.parse_args().output
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = load_diabetes(as_frame=True).frame
-    rows.rename(columns={"target": "progression"}).to_csv(path, index=False)
-    print(f"{path}: {len(rows)} patients")
+    study: Any = load_diabetes(as_frame=True)
+    study.frame.rename(columns={"target": "progression"}).to_csv(path, index=False)
+    print(f"{path}: {len(study.frame)} patients")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from trainjob.data.arrays import as_arrow
+from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
 from trainjob.data.image_files import tensors_of
 from trainjob.data.rows import check_columns, row_number
@@ -60,8 +60,7 @@ class ImagePreprocessor:
         check_columns(self.columns, table.column_names, "the table")
         rows = [self._pixels(image, where(index)).reshape(-1) for index, image in enumerate(images_of(table, where))]
         values = np.concatenate([np.empty(0, np.uint8), *rows])
-        offsets = np.arange(len(rows) + 1, dtype=np.int32) * (self.height * self.width * self.channels)
-        return pa.ListArray.from_arrays(as_arrow(offsets), as_arrow(values))
+        return as_lists(values, np.array([len(row) for row in rows], np.int64))
 
     def _pixels(self, image: Image.Image, where: str) -> np.ndarray:
         size = (self.width, self.height)

@@ -39,8 +39,7 @@ class CSVFile:
             if columns is not None:
                 check_columns(columns, self._header(), self.uri)
             first = 1
-            for batch in self._open(columns):
-                table = pa.Table.from_batches([batch])
+            for table in self._tables(columns):
                 where = self._where(first)
                 yield Rows(table if columns is None else _text_table(table, columns, where), where)
                 first += len(table)
@@ -56,7 +55,7 @@ class CSVFile:
             raise DataError(f"{self.uri} is empty: not even a header")
         return header
 
-    def _open(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    def _tables(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         convert = arrow_csv.ConvertOptions()
         if columns is not None:
             # As bytes: text is decoded by `as_text`, which can name the row.
@@ -70,7 +69,9 @@ class CSVFile:
         )
         try:
             with open_stream(self.uri, self.endpoint) as file:
-                yield from arrow_csv.open_csv(file, *options)
+                for batch in arrow_csv.open_csv(file, *options):
+                    for start in range(0, len(batch), TABLE_ROWS):
+                        yield pa.Table.from_batches([batch.slice(start, TABLE_ROWS)])
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error):
                 raise

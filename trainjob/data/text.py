@@ -1,5 +1,6 @@
 """Texts to tokens."""
 
+import itertools
 import json
 import tempfile
 from collections import Counter
@@ -13,6 +14,7 @@ import pyarrow as pa
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from trainjob.api import Cleaning
+from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
 from trainjob.data.rows import as_text, check_columns, row_number
@@ -71,7 +73,8 @@ class TextPreprocessor:
         """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""
         texts = [clean(text, self.cleaning) for text in joined_texts(table, self.columns, where)]
         tokens = [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts)]
-        return pa.array(tokens, pa.list_(pa.int32()))
+        values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
+        return as_lists(values, np.array([len(row) for row in tokens], np.int64))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
         """input_ids and attention_mask, both int64 [n, longest]."""

@@ -21,6 +21,13 @@ def sum_over_workers(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def share_buffers(module: torch.nn.Module) -> None:
+    """Gives every rank rank 0's buffers, such as the running statistics of batch normalization."""
+    if world_size() > 1:
+        for buffer in module.buffers():
+            distributed.broadcast(buffer, src=0)
+
+
 def gather(value: Any) -> list[Any] | None:
     """Every rank's value in order of rank, on rank 0; None on the others."""
     if world_size() == 1:

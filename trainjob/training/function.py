@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,7 @@ def train_function(
     datasets = raw_datasets(spec) if spec.dataset is not None else {}
     prepared = time.perf_counter()
     result = run_on_ray(
-        _function_loop,
-        {"function": function, "source": str(source)},
+        partial(_function_loop, function, source),
         spec,
         run,
         threads,
@@ -88,11 +88,10 @@ def find_function(function: Function, source: Path) -> Callable[..., Any]:
     return found
 
 
-def _function_loop(config: dict[str, Any]) -> None:
-    function: Function = config["function"]
-    os.chdir(config["source"])
+def _function_loop(function: Function, source: Path) -> None:
+    os.chdir(source)
     try:
-        found = find_function(function, Path(config["source"]))
+        found = find_function(function, source)
         if inspect.signature(found).parameters:
             found(dict(function.config))
         else:

@@ -4,6 +4,7 @@ import os
 import pickle
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,12 @@ def main() -> None:
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
 
-    from trainjob.training.worker import train_loop
+    from trainjob.training.worker import work
 
     task = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_die_with_driver, daemon=True).start()
     trainer = TorchTrainer(
-        train_loop,
-        train_loop_config={"task": task},
+        partial(work, task),
         scaling_config=ScalingConfig(num_workers=0),
         run_config=RunConfig(name="local"),
     )

@@ -18,7 +18,7 @@ from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import Classifier, load_weights, save_model
 from trainjob.training.checkpoints import CheckpointStore
-from trainjob.training.distributed import gather, sum_over_workers, world_size
+from trainjob.training.distributed import gather, share_buffers, sum_over_workers, world_size
 from trainjob.training.history import History
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
 from trainjob.training.reporter import Reporter
@@ -85,6 +85,7 @@ class Trainer:
         self.dtype = resolve_precision(training.precision, device)
         self.progress = Progress()
         self._random_states: dict[str, Any] | None = None
+        self._buckets_settled = world_size() < 3
         self._stage: str | None = None
         self._stage_since = 0.0
         self._reset_recent()
@@ -108,7 +109,9 @@ class Trainer:
         self._restore_random_states()
         self._reset_recent()
         for batch in batches:
-            self._train_batch(batch.to(self.device))
+            moved = batch.to(self.device)
+            self._settle_buckets(moved)
+            self._train_batch(moved)
         if progress.batch != self.batches_per_epoch:
             raise RuntimeError(f"epoch {progress.epoch + 1} had {progress.batch} batches, not {self.batches_per_epoch}")
 
@@ -119,14 +122,30 @@ class Trainer:
         progress.batch += 1
         last = progress.batch == first + group
         with self._gradients_synced(last):
-            with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-                logits = self.model(**batch.inputs)
-            losses = self.losses(logits.float(), batch.labels)
+            losses = self.losses(self._logits(batch), batch.labels)
             (losses.mean() / group).backward()
         self._recent_loss += losses.detach().sum(dtype=torch.float64)
         self._recent_samples += len(batch)
         if last:
             self._optimizer_step()
+
+    def _logits(self, batch: Batch) -> torch.Tensor:
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            return self.model(**batch.inputs).float()
+
+    def _settle_buckets(self, batch: Batch) -> None:
+        """Takes DistributedDataParallel past its first backward pass, after which it lays out the gradients anew.
+
+        From three ranks on, the order in which they are added up depends on the layout, so the first steps of a
+        resumed run would differ from an unbroken one's. Evaluation mode leaves random states and buffers alone.
+        """
+        if self._buckets_settled:
+            return
+        self.model.eval()
+        self._logits(batch).sum().backward()
+        self.optimizer.zero_grad()
+        self.model.train()
+        self._buckets_settled = True
 
     def _optimizer_step(self) -> None:
         progress = self.progress
@@ -150,6 +169,7 @@ class Trainer:
     def _end_epoch(self) -> None:
         progress = self.progress
         self.enter("validation")
+        share_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
         scores = self.scorer.score(self.module, "validation")
         metrics = {"train_loss": progress.loss_sum / progress.samples, **_metrics(scores)}
         if isinstance(self.scheduler, ReduceLROnPlateau):

@@ -6,12 +6,15 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
 from trainjob.storage import Folder, open_filesystem
 from trainjob.training.outcome import first_failure
+
+if TYPE_CHECKING:
+    from ray.train.torch import TorchTrainer
 
 DATA_CPUS = 2
 """CPUs that Ray is told of besides the workers': were there none, Ray Data would wait for ever to read."""
@@ -22,20 +25,21 @@ _ENVIRONMENT = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",  # the default of 2 s delays every report and the end
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths mean what they mean in the driver
     "RAY_TRAIN_METRICS_ENABLED": "0",
+}
+_LOCAL_ENVIRONMENT = {
     "RAY_prestart_worker_first_driver": "0",  # idle processes that no actor will take
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
-    "RAY_AIR_NEW_OUTPUT": "0",
 }
 
 
 def start_ray(spec: TrainJobSpec, threads: int) -> None:
     """Joins the cluster or starts one, quietly."""
-    for name, value in _ENVIRONMENT.items():
+    for name, value in (_ENVIRONMENT | ({} if on_cluster() else _LOCAL_ENVIRONMENT)).items():
         os.environ.setdefault(name, value)
     import ray
 
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
-    if "RAY_ADDRESS" in os.environ:
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if on_cluster():
         ray.init(**quiet)
     else:
         ray.init(
@@ -49,6 +53,11 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
+def on_cluster() -> bool:
+    """Whether there is a cluster to join, rather than one to start on this machine."""
+    return "RAY_ADDRESS" in os.environ
+
+
 def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:
     """Shares rows with workers on any machine."""
     import ray
@@ -57,8 +66,7 @@ def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:
 
 
 def run_on_ray(
-    loop: Callable[[dict[str, Any]], Any],
-    config: dict[str, Any],
+    work: Callable[[], Any],
     spec: TrainJobSpec,
     run: Folder,
     threads: int,
@@ -66,22 +74,20 @@ def run_on_ray(
     callbacks: list[Any] | None = None,
     checkpoints: Any = None,
 ) -> Any:
-    """Runs `loop` on every worker, again after a failure up to `spec.retries` times; returns Ray Train's `Result`.
+    """Runs `work` on every worker, again after a failure up to `spec.retries` times; returns Ray Train's `Result`.
 
     Raises what the first worker to fail raised.
     """
     from ray.data import DataContext
     from ray.train import DataConfig, FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
-    from ray.train.torch import TorchTrainer
 
     options = DataContext.get_current().execution_options
     options.preserve_order = True
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
     gpus = spec.workers.gpus
-    trainer = TorchTrainer(
-        loop,
-        train_loop_config=config,
+    trainer = _trainer_class()(
+        work,
         scaling_config=ScalingConfig(
             num_workers=spec.workers.count,
             use_gpu=gpus > 0,
@@ -102,6 +108,19 @@ def run_on_ray(
         return _in_thread(trainer.fit)
     except WorkerGroupError as error:
         raise first_failure(list(error.worker_failures.values())) from None
+
+
+def _trainer_class() -> "type[TorchTrainer]":
+    """Ray Train's trainer; on a cluster that ends with the run, without the actor that cleans up after it."""
+    from ray.train.torch import TorchTrainer
+    from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
+
+    class LocalTrainer(TorchTrainer):
+        def _create_default_callbacks(self) -> list[Any]:
+            callbacks = super()._create_default_callbacks()
+            return [callback for callback in callbacks if not isinstance(callback, PlacementGroupCleanerCallback)]
+
+    return TorchTrainer if on_cluster() else LocalTrainer
 
 
 def _in_thread(work: Callable[[], Any]) -> Any:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
@@ -21,8 +22,9 @@ from trainjob.training.channel import Receiver
 from trainjob.training.folder import Attempts, begin, clear, locked, run_folder
 from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
 from trainjob.training.outcome import Outcome, WorkerError
+from trainjob.training.ray_cluster import on_cluster, put, run_on_ray, start_ray
 from trainjob.training.summarize import summarize, write_results
-from trainjob.training.task import Task
+from trainjob.training.task import Task, train
 
 OnStatus = Callable[[TrainingStatus], None]
 
@@ -85,7 +87,7 @@ class _Driver:
     def __init__(self, spec: TrainJobSpec, folder: Folder, receiver: Receiver, on_status: OnStatus) -> None:
         assert spec.dataset is not None
         self.spec, self.folder, self.receiver, self.on_status = spec, folder, receiver, on_status
-        self.is_local = spec.dataset.loader == "dataLoader" and "RAY_ADDRESS" not in os.environ
+        self.is_local = spec.dataset.loader == "dataLoader" and not on_cluster()
         self.threads = worker_threads(spec)
         self.data_seconds = 0.0
 
@@ -115,14 +117,13 @@ class _Driver:
 
     def train_on_ray(self) -> Outcome:
         """On a Ray cluster, which starts while the preprocessor is fitted."""
-        from trainjob.training.ray_cluster import put, run_on_ray, start_ray
-        from trainjob.training.worker import train_loop
 
         assert self.spec.dataset is not None
-        with ThreadPoolExecutor(1) as executor:
-            fitting = executor.submit(self._fit)
+        with ThreadPoolExecutor(2) as executor:
+            meanwhile = [executor.submit(self._fit), executor.submit(import_module, "ray.train.torch")]
             start_ray(self.spec, self.threads)
-            fitting.result()
+            for work in meanwhile:
+                work.result()
         with self._counted():
             if self.spec.dataset.loader == "dataLoader":
                 examples, datasets = put(prepare_examples(self.spec, self.fitted)), None
@@ -130,7 +131,7 @@ class _Driver:
                 examples, datasets = None, prepare_datasets(self.spec, self.fitted)
         task = self._task(examples)
         self.on_status(TrainingStatus(stage="Starting"))
-        return run_on_ray(train_loop, {"task": task}, self.spec, self.folder, self.threads, datasets).return_value
+        return run_on_ray(partial(train, task), self.spec, self.folder, self.threads, datasets).return_value
 
     def _fit(self) -> None:
         with self._counted():
@@ -156,4 +157,4 @@ def worker_threads(spec: TrainJobSpec) -> int:
 
 def _own_address() -> str:
     """Where workers reach this process: on a cluster, from other machines, too."""
-    return socket.gethostbyname(socket.gethostname()) if "RAY_ADDRESS" in os.environ else "127.0.0.1"
+    return socket.gethostbyname(socket.gethostname()) if on_cluster() else "127.0.0.1"

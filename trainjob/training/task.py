@@ -1,12 +1,16 @@
-"""What the driver tells the workers."""
+"""What the driver tells the workers. Light to import: neither torch nor Ray."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
 from trainjob.storage import Folder
 from trainjob.training.channel import Address
+
+if TYPE_CHECKING:
+    from trainjob.training.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -21,3 +25,10 @@ class Task:
     """CPU threads of each worker."""
     examples: Callable[[], dict[str, Examples]] | None
     """Gives the rows in memory; None where they come from Ray Data."""
+
+
+def train(task: Task) -> "Outcome | None":
+    """What every worker runs; rank 0 returns the outcome."""
+    from trainjob.training.worker import work
+
+    return work(task)

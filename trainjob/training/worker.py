@@ -7,7 +7,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import ray.data
@@ -40,11 +39,11 @@ from trainjob.training.scoring import Scorer
 from trainjob.training.task import Task
 
 
-def train_loop(config: dict[str, Any]) -> Outcome | None:
-    """Ray Train's `train_loop_per_worker`; `config["task"]` is the `Task`. Rank 0 returns the outcome."""
+def work(task: Task) -> Outcome | None:
+    """Trains on this rank, within Ray Train. Rank 0 returns the outcome; raises UserError or WorkerError."""
     rank = ray.train.get_context().get_world_rank()
     try:
-        return _train(config["task"], rank)
+        return _train(task, rank)
     except UserError:
         raise
     except Exception as error:

@@ -2,7 +2,7 @@
 
 import gzip
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data_specs import (
+    Rows,
     image_spec,
     random_images,
     some_rows,
@@ -27,9 +28,11 @@ from trainjob.data import fit, prepare_examples
 from trainjob.errors import DataError, StorageError
 from trainjob.storage import Folder
 
+Writer = Callable[[Path, Rows], Path]
+
 
 class _QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
 
@@ -65,7 +68,7 @@ def assert_same_examples(spec: TrainJobSpec, other: TrainJobSpec) -> None:
 
 
 @pytest.mark.parametrize(("ending", "write"), [("csv", write_csv), ("jsonl", write_jsonl), ("parquet", write_parquet)])
-def test_tables_from_the_web(ending: str, write: type(write_csv), web: tuple[str, Path]) -> None:
+def test_tables_from_the_web(ending: str, write: Writer, web: tuple[str, Path]) -> None:
     url, folder = web
     path = write(folder / f"rows.{ending}", some_rows())
     assert_same_examples(text_spec(f"{url}/{path.name}?version=2"), text_spec(path))
@@ -107,7 +110,7 @@ def unused_port() -> Generator[int]:
 
 @pytest.mark.parametrize(("ending", "write"), [("csv", write_csv), ("jsonl", write_jsonl), ("parquet", write_parquet)])
 @pytest.mark.parametrize("uri", ["/part-0.{}", "", "/part-*.{}"])
-def test_tables_from_s3(ending: str, write: type(write_csv), uri: str, remote: Folder, tmp_path: Path) -> None:
+def test_tables_from_s3(ending: str, write: Writer, uri: str, remote: Folder, tmp_path: Path) -> None:
     rows = some_rows()
     write(tmp_path / f"part-0.{ending}", rows if "0" in uri else rows[:40])
     if "0" not in uri:

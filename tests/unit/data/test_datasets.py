@@ -1,0 +1,161 @@
+"""Preparing sets in Ray Data, on a real Ray with a small object store."""
+
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import ray
+from data_specs import image_spec, random_images, some_rows, text_spec, write_csv, write_images, write_parquet
+from ray.data import Dataset
+from ray.data.dataset import MaterializedDataset
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Examples, fit, fitting, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.errors import DataError
+
+# Ray warns of settings of its own.
+pytestmark = pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.")
+
+STORE_BYTES = 80 * 2**20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray() -> Generator[None]:
+    ray.init(
+        num_cpus=2,
+        object_store_memory=STORE_BYTES,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()
+
+
+def rows_of(dataset: Dataset) -> Examples:
+    return Examples.concat(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+
+
+def assert_equal(some: Examples, others: Examples) -> None:
+    assert np.array_equal(some.labels, others.labels)
+    assert np.array_equal(some.offsets, others.offsets)
+    assert np.array_equal(some.values, others.values)
+
+
+@pytest.fixture(params=["text", "image"])
+def spec(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainJobSpec:
+    """Sets that take several tasks each."""
+    if request.param == "image":
+        monkeypatch.setattr(prepare, "TASK_BYTES", 8000)
+        images = {name: random_images(100, seed=seed) for seed, name in enumerate("ab")}
+        return image_spec(write_images(tmp_path / "images", images))
+    monkeypatch.setattr(prepare, "TASK_BYTES", 4000)
+    for start in range(0, 400, 50):
+        write_csv(tmp_path / "rows" / f"{start:03d}.csv", some_rows(400)[start : start + 50])
+    return text_spec(tmp_path / "rows", test={"uri": str(write_csv(tmp_path / "test.csv", some_rows(9)))})
+
+
+@pytest.mark.parametrize("store_share", [prepare.STORE_SHARE, 0])
+def test_rows_are_those_in_memory_in_the_same_order(
+    spec: TrainJobSpec, store_share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "STORE_SHARE", store_share)
+    fitted = fit(spec)
+    expected = prepare_examples(spec, fitted)
+    datasets = prepare_datasets(spec, fitted)
+    assert datasets.keys() == expected.keys()
+    for name, dataset in datasets.items():
+        assert isinstance(dataset, MaterializedDataset) == (store_share > 0)
+        for _ in range(2):
+            assert_equal(rows_of(dataset), expected[name])
+
+
+def test_small_sets_are_materialized_before_large_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = text_spec(write_csv(tmp_path / "rows.csv", some_rows(100)))
+    fitted = fit(spec)
+    monkeypatch.setattr(prepare, "STORE_SHARE", 50 * fitted.preprocessor.row_bytes / STORE_BYTES)
+    datasets = prepare_datasets(spec, fitted)
+    assert isinstance(datasets["validation"], MaterializedDataset)
+    assert not isinstance(datasets["train"], MaterializedDataset)
+
+
+@pytest.mark.parametrize("store_share", [prepare.STORE_SHARE, 0])
+def test_a_bad_row_raises_its_own_error(
+    store_share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prepare, "STORE_SHARE", store_share)
+    spec = text_spec(write_csv(tmp_path / "rows.csv", some_rows()))
+    fitted = fit(spec)
+    write_csv(tmp_path / "rows.csv", [*some_rows(), {"text": "x", "label": "new"}])
+    with pytest.raises(DataError) as caught, user_errors():
+        rows_of(prepare_datasets(spec, fitted)["train"])
+    expected = f'{tmp_path}/rows.csv, row 61: the label "new" does not occur in the training rows'
+    assert str(caught.value) == f"{expected}; known are art, law, war"
+    assert type(caught.value) is DataError
+    assert caught.value.__cause__ is None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_set_larger_than_the_object_store_streams_through_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "TOKENIZER_ROWS", 1000)
+    count, words = 42_000, 510
+    texts = [" ".join(f"{(start + n) % 97:02d}ab" for n in range(words)) for start in range(97)]
+    numbers = np.arange(count)
+    path = tmp_path / "large.parquet"
+    table = pa.table({"text": pa.array(texts).take(pa.array(numbers % 97)), "label": pa.array(numbers % 2)})
+    pq.write_table(table, path, row_group_size=10_000, compression="none", use_dictionary=False)
+    assert path.stat().st_size > 1.5 * STORE_BYTES
+    del table
+
+    spec = text_spec(path, {"maxLength": 512}, validation={"uri": str(path)})
+    fitted = fit(spec)
+    assert fitted.rows["train"] * fitted.preprocessor.row_bytes > STORE_BYTES
+    train = prepare_datasets(spec, fitted)["train"]
+    assert not isinstance(train, MaterializedDataset)
+
+    expected = fitted.preprocessor.transform(pa.table({"text": texts}))
+    row = 0
+    for batch in train.iter_batches(batch_size=None, batch_format="pyarrow"):
+        indices = np.arange(row, row + len(batch))
+        assert batch["label"].to_pylist() == (indices % 2).tolist()
+        assert batch["values"].combine_chunks() == expected.take(pa.array(indices % 97))
+        row += len(batch)
+    assert row == count
+
+
+def function_spec(uri: Path, **dataset: Any) -> TrainJobSpec:
+    return TrainJobSpec.model_validate(
+        {"model": {"function": {"name": "module:function"}}, "dataset": {"train": {"uri": str(uri)}} | dataset}
+    )
+
+
+ROWS = [{"x": n, "y": n / 2, "kind": "ab"[n % 2]} for n in range(40)]
+
+
+@pytest.mark.parametrize("label", ["kind", None])
+def test_a_function_gets_columns_as_they_are(label: str | None, tmp_path: Path) -> None:
+    for path in (write_csv(tmp_path / "rows.csv", ROWS), write_parquet(tmp_path / "rows.parquet", ROWS)):
+        datasets = raw_datasets(function_spec(path, label=label, test={"uri": str(path)}))
+        rows = {name: dataset.take_all() for name, dataset in datasets.items()}
+        assert {name: len(some) for name, some in rows.items()} == {"train": 32, "validation": 8, "test": 40}
+        assert sorted(rows["train"] + rows["validation"], key=lambda row: row["x"]) == ROWS == rows["test"]
+        if label is not None:
+            assert Counter(row["kind"] for row in rows["validation"]) == {"a": 4, "b": 4}
+
+
+def test_a_function_may_do_without_a_dataset() -> None:
+    assert raw_datasets(TrainJobSpec.model_validate({"model": {"function": {"name": "module:function"}}})) == {}
+
+
+def test_a_function_gets_images_as_files_and_labels(tmp_path: Path) -> None:
+    folder = write_images(tmp_path, {"a": random_images(5), "b": random_images(5, seed=1)})
+    rows = [row for dataset in raw_datasets(function_spec(folder)).values() for row in dataset.take_all()]
+    files = {(file.parent.name, file.read_bytes()) for file in folder.glob("*/*.png")}
+    assert {(row["label"], row["image"]) for row in rows} == files

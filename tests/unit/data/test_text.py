@@ -1,0 +1,183 @@
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tokenizers import Tokenizer
+
+from trainjob.api import Cleaning
+from trainjob.data import Examples, TextPreprocessor, load_preprocessor
+from trainjob.data.text import SPECIAL_TOKENS, load_tokenizer, pretrained_tokenizer, train_wordpiece
+from trainjob.errors import DataError
+
+SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
+
+
+def texts(count: int = 400, seed: int = 0) -> list[str]:
+    chance = random.Random(seed)
+    words = ["".join(chance.choices(SYLLABLES, k=chance.randint(1, 4))) for _ in range(120)]
+    return [" ".join(chance.choices(words, k=chance.randint(1, 12))) for _ in range(count)]
+
+
+def preprocessor(columns: tuple[str, ...] = ("text",), max_length: int = 12) -> TextPreprocessor:
+    tokenizer, config = train_wordpiece(texts(), 300, max_length)
+    return TextPreprocessor(
+        ["a", "b"], [3, 4], [*columns], Cleaning(lowercase=True), max_length, 9.5, tokenizer, config
+    )
+
+
+def examples(of: TextPreprocessor, some: list[str]) -> Examples:
+    values = of.transform(pa.table({"text": some}))
+    return Examples.from_table(pa.table({"values": values, "label": pa.array([0] * len(some), pa.int64())}))
+
+
+def test_tokens_are_cleaned_cut_and_framed() -> None:
+    pre = preprocessor()
+    rows = pre.transform(pa.table({"text": ["KALO\x07  mi", "ka " * 100, "", "q"]})).to_pylist()
+    tokens = [[pre.tokenizer.id_to_token(token) or "" for token in row] for row in rows]
+    assert [row[0] for row in tokens] == ["[CLS]"] * 4
+    assert [row[-1] for row in tokens] == ["[SEP]"] * 4
+    assert "".join(tokens[0][1:-1]).replace("##", "") == "kalomi"
+    assert len(tokens[1]) == 12
+    assert tokens[2] == ["[CLS]", "[SEP]"]
+    assert tokens[3] == ["[CLS]", "[UNK]", "[SEP]"]
+
+
+def test_a_batch_is_padded_to_its_longest_row() -> None:
+    pre = preprocessor()
+    batch = examples(pre, ["ka", "", "ka lo mi nu"])
+    inputs = pre.inputs(batch)
+    assert inputs["input_ids"].dtype == inputs["attention_mask"].dtype == np.int64
+    assert inputs["input_ids"].shape == inputs["attention_mask"].shape == (3, batch.lengths.max())
+    for row, length in enumerate(batch.lengths):
+        start = batch.offsets[row]
+        assert inputs["input_ids"][row, :length].tolist() == batch.values[start : start + length].tolist()
+        assert set(inputs["input_ids"][row, length:]) <= {pre.pad_token_id}
+        assert inputs["attention_mask"][row].tolist() == [1] * length + [0] * (batch.lengths.max() - length)
+
+
+def test_no_rows_give_no_inputs() -> None:
+    pre = preprocessor()
+    assert pre.inputs(examples(pre, []))["input_ids"].shape == (0, 0)
+
+
+def test_text_columns_are_joined() -> None:
+    pre = preprocessor(("title", "body"))
+    joined = pre.transform(pa.table({"body": ["lo", None, ""], "title": ["ka", "ka", None]}))
+    alone = preprocessor().transform(pa.table({"text": ["ka lo", "ka", ""]}))
+    assert joined.to_pylist() == alone.to_pylist()
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(DataError, match='no column "text"; it has txt; did you mean txt'):
+        preprocessor().transform(pa.table({"txt": ["ka"]}))
+
+
+def test_it_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+    pre = preprocessor()
+    pre.save(tmp_path)
+    loaded = load_preprocessor(tmp_path)
+    assert isinstance(loaded, TextPreprocessor)
+    assert loaded.tokenizer.to_str() == pre.tokenizer.to_str()
+    for field in ("classes", "class_counts", "columns", "cleaning", "max_length", "mean_length", "tokenizer_config"):
+        assert getattr(loaded, field) == getattr(pre, field)
+    assert (loaded.pad_token_id, loaded.vocabulary_size) == (pre.pad_token_id, pre.vocabulary_size)
+
+
+def test_transformers_tokenizes_alike(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    pre = preprocessor()
+    pre.save(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    some = ["ka lo → x_y!", "", "ka " * 100]
+    encoded = theirs(some, truncation=True, padding=True, return_tensors="np")
+    inputs = pre.inputs(examples(pre, some))
+    assert np.array_equal(encoded["input_ids"], inputs["input_ids"])
+    assert np.array_equal(encoded["attention_mask"], inputs["attention_mask"])
+    assert theirs.model_max_length == 12
+    assert {name: getattr(theirs, name) for name in SPECIAL_TOKENS} == SPECIAL_TOKENS
+
+
+def test_training_a_tokenizer_twice_gives_the_same() -> None:
+    """In several processes, too: WordPieceTrainer's own numbering follows hash maps that each process seeds anew."""
+    program = "from test_text import texts, train_wordpiece; print(train_wordpiece(texts(), 300, 12)[0].to_str())"
+    environment = {"PYTHONPATH": ":".join([str(Path(__file__).parent), *sys.path])}
+    runs = [
+        subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True, text=True)
+        for _ in range(3)
+    ]
+    here = [train_wordpiece(texts(), 300, 12)[0].to_str() for _ in range(5)]
+    assert {run.stdout.strip() for run in runs} | set(here) == {here[0]}
+
+
+def test_the_order_of_texts_does_not_change_a_tokenizer() -> None:
+    forwards, backwards = (train_wordpiece(order, 300, 12)[0] for order in (texts(), texts()[::-1]))
+    assert forwards.to_str() == backwards.to_str()
+
+
+@pytest.mark.parametrize("size", [100, 125, 150])
+def test_a_vocabulary_is_no_larger_than_asked(size: int) -> None:
+    tokenizer, _ = train_wordpiece([*texts(), "".join(map(chr, range(0x4E00, 0x5200)))], size, 12)
+    assert tokenizer.get_vocab_size() == size
+    assert [tokenizer.id_to_token(number) for number in range(5)] == list(SPECIAL_TOKENS.values())
+
+
+def test_special_tokens_in_a_text_are_no_marks_of_ours() -> None:
+    tokenizer, _ = train_wordpiece([*texts(), "##ka ##lo"], 300, 12)
+    assert "##ka" not in tokenizer.encode("ka ##ka").tokens[1:2]
+    assert tokenizer.encode("##").tokens[1] != "##"
+
+
+def test_a_pretrained_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+    pre = preprocessor()
+    pre.save(tmp_path)
+    tokenizer, config = pretrained_tokenizer(str(tmp_path), 5)
+    assert tokenizer.get_vocab() == pre.tokenizer.get_vocab()
+    assert len(tokenizer.encode("ka " * 100)) == 5
+    assert config == pre.tokenizer_config
+
+
+def test_a_pretrained_folder_with_a_slow_tokenizer_is_converted(tmp_path: Path) -> None:
+    pre = preprocessor()
+    tokens = sorted(pre.tokenizer.get_vocab(), key=pre.tokenizer.get_vocab().__getitem__)
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}')
+    tokenizer, _ = pretrained_tokenizer(str(tmp_path), 12)
+    assert tokenizer.encode("KA lo").tokens == ["[CLS]", *tokenizer.encode("ka lo").tokens[1:-1], "[SEP]"]
+    assert tokenizer.get_vocab() == pre.tokenizer.get_vocab()
+
+
+def test_a_pretrained_encoder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"textClassifier\.pretrained: .*absent has no usable tokenizer"):
+        pretrained_tokenizer(str(tmp_path / "absent"), 12)
+
+
+def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(DataError, match=r"tokenizer\.json is not a sound tokenizer"):
+        load_tokenizer(tmp_path, 12)
+
+
+def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
+    pre = preprocessor()
+    pre.save(tmp_path)
+    shutil.copy(tmp_path / "tokenizer.json", tmp_path / "copy.json")
+    state = (tmp_path / "tokenizer.json").read_text().replace("[PAD]", "[NIL]")
+    (tmp_path / "tokenizer.json").write_text(state)
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    loaded = load_preprocessor(tmp_path)
+    assert isinstance(loaded, TextPreprocessor)
+    with pytest.raises(DataError, match="has no padding token"):
+        _ = loaded.pad_token_id
+    assert Tokenizer.from_file(str(tmp_path / "copy.json")).token_to_id("[PAD]") == pre.pad_token_id
+
+
+def test_a_folder_without_a_preprocessor(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"holds no preprocessor\.json"):
+        load_preprocessor(tmp_path)
