@@ -19,6 +19,8 @@ from safetensors.torch import load_file
 TEXT_MODEL = {"textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}}
 IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "dropout": 0.3}}
 
+MARK = "TRAINJOB_TEST_RUN"
+
 
 @dataclass
 class Run:
@@ -39,10 +41,27 @@ class Run:
     def start_and_wait(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=300)
 
+    def refused(self, *arguments: str) -> str:
+        """Runs into a mistake of the user's, which must end with exit code 2, and returns the message."""
+        done = self.start_and_wait(*arguments)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+        return done.stderr
+
     def start(self) -> subprocess.Popen[str]:
+        """Starts in a process group of its own, as a shell does; what it starts is marked with the run's file."""
         return subprocess.Popen(
-            self.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            self.command(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env=os.environ | {MARK: str(self.file)},
         )
+
+    def processes(self) -> list[psutil.Process]:
+        """What `start` has started, and whatever that has started."""
+        return [process for process in psutil.process_iter() if _environment(process).get(MARK) == str(self.file)]
 
     def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None]) -> None:
         """Starts the run and calls `kill` with the driver's process number once its checkpoints have `reached` a point."""
@@ -68,6 +87,7 @@ class Run:
 
 
 def write_run(folder: Path, kind: str, data: Path, changes: dict[str, Any], name: str) -> Run:
+    """A TrainJob named `name` in `folder`; `changes` are fields by their path from the spec."""
     suffix, columns = (".csv", {"text": ["title", "body"], "label": "label"}) if kind == "text" else ("", {})
     dataset = {name: {"uri": str(data / f"{name}{suffix}")} for name in ("train", "test")} | columns
     spec: dict[str, Any] = {
@@ -90,14 +110,35 @@ def write_run(folder: Path, kind: str, data: Path, changes: dict[str, Any], name
         for parent in parents:
             part = part.setdefault(parent, {})
         part[last] = value
+    return write_trainjob(folder, name, spec)
+
+
+def write_trainjob(folder: Path, name: str, spec: dict[str, Any]) -> Run:
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": name}, "spec": spec}
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document))
     return Run(file, folder / "runs" / name)
 
 
+def _environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}  # it has ended, or is another user's
+
+
 def kill_driver(driver: int) -> None:
     os.kill(driver, signal.SIGKILL)
+
+
+def interrupt_driver(driver: int) -> None:
+    """What `kill -INT` does."""
+    os.kill(driver, signal.SIGINT)
+
+
+def interrupt_all(driver: int) -> None:
+    """What Ctrl-C on a terminal does."""
+    os.killpg(driver, signal.SIGINT)
 
 
 def kill_worker(driver: int) -> None:

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
 from trainjob.data.examples import Examples, cut
+from trainjob.data.prepare import user_errors
 
 if TYPE_CHECKING:
     from ray.data import DataIterator
@@ -131,8 +132,9 @@ def read_windows(
         local_shuffle_buffer_size=local_shuffle_buffer_size,
         local_shuffle_seed=local_shuffle_seed,
     )
-    for batch in batches:
-        yield Examples(batch["values"].numpy(), batch["offsets"].numpy(), batch["labels"].numpy())
+    with user_errors():
+        for batch in batches:
+            yield Examples(batch["values"].numpy(), batch["offsets"].numpy(), batch["labels"].numpy())
 
 
 class _Rows(Dataset[Examples]):

@@ -1,14 +1,15 @@
 """What every reader yields, and the checks that all readers share."""
 
 import difflib
-import io
+import http.client
+import shutil
 import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import IO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -83,31 +84,36 @@ def is_http(uri: str) -> bool:
 def open_stream(uri: str, endpoint: str | None) -> pa.NativeFile:
     """The file from its start to its end, decompressed where its name ends in .gz, .bz2 or .zst."""
     if is_http(uri):
-        return pa.input_stream(_get(uri), compression=_compression(uri))
+        return pa.input_stream(_download(uri), compression=_compression(uri))
     filesystem, path = open_filesystem(uri, endpoint)
     return filesystem.open_input_stream(path)
 
 
 def open_seekable(uri: str, endpoint: str | None) -> pa.NativeFile:
-    """The file for reading anywhere in it; from https:// it is first copied to a temporary file on disk."""
-    if not is_http(uri):
-        filesystem, path = open_filesystem(uri, endpoint)
-        return filesystem.open_input_file(path)
-    copy = tempfile.TemporaryFile()  # noqa: SIM115  closed with the file that is returned
-    with _get(uri) as response:
-        while block := response.read(2**20):
-            copy.write(block)
-    copy.seek(0)
-    return pa.PythonFile(copy, "r")
+    """The file for reading anywhere in it."""
+    if is_http(uri):
+        return pa.PythonFile(_download(uri), "r")
+    filesystem, path = open_filesystem(uri, endpoint)
+    return filesystem.open_input_file(path)
 
 
-def _get(url: str) -> io.BufferedIOBase:
-    try:
-        return urllib.request.urlopen(url, timeout=HTTP_SECONDS)
-    except urllib.error.HTTPError as error:
-        raise DataError(f"{url}: the server answers {error.code} {error.reason}; correct the URI") from None
-    except urllib.error.URLError as error:
-        raise DataError(f"{url}: cannot be reached: {error.reason}") from None
+def _download(url: str) -> IO[bytes]:
+    """A temporary copy on disk, gone once it is closed: a connection that breaks must not look like the file's end."""
+    with ExitStack() as stack:
+        copy = stack.enter_context(tempfile.TemporaryFile())
+        try:
+            with urllib.request.urlopen(url, timeout=HTTP_SECONDS) as response:
+                shutil.copyfileobj(response, copy, 2**20)
+                if response.length:
+                    raise DataError(f"{url}: the connection broke {response.length} bytes before the end; try again")
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise DataError(f"{url}: the server answers {error.code} {error.reason}; correct the URI") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise DataError(f"{url}: cannot be read: {getattr(error, 'reason', error)}") from None
+        copy.seek(0)
+        stack.pop_all()
+        return copy
 
 
 def _compression(url: str) -> str | None:

@@ -14,7 +14,7 @@ from pydantic import AwareDatetime
 from trainjob.api import TrainJob
 from trainjob.api.base import Spec
 from trainjob.errors import UserError
-from trainjob.storage import Folder
+from trainjob.storage import Folder, storage_errors
 
 TRAINJOB = "trainjob.yaml"
 ATTEMPTS = "attempts.json"
@@ -41,9 +41,11 @@ def locked(run: Folder) -> Generator[None]:
     if "://" in run.uri:
         yield
         return
-    path = Path(run.uri)
-    path.mkdir(parents=True, exist_ok=True)
-    with (path / ".lock").open("w") as file:
+    with storage_errors(run.uri):
+        path = Path(run.uri)
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / ".lock").open("w")
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -18,7 +18,10 @@ class Reporter:
     def begin(self, epoch: int, step: int, steps: int, resumed: str | None) -> None:
         self._since = (time.monotonic(), step)
         message = f"continues from {resumed}" if resumed else ""
-        self._update(always=True, stage="Training", message=message, epoch=epoch, step=step, steps=steps)
+        percent = round(100 * step / steps, 1)
+        self._update(
+            always=True, stage="Training", message=message, epoch=epoch, step=step, steps=steps, percent=percent
+        )
 
     def evaluating(self) -> None:
         self._update(always=True, stage="Evaluating", eta=None)

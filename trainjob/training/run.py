@@ -135,9 +135,12 @@ class _Driver:
 
     def _fit(self) -> None:
         with self._counted():
-            fitted = "fitted"
-            self.fitted = Fitted.load(self.folder / fitted) if self.folder.exists(fitted) else fit(self.spec)
-            self.fitted.save(self.folder / fitted)
+            kept = self.folder / "fitted"
+            if kept.exists("split.json"):  # written last
+                self.fitted = Fitted.load(kept)
+            else:
+                self.fitted = fit(self.spec)
+                self.fitted.save(kept)
 
     @contextmanager
     def _counted(self) -> Generator[None]:

@@ -31,7 +31,18 @@ from trainjob.storage import Folder
 Writer = Callable[[Path, Rows], Path]
 
 
-class _QuietHandler(SimpleHTTPRequestHandler):
+class _Handler(SimpleHTTPRequestHandler):
+    """Serves files; of `broken.csv` it promises more than it sends."""
+
+    def end_headers(self) -> None:
+        if self.path == "/broken.csv":
+            self.send_header("Content-Length", "1000000")
+        super().end_headers()
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if not (self.path == "/broken.csv" and keyword == "Content-Length" and value != "1000000"):
+            super().send_header(keyword, value)
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
@@ -41,7 +52,7 @@ def web(tmp_path: Path) -> Generator[tuple[str, Path]]:
     """A web server's URL and the folder that it serves."""
     folder = tmp_path / "web"
     folder.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_QuietHandler, directory=str(folder))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, directory=str(folder))) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}", folder
@@ -94,8 +105,15 @@ def test_what_the_web_server_says_is_told(web: tuple[str, Path]) -> None:
         fit(text_spec(f"{url}/absent.csv"))
 
 
+def test_a_connection_that_breaks_is_not_the_end_of_the_file(web: tuple[str, Path]) -> None:
+    url, folder = web
+    path = write_csv(folder / "broken.csv", some_rows())
+    with pytest.raises(DataError, match=rf"broke {1_000_000 - path.stat().st_size} bytes before the end; try again"):
+        fit(text_spec(f"{url}/broken.csv"))
+
+
 def test_a_web_server_that_is_down(web: tuple[str, Path], unused_port: int) -> None:
-    with pytest.raises(DataError, match=r"x\.csv: cannot be reached"):
+    with pytest.raises(DataError, match=r"x\.csv: cannot be read: .*refused"):
         fit(text_spec(f"http://127.0.0.1:{unused_port}/x.csv"))
 
 

@@ -1,0 +1,172 @@
+"""What a finished run leaves behind, and what the command says on the way."""
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.csv
+import pytest
+import torch
+from runs import Run, write_run
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from trainjob import Predictor
+
+ROWS = {"train": 480, "validation": 121, "test": 151}
+LINE = re.compile(r"tags: \S|epoch \d+/2[: ] |  \S")
+"""Every line that `trainjob run` prints for the run below begins like this."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> tuple[Run, subprocess.CompletedProcess[str]]:
+    """A text run of two epochs through Ray, and its output."""
+    changes = {"training.epochs": 2, "training.optimizer": {"adamW": {"learningRate": 0.01}}, "training.batchSize": 32}
+    run = write_run(tmp_path_factory.mktemp("finished"), "text", text_set, changes, "tags")
+    return run, run.finish()
+
+
+def test_the_output_is_plain_lines(finished):
+    run, done = finished
+    assert done.stderr == ""
+    assert [line for line in done.stdout.splitlines() if not LINE.match(line)] == []
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout) is None
+    assert [line[:10] for line in done.stdout.splitlines() if "validation_loss" in line][:2] == ["epoch 1/2:", "epoch 2/2:"]
+    assert str(run.folder / "model") in done.stdout
+    assert str(run.folder / "report.html") in done.stdout
+
+
+def test_the_folder_holds_what_is_documented_and_nothing_else(finished):
+    run, _ = finished
+    assert {path.name for path in run.folder.iterdir() if not path.name.startswith(".")} == {
+        "attempts.json",
+        "checkpoints",
+        "evaluation.json",
+        "fitted",
+        "metrics.jsonl",
+        "model",
+        "report.html",
+        "summary.json",
+        "tensorboard",
+        "trainjob.yaml",
+    }
+
+
+def test_transformers_loads_the_model(finished):
+    run, _ = finished
+    folder = run.folder / "model"
+    assert (folder / "model.safetensors").exists()
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    texts = ["red1 word3 red7", "word9 blue2"]
+    with torch.inference_mode():
+        logits = model.eval()(**tokenizer(texts, padding=True, return_tensors="pt")).logits
+    torch.testing.assert_close(logits, Predictor.load(run.folder).logits(texts))
+    assert sorted(model.config.label2id) == ["blue", "green", "grey", "red"]
+
+
+def test_the_saved_trainjob_is_valid_and_complete(finished):
+    run, _ = finished
+    saved = str(run.folder / "trainjob.yaml")
+    subprocess.run([sys.executable, "-m", "trainjob", "validate", saved], check=True, capture_output=True)
+    text = Path(saved).read_text()
+    assert "keep: 1" in text  # a default
+    assert f"uri: {run.folder.parent}" in text  # was relative
+
+
+def test_metrics_are_recorded_for_steps_and_epochs(finished):
+    run, _ = finished
+    steps, epochs = run.records("step"), run.records("epoch")
+    assert [record["epoch"] for record in epochs] == [1, 2]
+    assert [record["step"] for record in steps] == list(range(1, 31))
+    assert [record["step"] for record in epochs] == [15, 30]
+    assert {"validation_loss", "validation_accuracy", "validation_f1", "train_loss", "time"} <= epochs[0].keys()
+    assert {"loss", "learning_rate", "samples_per_second", "time"} <= steps[0].keys()
+    values = [value for record in steps + epochs for name, value in record.items() if name != "kind"]
+    assert all(math.isfinite(value) for value in values)
+
+
+def test_tensorboard_shows_the_same(finished):
+    run, _ = finished
+    board = EventAccumulator(str(run.folder / "tensorboard"))
+    board.Reload()
+    for kind in ("step", "epoch"):
+        names = run.records(kind)[0].keys() - {"kind", "step", "epoch", "time"}
+        for name in names:
+            shown = [(event.step, event.value) for event in board.Scalars(f"{kind}/{name}")]
+            recorded = [(record["step"], pytest.approx(record[name], rel=1e-6)) for record in run.records(kind)]
+            assert shown == recorded, name
+
+
+def test_the_evaluation_is_what_the_saved_model_gives(finished, text_set: Path):
+    run, _ = finished
+    table = pyarrow.csv.read_csv(text_set / "test.csv")
+    predicted = Predictor.load(run.folder).predict(table)
+    right = sum(guess == label for guess, label in zip(predicted, table["label"].to_pylist(), strict=True))
+    test = run.read("evaluation.json")["test"]
+    assert test["rows"] == len(table) == sum(sum(row) for row in test["confusion"])
+    assert test["accuracy"] == right / len(table)
+    assert {name: part["rows"] for name, part in run.read("evaluation.json").items()} == {
+        name: rows for name, rows in ROWS.items() if name != "train"
+    }
+
+
+def test_the_model_is_the_best_epochs(finished):
+    run, _ = finished
+    best = min(run.records("epoch"), key=lambda record: record["validation_loss"])
+    summary = run.read("summary.json")
+    assert summary["bestCheckpoint"]["step"] == best["step"]
+    assert summary["bestCheckpoint"]["value"] == best["validation_loss"]
+    assert run.read("evaluation.json")["validation"]["loss"] == best["validation_loss"]
+    name = next(path for path in (run.folder / "checkpoints").iterdir() if path.name.endswith(f"{best['step']:08d}"))
+    assert (name / "model.safetensors").read_bytes() == (run.folder / "model" / "model.safetensors").read_bytes()
+
+
+def test_the_summary_counts_the_rows(finished):
+    run, _ = finished
+    summary = run.read("summary.json")
+    assert summary["rows"] == ROWS
+    assert summary["outcome"] == "Succeeded"
+    assert summary["workers"]["count"] == 2
+    assert all(seconds >= 0 for seconds in summary["seconds"].values())
+    report = (run.folder / "report.html").read_text()
+    assert report.startswith("<!DOCTYPE html>")
+
+
+def test_the_same_command_again_says_that_it_has_finished(finished):
+    run, _ = finished
+    before = (run.folder / "summary.json").read_bytes()
+    assert "has finished before; --fresh trains it anew" in run.finish().stdout
+    assert (run.folder / "summary.json").read_bytes() == before
+
+
+@pytest.fixture(scope="module")
+def seed_42(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Run:
+    changes = {"training.epochs": 1, "training.batchSize": 64, "dataset.loader": "dataLoader", "dataset.test": None}
+    run = write_run(tmp_path_factory.mktemp("seeds"), "text", text_set, changes, "seed")
+    run.finish()
+    return run
+
+
+def test_fresh_trains_anew_to_the_same_weights(seed_42: Run):
+    before, started = seed_42.weights(), seed_42.read("attempts.json")["started"]
+    (seed_42.folder / "left-over").touch()
+    seed_42.finish("--fresh")
+    assert seed_42.read("attempts.json")["started"] > started
+    assert seed_42.read("attempts.json")["count"] == 1
+    assert not (seed_42.folder / "left-over").exists()
+    assert_equal(seed_42.weights(), before)
+
+
+def test_another_seed_gives_other_weights(seed_42: Run):
+    before = seed_42.weights()
+    seed_42.finish("--fresh", "--set", "spec.training.seed=43")
+    after = seed_42.weights()
+    assert not torch.equal(before["classifier.weight"], after["classifier.weight"])
+
+
+def assert_equal(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert weights.keys() == expected.keys()
+    assert [name for name in weights if not torch.equal(weights[name], expected[name])] == []

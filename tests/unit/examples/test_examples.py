@@ -1,0 +1,91 @@
+"""The example TrainJobs and the scripts that write their data, run as a newcomer runs them."""
+
+import csv
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from trainjob.api.load import load_trainjob
+from trainjob.data import fit, prepare_examples
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+TRAINJOBS = sorted(EXAMPLES.rglob("*.yaml"))
+
+
+def start(script: str, output: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, EXAMPLES / script, "--output", output], stdout=subprocess.DEVNULL)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def docstrings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of docstrings.yaml, in `0`, and again in `1`."""
+    folder = tmp_path_factory.mktemp("docstrings")
+    both = [start("make_docstrings.py", folder / name) for name in "01"]
+    assert [process.wait() for process in both] == [0, 0]
+    return folder
+
+
+@pytest.mark.parametrize("path", TRAINJOBS, ids=lambda path: str(path.relative_to(EXAMPLES)))
+def test_trainjob_is_valid_and_reads_and_writes_inside_the_repository(path: Path) -> None:
+    spec = load_trainjob(path).spec
+    assert spec.dataset is not None
+    assert spec.storage is not None
+    assert Path(spec.dataset.train.uri).is_relative_to(EXAMPLES / "data")
+    assert Path(spec.storage.uri) == EXAMPLES.parent / "runs"
+
+
+def test_docstrings_are_the_same_each_time(docstrings: Path) -> None:
+    for name in ("train.csv", "test.csv"):
+        assert (docstrings / "0" / name).read_bytes() == (docstrings / "1" / name).read_bytes()
+
+
+def test_docstrings_are_thousands_of_distinct_rows_in_balanced_classes(docstrings: Path) -> None:
+    parts = [read(docstrings / "0" / name) for name in ("train.csv", "test.csv")]
+    for part, smallest in zip(parts, (1000, 200), strict=True):
+        counts = Counter(row["package"] for row in part)
+        assert len(counts) == 8
+        assert min(counts.values()) > smallest
+        assert max(counts.values()) < 2.5 * min(counts.values())
+    texts = [row["docstring"] for part in parts for row in part]
+    assert len(set(texts)) == len(texts)
+    assert all(60 <= len(text) <= 400 for text in texts)
+
+
+def test_docstrings_do_not_name_their_package(docstrings: Path) -> None:
+    names = re.compile(r"\b(numpy|np|scipy|pandas|sklearn|torch|pytorch|matplotlib|plt|ray|transformers)\b", re.I)
+    for row in read(docstrings / "0" / "test.csv"):
+        assert not names.search(row["docstring"].replace("_", " ")), row
+
+
+def test_digits_are_stratified(tmp_path: Path) -> None:
+    assert start("make_digits.py", tmp_path).wait() == 0
+    uris = [f"spec.dataset.{part}.uri={tmp_path}/{part}-images-idx3-ubyte.gz" for part in ("train", "test")]
+    spec = load_trainjob(EXAMPLES / "digits-cnn.yaml", uris).spec
+    fitted = fit(spec)
+    assert fitted.preprocessor.classes == list("0123456789")
+    counts = Counter(prepare_examples(spec, fitted)["test"].labels.tolist())
+    assert sum(counts.values()) == 360
+    assert all(35 <= count <= 37 for count in counts.values())
+
+
+def test_function_finds_its_module_and_its_columns(tmp_path: Path) -> None:
+    from trainjob.training.function import find_function
+
+    path = EXAMPLES / "function" / "trainjob.yaml"
+    function = load_trainjob(path).spec.model.function
+    assert function is not None
+    module = sys.modules[find_function(function, path.parent).__module__]
+    assert start("function/make_diabetes.py", tmp_path / "diabetes.csv").wait() == 0
+    rows = read(tmp_path / "diabetes.csv")
+    assert len(rows) == 442
+    assert len(rows[0]) == 11
+    assert module.TARGET in rows[0]
