@@ -18,7 +18,7 @@ from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, Fitted, fit, prepare_datasets
 from trainjob.storage import Folder
-from trainjob.training.ray_cluster import run_on_ray, start_ray
+from trainjob.training.ray_cluster import start_on_ray, start_ray
 from trainjob.training.run import run, worker_threads
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
@@ -97,7 +97,8 @@ def plain(job: TrainJob, folder: Path) -> dict[str, float]:
     datasets = prepare_datasets(job.spec, fitted)
     longest = max(int(Examples.concat(_tables(dataset)).lengths.max()) for dataset in datasets.values())
     config = {"job": job, "fitted": fitted, "threads": threads, "longest": longest}
-    result = run_on_ray(partial(plain_loop, config), job.spec, Folder(str(folder / "plain")), threads, datasets)
+    plain_run = Folder(str(folder / "plain"))
+    result = start_on_ray(partial(plain_loop, config), job.spec, plain_run, threads, datasets).result()
     ray.shutdown()
     return result.return_value
 

@@ -27,7 +27,7 @@ from trainjob.training.channel import Address, Sender
 from trainjob.training.folder import Attempts
 from trainjob.training.history import History
 from trainjob.training.outcome import WorkerError
-from trainjob.training.ray_cluster import run_on_ray, start_ray
+from trainjob.training.ray_cluster import start_on_ray, start_ray
 from trainjob.training.summarize import hardware, versions
 
 
@@ -42,7 +42,7 @@ def train_function(
     since = time.perf_counter()
     datasets = raw_datasets(spec) if spec.dataset is not None else {}
     prepared = time.perf_counter()
-    result = run_on_ray(
+    result = start_on_ray(
         partial(_function_loop, function, source),
         spec,
         run,
@@ -50,7 +50,7 @@ def train_function(
         datasets,
         callbacks=[_Progress(run, driver)],
         checkpoints=_checkpoint_config(spec.checkpoints),
-    )
+    ).result()
     ended = time.perf_counter()
     total = time.time() - started
     return Summary(

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
+from trainjob.errors import UserError
 from trainjob.storage import Folder, open_filesystem
 from trainjob.training.outcome import first_failure
 
 if TYPE_CHECKING:
+    from ray.train import Result
     from ray.train.torch import TorchTrainer
 
 DATA_CPUS = 2
@@ -33,14 +35,20 @@ _LOCAL_ENVIRONMENT = {
 
 
 def start_ray(spec: TrainJobSpec, threads: int) -> None:
-    """Joins the cluster or starts one, quietly."""
+    """Joins the cluster or starts one, quietly. Raises UserError where the cluster cannot be joined."""
     for name, value in (_ENVIRONMENT | ({} if on_cluster() else _LOCAL_ENVIRONMENT)).items():
         os.environ.setdefault(name, value)
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if on_cluster():
-        ray.init(**quiet)
+        try:
+            ray.init(**quiet)
+        except ConnectionError:
+            raise UserError(
+                f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
+                "RAY_AUTH_MODE=token if it asks for a token, or unset RAY_ADDRESS to train on this machine alone"
+            ) from None
     else:
         ray.init(
             address="local",
@@ -65,7 +73,7 @@ def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:
     return partial(ray.get, ray.put(examples))
 
 
-def run_on_ray(
+def start_on_ray(
     work: Callable[[], Any],
     spec: TrainJobSpec,
     run: Folder,
@@ -73,10 +81,10 @@ def run_on_ray(
     datasets: Mapping[str, Any] | None = None,
     callbacks: list[Any] | None = None,
     checkpoints: Any = None,
-) -> Any:
-    """Runs `work` on every worker, again after a failure up to `spec.retries` times; returns Ray Train's `Result`.
+) -> "Future[Result]":
+    """Has `work` run on every worker, again after a failure up to `spec.retries` times.
 
-    Raises what the first worker to fail raised.
+    Gives Ray Train's result, or raises what the first worker to fail raised.
     """
     from ray.data import DataContext
     from ray.train import DataConfig, FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
@@ -104,10 +112,14 @@ def run_on_ray(
         datasets=dict(datasets or {}),
         dataset_config=DataConfig(datasets_to_split=["train"], execution_options=options),
     )
-    try:
-        return _in_thread(trainer.fit)
-    except WorkerGroupError as error:
-        raise first_failure(list(error.worker_failures.values())) from None
+
+    def fit() -> Any:
+        try:
+            return trainer.fit()
+        except WorkerGroupError as error:
+            raise first_failure(list(error.worker_failures.values())) from None
+
+    return _in_thread(fit)
 
 
 def _trainer_class() -> "type[TorchTrainer]":
@@ -123,7 +135,7 @@ def _trainer_class() -> "type[TorchTrainer]":
     return TorchTrainer if on_cluster() else LocalTrainer
 
 
-def _in_thread(work: Callable[[], Any]) -> Any:
+def _in_thread(work: Callable[[], Any]) -> "Future[Any]":
     """Does `work` off the main thread, where Ray would take Ctrl-C for itself."""
     future: Future[Any] = Future()
 
@@ -134,4 +146,4 @@ def _in_thread(work: Callable[[], Any]) -> Any:
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return future.result()
+    return future

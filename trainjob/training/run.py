@@ -5,12 +5,13 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.status import TrainingStatus
@@ -20,11 +21,15 @@ from trainjob.report.summary import Summary
 from trainjob.storage import Folder
 from trainjob.training.channel import Receiver
 from trainjob.training.folder import Attempts, begin, clear, locked, run_folder
+from trainjob.training.handover import Handover
 from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
 from trainjob.training.outcome import Outcome, WorkerError
-from trainjob.training.ray_cluster import on_cluster, put, run_on_ray, start_ray
+from trainjob.training.ray_cluster import on_cluster, put, start_on_ray, start_ray
 from trainjob.training.summarize import summarize, write_results
 from trainjob.training.task import Task, train
+
+if TYPE_CHECKING:
+    from ray.train import Result
 
 OnStatus = Callable[[TrainingStatus], None]
 
@@ -124,14 +129,18 @@ class _Driver:
             start_ray(self.spec, self.threads)
             for work in meanwhile:
                 work.result()
-        with self._counted():
-            if self.spec.dataset.loader == "dataLoader":
-                examples, datasets = put(prepare_examples(self.spec, self.fitted)), None
-            else:
-                examples, datasets = None, prepare_datasets(self.spec, self.fitted)
-        task = self._task(examples)
         self.on_status(TrainingStatus(stage="Starting"))
-        return run_on_ray(partial(train, task), self.spec, self.folder, self.threads, datasets).return_value
+        start = partial(start_on_ray, spec=self.spec, run=self.folder, threads=self.threads)
+        if self.spec.dataset.loader == "dataLoader":
+            with self._counted():
+                rows = put(prepare_examples(self.spec, self.fitted))
+            return _outcome(start(partial(train, self._task(rows))))
+        handover = Handover()
+        promised = {name: handover.promise(name) for name in self.fitted.rows}
+        training = start(partial(train, self._task(None)), datasets=promised)
+        with self._counted():
+            handover.fulfil(prepare_datasets(self.spec, self.fitted))
+        return _outcome(training)
 
     def _fit(self) -> None:
         with self._counted():
@@ -153,9 +162,16 @@ class _Driver:
         return Task(self.spec, self.folder, self.fitted, self.receiver.address, self.threads, examples)
 
 
+def _outcome(training: "Future[Result]") -> Outcome:
+    outcome = training.result().return_value
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
 def worker_threads(spec: TrainJobSpec) -> int:
-    """CPU threads of each worker: what the spec says, or an even share of this machine's cores."""
-    return max(1, int(spec.workers.cpus or len(os.sched_getaffinity(0)) / spec.workers.count))
+    """CPU threads of each worker: what the spec says, or an even share of this machine's cores; one on a cluster."""
+    share = 1 if on_cluster() else len(os.sched_getaffinity(0)) / spec.workers.count
+    return max(1, int(spec.workers.cpus or share))
 
 
 def _own_address() -> str:

@@ -1,5 +1,6 @@
 """A checkpoint counts only when it is whole."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ def _store(folder: Path, **spec: object) -> CheckpointStore:
 
 
 def _save(store: CheckpointStore, epoch: int, step: int, loss: float | None) -> str:
-    metrics = {} if loss is None else {"validation_loss": loss}
-    return store.save(epoch, step, metrics, lambda folder: (folder / "weights").write_text(f"{step}") and None)
+    def write(folder: Path) -> None:
+        (folder / "weights").write_text(f"{step}")
+
+    return store.save(epoch, step, {} if loss is None else {"validation_loss": loss}, write)
 
 
 def test_the_latest_is_restored(tmp_path: Path):
@@ -54,7 +57,7 @@ def _tear_manifest(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_truncate, _flip, _lose_file, _lose_manifest, _tear_manifest])
-def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, damage):
+def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, damage: Callable[[Path], None]):
     store = _store(tmp_path, keep=5)
     sound = _save(store, 1, 10, 0.5)
     damage(tmp_path / "checkpoints" / _save(store, 2, 20, 0.4))

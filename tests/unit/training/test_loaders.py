@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainjob.data import Examples
+from trainjob.data import Examples, ImagePreprocessor
 from trainjob.data.examples import cut
 from trainjob.data.loaders import BucketSampler, Shard, memory_windows, scoring_batches, shuffled_cut
 
@@ -53,20 +53,17 @@ def test_each_epoch_has_an_order_of_its_own_and_leaves_out_other_rows():
     assert set(orders[0]) != set(orders[1])
 
 
-class _Identity:
-    """Gives each row's single value back as its input."""
-
-    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        return {"value": examples.values.astype(np.int64)}
-
-
 @pytest.mark.parametrize("rows", [1, 31, 1025, 3000])
 def test_scoring_batches_hold_every_row_in_one_batch_of_one_rank(rows: int):
-    examples = Examples(np.arange(rows, dtype=np.int32), np.arange(rows + 1), np.zeros(rows, np.int64))
+    preprocessor = ImagePreprocessor(
+        ["a", "b"], [1, 1], height=1, width=1, channels=1, mean=[0.0], std=[1.0], resize=False
+    )
+    labels = np.arange(rows)
+    examples = Examples(np.zeros(rows, np.uint8), np.arange(rows + 1), labels)
     seen = [
-        value
+        label
         for rank in range(3)
-        for batch in scoring_batches(memory_windows(examples, 1024), _Identity(), Shard(rank, 3, 32, seed=0))
-        for value in batch.inputs["value"].tolist()
+        for batch in scoring_batches(memory_windows(examples, 1024), preprocessor, Shard(rank, 3, 32, seed=0))
+        for label in batch.labels.tolist()
     ]
-    assert sorted(seen) == list(range(rows))
+    assert sorted(seen) == labels.tolist()
