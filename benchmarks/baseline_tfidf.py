@@ -48,7 +48,7 @@ def fit(texts: list[str], labels: list[str], seed: int) -> GridSearchCV:
         ]
     )
     folds = StratifiedKFold(3, shuffle=True, random_state=seed)
-    search = GridSearchCV(pipeline, {"classify__C": [3, 10, 30]}, scoring="f1_macro", cv=folds)
+    search = GridSearchCV(pipeline, {"classify__C": [3, 10, 30, 100]}, scoring="f1_macro", cv=folds)
     return search.fit(texts, labels)
 
 

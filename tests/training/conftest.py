@@ -49,8 +49,8 @@ def text_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def image_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """scikit-learn's digits 0 to 4 as a folder of PNG files for each class, in `train` and `test`."""
     folder = tmp_path_factory.mktemp("images")
-    digits = load_digits(n_class=5)
-    for index, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
+    images, labels = load_digits(n_class=5, return_X_y=True)
+    for index, (pixels, label) in enumerate(zip(images.reshape(-1, 8, 8), labels, strict=True)):
         file = folder / ("test" if index % 5 == 0 else "train") / f"digit-{label}" / f"{index}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray((pixels * 15).astype("uint8")).save(file)

@@ -63,14 +63,17 @@ class Run:
         """What `start` has started, and whatever that has started."""
         return [process for process in psutil.process_iter() if _environment(process).get(MARK) == str(self.file)]
 
-    def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None]) -> None:
-        """Starts the run and calls `kill` with the driver's process number once its checkpoints have `reached` a point."""
+    def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None]) -> int:
+        """Starts the run, calls `kill` with the driver's process number once its checkpoints have `reached` a point,
+        and returns the exit code."""
         driver = self.start()
         while not reached(self.complete_checkpoints()):
             assert driver.poll() is None, driver.communicate()[0]
             time.sleep(0.005)
         kill(driver.pid)
         self.output = driver.communicate(timeout=300)[0]
+        assert psutil.wait_procs(self.processes(), timeout=30)[1] == [], "processes were left behind"
+        return driver.returncode
 
     def complete_checkpoints(self) -> list[str]:
         return sorted(path.parent.name for path in self.folder.glob("checkpoints/*/checkpoint.json"))
@@ -118,6 +121,11 @@ def write_trainjob(folder: Path, name: str, spec: dict[str, Any]) -> Run:
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document))
     return Run(file, folder / "runs" / name)
+
+
+def assert_equal(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert weights.keys() == expected.keys()
+    assert [name for name in weights if not torch.equal(weights[name], expected[name])] == []
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:

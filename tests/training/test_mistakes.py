@@ -101,8 +101,3 @@ def test_s3_that_does_not_answer(new_run: NewRun, monkeypatch: pytest.MonkeyPatc
     changes: dict[str, Any] = {"storage": {"uri": "s3://bucket/runs", "endpoint": "http://127.0.0.1:1"}}
     message = new_run("text", SMALL | changes).refused()
     assert "the server does not answer: check spec.storage.endpoint" in message
-
-
-def test_a_ray_cluster_that_does_not_answer(new_run: NewRun, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    assert "no Ray cluster lets us in at RAY_ADDRESS=127.0.0.1:1" in new_run("text", SMALL).refused()

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from runs import Run, assert_equal, kill_driver, kill_worker, write_run
 
-from runs import Run, kill_driver, kill_worker, write_run
+Unbroken = tuple[Run, str, dict[str, Any]]
 
 CASES = [(kind, loader) for kind in ("text", "image") for loader in ("dataLoader", "rayData")]
 
@@ -24,7 +24,7 @@ def between_epochs(checkpoints: list[str]) -> bool:
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
 def unbroken(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, text_set: Path, image_set: Path
-) -> tuple[Run, str, dict[str, Any]]:
+) -> Unbroken:
     """A finished run, its kind and what its TrainJob says of the loader."""
     kind, loader = request.param
     changes = {"dataset.loader": loader}
@@ -36,9 +36,7 @@ def unbroken(
 
 
 def assert_same_end(run: Run, unbroken: Run) -> None:
-    weights, expected = run.weights(), unbroken.weights()
-    assert weights.keys() == expected.keys()
-    assert [name for name in weights if not torch.equal(weights[name], expected[name])] == []
+    assert_equal(run.weights(), unbroken.weights())
     assert [record["step"] for record in run.records("step")] == [record["step"] for record in unbroken.records("step")]
     losses = [[record["train_loss"] for record in one.records("epoch")] for one in (run, unbroken)]
     assert losses[0] == losses[1]
@@ -46,7 +44,7 @@ def assert_same_end(run: Run, unbroken: Run) -> None:
 
 
 @pytest.mark.parametrize("moment", [inside_second_epoch, between_epochs])
-def test_the_driver_is_killed(unbroken, new_run: Callable[..., Run], moment):
+def test_the_driver_is_killed(unbroken: Unbroken, new_run: Callable[..., Run], moment: Callable[[list[str]], bool]):
     whole, kind, changes = unbroken
     run = new_run(kind, changes)
     run.kill_at(moment, kill_driver)
@@ -56,7 +54,7 @@ def test_the_driver_is_killed(unbroken, new_run: Callable[..., Run], moment):
     assert run.read("summary.json")["attempts"] == 2
 
 
-def test_a_worker_is_killed(unbroken, new_run: Callable[..., Run]):
+def test_a_worker_is_killed(unbroken: Unbroken, new_run: Callable[..., Run]):
     whole, kind, changes = unbroken
     run = new_run(kind, {**changes, "retries": 1})
     run.kill_at(inside_second_epoch, kill_worker)

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-import torch
-from runs import Run, kill_driver, write_run
+from runs import Run, assert_equal, kill_driver, write_run
 
 from trainjob import Predictor
 
@@ -148,9 +147,12 @@ def ray_address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
         assert head.poll() is None, log.read_text()
         time.sleep(0.1)
     yield f"127.0.0.1:{port}"
-    for process in [*psutil.Process(head.pid).children(recursive=True), head]:
-        process.kill()
-        process.wait()
+    servers = psutil.Process(head.pid).children(recursive=True)
+    for server in servers:
+        server.kill()
+    psutil.wait_procs(servers)
+    head.kill()
+    head.wait()
 
 
 def test_a_ray_cluster_and_local_processes_give_the_same_weights(
@@ -164,8 +166,3 @@ def test_a_ray_cluster_and_local_processes_give_the_same_weights(
     remote.finish()
     assert_equal(remote.weights(), local.weights())
     assert remote.read("evaluation.json") == local.read("evaluation.json")
-
-
-def assert_equal(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
-    assert weights.keys() == expected.keys()
-    assert [name for name in weights if not torch.equal(weights[name], expected[name])] == []

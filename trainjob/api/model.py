@@ -66,7 +66,8 @@ class Classifier(OneOf):
     """What text and image classifiers share."""
 
     dropout: Dropout = 0.1
-    """Probability of dropping an activation before the linear head."""
+    """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
+    token embeddings."""
     loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
     """What training minimizes."""
     class_weights: ClassWeights | None = None

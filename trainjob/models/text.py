@@ -9,8 +9,8 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers.modeling_utils import PreTrainedModel
-from transformers.models.bert.configuration_bert import BertConfig
-from transformers.models.bert.modeling_bert import BertForSequenceClassification
+from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
+from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 from transformers.utils import logging
 
 from trainjob import api
@@ -53,18 +53,25 @@ def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClass
     """A new text classifier. Raises UserError where the pretrained encoder is missing or does not fit."""
     if spec.encoder is None:
         return TextClassifier(_pretrained(spec, preprocessor), spec.freeze_encoder)
-    config = BertConfig(
+    first, last = (preprocessor.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
+    config = ModernBertConfig(
         vocab_size=preprocessor.vocabulary_size,
         hidden_size=spec.encoder.hidden_size,
         num_hidden_layers=spec.encoder.layers,
         num_attention_heads=spec.encoder.heads,
-        intermediate_size=4 * spec.encoder.hidden_size,
+        intermediate_size=2 * spec.encoder.hidden_size,
         max_position_embeddings=spec.max_length,
         pad_token_id=preprocessor.pad_token_id,
+        cls_token_id=first,
+        bos_token_id=first,
+        sep_token_id=last,
+        eos_token_id=last,
+        classifier_pooling="mean",
+        embedding_dropout=spec.dropout,
         classifier_dropout=spec.dropout,
         **_labels(spec, preprocessor),
     )
-    return TextClassifier(BertForSequenceClassification(config))
+    return TextClassifier(ModernBertForSequenceClassification(config))
 
 
 def load(folder: Path) -> TextClassifier:

@@ -12,7 +12,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
 from trainjob.errors import UserError
 from trainjob.storage import Folder, open_filesystem
-from trainjob.training.outcome import first_failure
+from trainjob.training.outcome import WorkerError, first_failure
 
 if TYPE_CHECKING:
     from ray.train import Result
@@ -39,6 +39,7 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
     for name, value in (_ENVIRONMENT | ({} if on_cluster() else _LOCAL_ENVIRONMENT)).items():
         os.environ.setdefault(name, value)
     import ray
+    from ray._private import worker
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if on_cluster():
@@ -57,6 +58,7 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
             include_dashboard=False,
             **quiet,
         )
+    worker.print_to_stdstream = lambda *_, **__: None  # prints a dead worker's end on standard output
     for name in ("ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
@@ -117,9 +119,17 @@ def start_on_ray(
         try:
             return trainer.fit()
         except WorkerGroupError as error:
-            raise first_failure(list(error.worker_failures.values())) from None
+            raise first_failure([_told(*failure) for failure in error.worker_failures.items()]) from None
 
     return _in_thread(fit)
+
+
+def _told(rank: int, error: Exception) -> Exception:
+    """What the worker raised; if it died without a word, Ray tells that it no longer answers."""
+    if isinstance(error, UserError | WorkerError):
+        return error
+    why = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+    return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
 
 
 def _trainer_class() -> "type[TorchTrainer]":

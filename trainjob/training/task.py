@@ -29,6 +29,10 @@ class Task:
 
 def train(task: Task) -> "Outcome | None":
     """What every worker runs; rank 0 returns the outcome."""
+    if task.examples is None:
+        import ray.train
+
+        ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
     from trainjob.training.worker import work
 
     return work(task)

@@ -1,0 +1,58 @@
+"""Data from an S3 server, and the whole run kept on it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import minio_server
+import pytest
+from runs import Run
+
+from trainjob import Predictor
+from trainjob.storage import Folder
+
+NewRun = Callable[..., Run]
+
+
+@pytest.mark.parametrize("loader", ["dataLoader", "rayData"])
+def test_a_run_on_s3(
+    new_run: NewRun,
+    minio: minio_server.MinIO,
+    bucket: str,
+    text_set: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    loader: str,
+):
+    uri = f"s3://{bucket}"
+    Folder(uri, minio.endpoint).upload(text_set, "data")
+    changes = {
+        "dataset.loader": loader,
+        "dataset.train": {"uri": f"{uri}/data/train.csv"},
+        "dataset.test": {"uri": f"{uri}/data/test.csv"},
+        "storage": {"uri": f"{uri}/runs", "endpoint": minio.endpoint},
+        "training.epochs": 2,
+    }
+    run = new_run("text", changes)
+    assert f"{uri}/runs/run/report.html" in run.finish().stdout
+    folder = Folder(f"{uri}/runs/run", minio.endpoint)
+    assert {"evaluation.json", "metrics.jsonl", "model", "report.html", "summary.json"} <= set(folder.list())
+    assert folder.list("tensorboard") != []
+    assert "has finished before" in run.finish().stdout
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
+    assert len(Predictor.load(folder.uri).predict(["red1 red2", "blue3"])) == 2
+    scored = subprocess.run(
+        [sys.executable, "-m", "trainjob", "evaluate", "--json", folder.uri, f"{uri}/data/test.csv"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"AWS_ENDPOINT_URL": minio.endpoint},
+    )
+    assert scored.returncode == 0, scored.stderr
+    evaluation = json.loads(folder.read("evaluation.json"))
+    assert json.loads(scored.stdout)["confusion"] == evaluation["test"]["confusion"]
+
+    folder.delete("summary.json")  # as if it had been stopped before its last words
+    assert "continues from epoch-0002" in run.finish().stdout
