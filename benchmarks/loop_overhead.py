@@ -27,6 +27,7 @@ def bare(task: str) -> None:
     import torch
     from torch import distributed
     from torch.nn.parallel import DistributedDataParallel
+    from torch.optim.lr_scheduler import LambdaLR
 
     from trainjob.data.loaders import BucketSampler, Shard, collate
     from trainjob.models import build
@@ -56,7 +57,7 @@ def bare(task: str) -> None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), training.gradient_clipping)
             optimizer.step()
             optimizer.zero_grad()
-            if scheduler is not None:
+            if isinstance(scheduler, LambdaLR):
                 scheduler.step()
     if rank == 0:
         print(shard.rows(len(rows)) * workers * training.epochs / (time.perf_counter() - since))

@@ -8,15 +8,17 @@ import argparse
 import statistics
 import tempfile
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
-from trainjob.data import Examples, Fitted, fit, prepare_datasets
+from trainjob.data import Examples, Fitted, TextPreprocessor, fit, prepare_datasets
 from trainjob.storage import Folder
 from trainjob.training.ray_cluster import start_on_ray, start_ray
 from trainjob.training.run import run, worker_threads
@@ -30,6 +32,7 @@ def plain_loop(config: dict[str, Any]) -> dict[str, float]:
     import torch
     from ray.data.collate_fn import ArrowBatchCollateFn
     from ray.train.torch import prepare_model
+    from torch.optim.lr_scheduler import LambdaLR
 
     from trainjob.models import build
     from trainjob.training.optim import build_optimizer, build_scheduler
@@ -37,6 +40,8 @@ def plain_loop(config: dict[str, Any]) -> dict[str, float]:
     job: TrainJob = config["job"]
     fitted: Fitted = config["fitted"]
     longest: int = config["longest"]
+    preprocessor = fitted.preprocessor
+    assert isinstance(preprocessor, TextPreprocessor)
     training, workers = job.spec.training, job.spec.workers.count
     torch.set_num_threads(config["threads"])
     torch.manual_seed(training.seed)
@@ -47,9 +52,9 @@ def plain_loop(config: dict[str, Any]) -> dict[str, float]:
     scheduler = build_scheduler(training.scheduler, optimizer, steps)
 
     class Pad(ArrowBatchCollateFn):
-        def __call__(self, batch):  # noqa: ANN001, ANN204
+        def __call__(self, batch: pa.Table) -> dict[str, torch.Tensor]:
             examples = Examples.from_table(batch)
-            tokens = np.full((len(examples), longest), fitted.preprocessor.pad_token_id, np.int64)
+            tokens = np.full((len(examples), longest), preprocessor.pad_token_id, np.int64)
             mask = np.arange(longest) < examples.lengths[:, None]
             tokens[mask] = examples.values
             return {
@@ -58,8 +63,9 @@ def plain_loop(config: dict[str, Any]) -> dict[str, float]:
                 "labels": torch.from_numpy(examples.labels),
             }
 
-    def batches(name: str, **options: int):  # noqa: ANN202
-        return ray.train.get_dataset_shard(name).iter_torch_batches(batch_size=batch_size, collate_fn=Pad(), **options)
+    def batches(name: str, **options: Any) -> Iterable[Any]:
+        shard: Any = ray.train.get_dataset_shard(name)
+        return shard.iter_torch_batches(batch_size=batch_size, collate_fn=Pad(), **options)
 
     rows, seconds = 0, 0.0
     for epoch in range(training.epochs):
@@ -73,7 +79,7 @@ def plain_loop(config: dict[str, Any]) -> dict[str, float]:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), training.gradient_clipping)
             optimizer.step()
             optimizer.zero_grad()
-            if scheduler is not None:
+            if isinstance(scheduler, LambdaLR):
                 scheduler.step()
             rows += len(labels) * workers
         seconds += time.perf_counter() - since
@@ -100,7 +106,7 @@ def plain(job: TrainJob, folder: Path) -> dict[str, float]:
     plain_run = Folder(str(folder / "plain"))
     result = start_on_ray(partial(plain_loop, config), job.spec, plain_run, threads, datasets).result()
     ray.shutdown()
-    return result.return_value
+    return cast("dict[str, float]", result.return_value)
 
 
 def _tables(dataset: Any) -> list[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from runs import Run, write_run
 from sklearn.datasets import load_digits
+from training_runs import Run, write_run
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import Run, kill_driver, write_trainjob
+from training_runs import Run, kill_driver, write_trainjob
 
 LOOP = '''
 """Fits y = slope * x by gradient descent, with nothing but Ray Train's own interface."""

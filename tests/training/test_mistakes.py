@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import Run, kill_driver
+from training_runs import Run, kill_driver
 
 LOADERS = ("dataLoader", "rayData")
 SMALL = {"dataset.loader": "dataLoader", "training.epochs": 1, "training.batchSize": 64}

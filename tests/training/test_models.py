@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from runs import Run
 from sklearn.datasets import load_digits
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Whitespace
+from training_runs import Run
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from trainjob import Predictor

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import minio_server
 import pytest
-from runs import Run
+from training_runs import Run
 
 from trainjob import Predictor
 from trainjob.storage import Folder

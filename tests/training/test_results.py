@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 import torch
-from runs import Run, assert_equal, write_run
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from training_runs import Run, assert_equal, write_run
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from trainjob import Predictor
@@ -135,7 +135,7 @@ def test_the_summary_counts_the_rows(finished: Finished):
     assert summary["workers"]["count"] == 2
     assert all(seconds >= 0 for seconds in summary["seconds"].values())
     report = (run.folder / "report.html").read_text()
-    assert report.startswith("<!DOCTYPE html>")
+    assert report.startswith("<!doctype html>")
 
 
 def test_the_same_command_again_says_that_it_has_finished(finished: Finished):

@@ -5,16 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import Run, assert_equal, kill_driver, kill_worker, write_run
+from training_runs import Run, assert_equal, inside_second_epoch, kill_driver, kill_worker, write_run
 
 Unbroken = tuple[Run, str, dict[str, Any]]
 
 CASES = [(kind, loader) for kind in ("text", "image") for loader in ("dataLoader", "rayData")]
-
-
-def inside_second_epoch(checkpoints: list[str]) -> bool:
-    """The one that ended the first epoch is there, and one from after it."""
-    return sum(name.startswith("epoch-0001") for name in checkpoints) == 2
 
 
 def between_epochs(checkpoints: list[str]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from runs import Run
+from training_runs import Run
 
 NewRun = Callable[..., Run]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from runs import Run, assert_equal, kill_driver, write_run
+from training_runs import Run, assert_equal, inside_second_epoch, kill_driver, write_run
 
 from trainjob import Predictor
 
@@ -123,7 +123,7 @@ def test_three_workers_continue_exactly(new_run: NewRun):
     changes = {"dataset.loader": "dataLoader", "workers.count": 3, "training.batchSize": 48, "training.epochs": 2}
     unbroken, broken = new_run("text", changes, "unbroken"), new_run("text", changes, "broken")
     unbroken.finish()
-    broken.kill_at(lambda checkpoints: len(checkpoints) == 2, kill_driver)
+    broken.kill_at(inside_second_epoch, kill_driver)
     assert "continues from epoch-0001-step-00000012" in broken.finish().stdout
     assert_equal(broken.weights(), unbroken.weights())
 

@@ -62,5 +62,5 @@ def run(
 def _how_to_continue(seen: "list[TrainingStatus]") -> str:
     checkpoint = seen[-1].latest_checkpoint if seen else None
     if checkpoint is None:
-        return "There is no checkpoint yet: the same command starts from the beginning."
+        return "The same command continues from the latest checkpoint, or starts anew if there is none yet."
     return f"The same command continues from step {checkpoint.step:,} ({checkpoint.uri})."

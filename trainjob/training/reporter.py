@@ -18,9 +18,15 @@ class Reporter:
     def begin(self, epoch: int, step: int, steps: int, resumed: str | None) -> None:
         self._since = (time.monotonic(), step)
         message = f"continues from {resumed}" if resumed else ""
-        percent = round(100 * step / steps, 1)
         self._update(
-            always=True, stage="Training", message=message, epoch=epoch, step=step, steps=steps, percent=percent
+            always=True,
+            stage="Training",
+            message=message,
+            epoch=epoch,
+            step=step,
+            steps=steps,
+            percent=round(100 * step / steps, 1),
+            latest_checkpoint=self._checkpoint_status(resumed, step, None) if resumed else None,
         )
 
     def evaluating(self) -> None:

@@ -135,6 +135,11 @@ def _environment(process: psutil.Process) -> dict[str, str]:
         return {}  # it has ended, or is another user's
 
 
+def inside_second_epoch(checkpoints: list[str]) -> bool:
+    """The one that ended the first epoch is there, and one from after it."""
+    return sum(name.startswith("epoch-0001") for name in checkpoints) == 2
+
+
 def kill_driver(driver: int) -> None:
     os.kill(driver, signal.SIGKILL)
 
