@@ -126,10 +126,14 @@ def start_on_ray(
 
 def _told(rank: int, error: Exception) -> Exception:
     """What the worker raised; if it died without a word, Ray tells that it no longer answers."""
+    from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError
+
     if isinstance(error, UserError | WorkerError):
         return error
-    why = "its process ended unexpectedly; perhaps the system killed it for want of memory"
-    return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
+    if isinstance(error, WorkerHealthCheckFailedError):
+        why = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+        return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
+    return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
 
 
 def _trainer_class() -> "type[TorchTrainer]":

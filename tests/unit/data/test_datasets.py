@@ -28,6 +28,7 @@ STORE_BYTES = 80 * 2**20
 @pytest.fixture(scope="module", autouse=True)
 def _ray() -> Generator[None]:
     ray.init(
+        "local",
         num_cpus=2,
         object_store_memory=STORE_BYTES,
         include_dashboard=False,
