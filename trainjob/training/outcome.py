@@ -19,8 +19,6 @@ class Outcome(Spec):
     """Scores of the best checkpoint."""
     test: Scores | None
     """Scores of the best checkpoint on the test set, where there is one."""
-    steps: int
-    """Optimizer steps taken in all."""
     epochs: int
     """Epochs completed."""
     stopped_early: bool

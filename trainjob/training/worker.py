@@ -153,7 +153,6 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         best_value=store.value(manifest),
         validation=Scores.model_validate_json((best / SCORES).read_bytes()),
         test=test,
-        steps=trainer.progress.step,
         epochs=trainer.progress.epoch,
         stopped_early=trainer.progress.stopped_early,
         parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
