@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
-SOURCES := trainjob tests examples benchmarks
+SOURCES := trainjob operator tests examples benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench clean
@@ -41,7 +41,7 @@ $(VENV)/train.stamp: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/train.stamp
-	$(INSTALL) -e '.[train,dev]'
+	$(INSTALL) -e '.[train,operator,dev]'
 	@touch $@
 
 $(BIN)/python:

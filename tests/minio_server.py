@@ -1,8 +1,7 @@
-"""A real MinIO server on this machine, built from its Go module once."""
+"""A real MinIO server on this machine."""
 
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import time
@@ -13,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-MODULE = Path(__file__).parent / "servers" / "minio"
-PACKAGE = "github.com/minio/minio"
+from servers.programs import program
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def running(folder: Path) -> Generator[MinIO]:
     environment = {"MINIO_ROOT_USER": server.access_key, "MINIO_ROOT_PASSWORD": server.secret_key}
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
-            [binary(), "server", "--address", address, folder / "data"],
+            [program("minio"), "server", "--address", address, folder / "data"],
             env=os.environ | environment | {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"},
             stdout=log,
             stderr=log,
@@ -50,21 +48,6 @@ def running(folder: Path) -> Generator[MinIO]:
     finally:
         process.terminate()
         process.wait(timeout=30)
-
-
-def binary() -> Path:
-    """The server's program in the user's cache folder; building it takes minutes and happens once a version."""
-    version = next(line.split()[2] for line in (MODULE / "go.mod").read_text().splitlines() if f" {PACKAGE} " in line)
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trainjob" / "bin"
-    program = cache / f"minio-{version}"
-    if not program.exists():
-        assert shutil.which("go"), "the tests of object storage need Go, to build a MinIO server"
-        cache.mkdir(parents=True, exist_ok=True)
-        partial = cache / f".{program.name}.{os.getpid()}"
-        command = ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", partial, PACKAGE]
-        subprocess.run(command, cwd=MODULE, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
-        partial.rename(program)
-    return program
 
 
 def _wait(process: subprocess.Popen[bytes], server: MinIO, log: Path) -> None:

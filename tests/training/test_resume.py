@@ -9,7 +9,13 @@ from training_runs import Run, assert_equal, inside_second_epoch, kill_driver, k
 
 Unbroken = tuple[Run, str, dict[str, Any]]
 
-CASES = [(kind, loader) for kind in ("text", "image") for loader in ("dataLoader", "rayData")]
+CASES = [
+    ("text", "dataLoader"),
+    ("text", "rayData"),
+    ("text", "streamed"),
+    ("image", "dataLoader"),
+    ("image", "streamed"),
+]
 
 
 def between_epochs(checkpoints: list[str]) -> bool:
@@ -22,10 +28,11 @@ def unbroken(
 ) -> Unbroken:
     """A finished run, its kind and what its TrainJob says of the loader."""
     kind, loader = request.param
-    changes = {"dataset.loader": loader}
+    changes = {"dataset.loader": "rayData" if loader == "streamed" else loader}
     run = write_run(
         tmp_path_factory.mktemp("unbroken"), kind, text_set if kind == "text" else image_set, changes, "unbroken"
     )
+    run.streamed = loader == "streamed"
     run.finish()
     return run, kind, changes
 
@@ -42,6 +49,7 @@ def assert_same_end(run: Run, unbroken: Run) -> None:
 def test_the_driver_is_killed(unbroken: Unbroken, new_run: Callable[..., Run], moment: Callable[[list[str]], bool]):
     whole, kind, changes = unbroken
     run = new_run(kind, changes)
+    run.streamed = whole.streamed
     run.kill_at(moment, kill_driver)
     assert not (run.folder / "summary.json").exists()
     assert "continues from epoch-000" in run.finish().stdout
@@ -52,6 +60,7 @@ def test_the_driver_is_killed(unbroken: Unbroken, new_run: Callable[..., Run], m
 def test_a_worker_is_killed(unbroken: Unbroken, new_run: Callable[..., Run]):
     whole, kind, changes = unbroken
     run = new_run(kind, {**changes, "retries": 1})
+    run.streamed = whole.streamed
     run.kill_at(inside_second_epoch, kill_worker)
     assert (run.folder / "summary.json").exists(), run.output
     assert "continues from epoch-000" in run.output

@@ -20,6 +20,7 @@ TEXT_MODEL = {"textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "hea
 IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "dropout": 0.3}}
 
 MARK = "TRAINJOB_TEST_RUN"
+STREAMED = "import trainjob.training.run as run; run.KEPT_BYTES = 0; from trainjob.cli.app import main; main()"
 
 
 @dataclass
@@ -28,9 +29,12 @@ class Run:
 
     file: Path
     folder: Path
+    streamed: bool = False
+    """Whether Ray Data streams the training rows in every epoch, however few they are."""
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "trainjob", "run", str(self.file), *arguments]
+        program = ["-c", STREAMED] if self.streamed else ["-m", "trainjob"]
+        return [sys.executable, *program, "run", str(self.file), *arguments]
 
     def finish(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs to the end, which must be a good one."""

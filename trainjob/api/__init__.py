@@ -1,6 +1,7 @@
 """The TrainJob type: pydantic models from which everything else is derived. No torch, no ray."""
 
 from trainjob.api.base import OneOf, Spec
+from trainjob.api.cluster import Deadlines, Pods
 from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
 from trainjob.api.model import (
     CNN,
@@ -42,6 +43,7 @@ __all__ = [
     "Classifier",
     "Cleaning",
     "Dataset",
+    "Deadlines",
     "EarlyStopping",
     "Encoder",
     "Function",
@@ -52,6 +54,7 @@ __all__ = [
     "Model",
     "OneOf",
     "Optimizer",
+    "Pods",
     "ReduceOnPlateau",
     "Scheduler",
     "Source",

@@ -1,13 +1,14 @@
 """The TrainJob: one YAML document that a laptop and a cluster both take."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import Spec
+from trainjob.api.base import OneOf, Spec
+from trainjob.api.cluster import Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import URI, Dataset
 from trainjob.api.model import Model, PositiveInt
 from trainjob.api.training import CLASSIFIER_METRICS, Checkpoints, Training
@@ -22,16 +23,26 @@ class Workers(Spec):
     """CPU cores of each worker; on one machine, by default its cores are shared out evenly."""
     gpus: Annotated[int, Field(ge=0, le=1)] = 0
     """GPUs of each worker process: 0 or 1."""
+    node_pool: ResourceName | None = None
+    """The operator's node pool that the workers run on; by default, any node with room."""
+    per_pod: PositiveInt | None = None
+    """Workers that share a pod; by default as many as a node of the pool has GPUs, otherwise 1."""
+    memory: Quantity | None = None
+    """Memory of each worker; shared memory is taken out of it."""
 
 
-class Storage(Spec):
-    """Where a run's checkpoints, model, metrics and report are kept."""
+class Storage(OneOf):
+    """Where a run's checkpoints, model, metrics and report are kept: `uri` or `persistentVolumeClaim`."""
 
-    uri: URI
+    choices: ClassVar[tuple[str, ...]] = ("uri", "persistent_volume_claim")
+
+    uri: URI | None = None
     """A folder: a path (relative to this YAML), `s3://` or `gs://`. The run's own folder is made inside it."""
+    persistent_volume_claim: ResourceName | None = None
+    """A PersistentVolumeClaim that all of a job's pods can mount at once (ReadWriteMany); only in a cluster."""
     endpoint: Annotated[str, Field(pattern=r"^https?://")] | None = None
     """An S3 server other than Amazon's, for storage and dataset alike."""
-    secret_name: str | None = None
+    secret_name: ResourceName | None = None
     """Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on a laptop these come from the environment."""
 
 
@@ -52,6 +63,14 @@ class TrainJobSpec(Spec):
     """Where the run is kept; on a laptop, by default in the folder `runs`."""
     retries: Annotated[int, Field(ge=0)] = 0
     """How often a failed run is started again; it continues from its latest checkpoint."""
+    pods: Pods = Pods()
+    """What the job's pods have besides; only in a cluster."""
+    deadlines: Deadlines = Deadlines()
+    """How long the job may take; only in a cluster."""
+    ttl_after_finished: Duration | None = None
+    """When the TrainJob is deleted after its end; by default never. Its storage stays. Only in a cluster."""
+    suspend: bool = False
+    """Whether the job waits, without pods, until this is false; it continues from its latest checkpoint."""
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -63,7 +82,9 @@ class TrainJobSpec(Spec):
 
     def _misfits(self) -> Iterator[tuple[str, str]]:
         """Rules that span fields: (path of the field to change, relative to the spec; what is wrong)."""
-        batch, count = self.training.batch_size, self.workers.count
+        batch, count, per_pod = self.training.batch_size, self.workers.count, self.workers.per_pod
+        if per_pod is not None and count % per_pod:
+            yield "workers.perPod", f"must divide workers.count ({count} % {per_pod} = {count % per_pod})"
         if batch % count:
             yield "training.batchSize", f"must be a multiple of workers.count ({batch} % {count} = {batch % count})"
         if self.model.classifier is None:
@@ -98,10 +119,12 @@ class Metadata(Spec):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=253)]
+    name: ResourceName
     """Name of the TrainJob and, on a laptop, of the run's folder."""
     namespace: str | None = None
     """Namespace."""
+    uid: str | None = None
+    """Given by the cluster; it tells runs of the same name apart in storage."""
     labels: dict[str, str] = {}
     """Labels."""
     annotations: dict[str, str] = {}

@@ -84,22 +84,18 @@ def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
 
 
 @dataclass(frozen=True)
-class RayDataLoader:
-    """Training batches streamed from a Ray Data shard, shuffled in a buffer that holds all of it if it is small."""
+class StreamLoader:
+    """Training batches streamed anew in every epoch from a Ray Data shard and shuffled in a buffer."""
 
     data: "DataIterator"
     preprocessor: Preprocessor
     shard: Shard
-    rows: int
-    """Rows of the whole training set."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
-        row_bytes = self.preprocessor.row_bytes
-        buffer = min(self.shard.rows(self.rows), SHUFFLE_BUFFER_BYTES // row_bytes)
         windows = read_windows(
             self.data,
             self.shard.window,
-            local_shuffle_buffer_size=max(buffer, self.shard.window),
+            local_shuffle_buffer_size=max(SHUFFLE_BUFFER_BYTES // self.preprocessor.row_bytes, self.shard.window),
             local_shuffle_seed=int(np.random.default_rng([self.shard.seed, epoch, self.shard.rank]).integers(2**31)),
         )
         for number, window in enumerate(windows):
@@ -172,7 +168,8 @@ class BucketSampler(Sampler[np.ndarray]):
 
 
 class MemoryLoader:
-    """Training batches from a PyTorch DataLoader over rows in memory."""
+    """Training batches from a PyTorch DataLoader over all rows in memory: every rank shuffles them alike and takes
+    its share."""
 
     def __init__(self, examples: Examples, preprocessor: Preprocessor, shard: Shard) -> None:
         self.sampler = BucketSampler(examples.lengths, shard)

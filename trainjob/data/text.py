@@ -77,9 +77,11 @@ class TextPreprocessor:
         return as_lists(values, np.array([len(row) for row in tokens], np.int64))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """input_ids and attention_mask, both int64 [n, longest]."""
+        """input_ids and attention_mask, both int64 [n, longest], where `longest` is rounded up to a multiple of 8: the
+        libraries below prepare their code anew for every size they see, and there are fewer sizes so."""
         lengths = examples.lengths
-        mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        longest = min(-(-int(lengths.max(initial=0)) // 8) * 8, max(self.max_length, lengths.max(initial=0)))
+        mask = np.arange(longest) < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
         input_ids[mask] = examples.values
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}

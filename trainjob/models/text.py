@@ -27,6 +27,8 @@ class TextClassifier(Classifier[PreTrainedModel]):
     def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:
         super().__init__(network)
         self.freeze_encoder = freeze_encoder
+        if not torch.cuda.is_available():
+            network.set_attn_implementation("eager")  # torch's own attention goes backward 5 times slower in bfloat16
         if freeze_encoder:
             network.base_model.requires_grad_(False)
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from pydantic import AwareDatetime
@@ -18,7 +18,15 @@ from trainjob.storage import Folder, storage_errors
 
 TRAINJOB = "trainjob.yaml"
 ATTEMPTS = "attempts.json"
-MAY_CHANGE = ("spec.retries", "spec.checkpoints.keep", "spec.storage")
+MAY_CHANGE = (
+    "spec.checkpoints.keep",
+    "spec.deadlines",
+    "spec.pods",
+    "spec.retries",
+    "spec.storage",
+    "spec.suspend",
+    "spec.ttlAfterFinished",
+)
 """Fields that may differ when a run is continued: they don't change what is trained."""
 
 
@@ -31,8 +39,13 @@ class Attempts(Spec):
 
 def run_folder(job: TrainJob) -> Folder:
     storage = job.spec.storage
-    root = Folder(storage.uri, storage.endpoint) if storage is not None else Folder(os.path.abspath("runs"))
-    return root / job.metadata.name
+    if storage is not None and storage.uri is None:
+        raise UserError(
+            "spec.storage.persistentVolumeClaim exists only in a cluster: here, add --set 'spec.storage={uri: runs}'"
+        )
+    root = Folder(os.path.abspath("runs")) if storage is None else Folder(cast("str", storage.uri), storage.endpoint)
+    name, uid = job.metadata.name, job.metadata.uid
+    return root / (name if uid is None else f"{name[:200]}-{uid[:8]}")
 
 
 @contextmanager

@@ -8,12 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trainjob.training.imports import importing
+
 
 def main() -> None:
-    from ray.train import RunConfig, ScalingConfig
-    from ray.train.torch import TorchTrainer
+    with importing():
+        from ray.train import RunConfig, ScalingConfig
+        from ray.train.torch import TorchTrainer
 
-    from trainjob.training.worker import work
+        from trainjob.training.worker import work
 
     task = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_die_with_driver, daemon=True).start()

@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -81,10 +81,13 @@ def start_on_ray(
     run: Folder,
     threads: int,
     datasets: Mapping[str, Any] | None = None,
+    split: Sequence[str] = ("train",),
     callbacks: list[Any] | None = None,
     checkpoints: Any = None,
 ) -> "Future[Result]":
     """Has `work` run on every worker, again after a failure up to `spec.retries` times.
+
+    Of `datasets`, those named in `split` are shared out between the workers; of the others, each gets all rows.
 
     Gives Ray Train's result, or raises what the first worker to fail raised.
     """
@@ -112,7 +115,7 @@ def start_on_ray(
             checkpoint_config=checkpoints,
         ),
         datasets=dict(datasets or {}),
-        dataset_config=DataConfig(datasets_to_split=["train"], execution_options=options),
+        dataset_config=DataConfig(datasets_to_split=list(split), execution_options=options),
     )
 
     def fit() -> Any:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +22,7 @@ from trainjob.storage import Folder
 from trainjob.training.channel import Receiver
 from trainjob.training.folder import Attempts, begin, clear, locked, run_folder
 from trainjob.training.handover import Handover
+from trainjob.training.imports import importing
 from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.ray_cluster import on_cluster, put, start_on_ray, start_ray
@@ -30,6 +31,9 @@ from trainjob.training.task import Task, train
 
 if TYPE_CHECKING:
     from ray.train import Result
+
+KEPT_BYTES = 256 * 2**20
+"""Training rows up to this size are read once by every worker and kept; more are streamed in every epoch."""
 
 OnStatus = Callable[[TrainingStatus], None]
 
@@ -124,7 +128,7 @@ class _Driver:
         """On a Ray cluster, which starts while the preprocessor is fitted."""
 
         assert self.spec.dataset is not None
-        with ThreadPoolExecutor(2) as executor:
+        with importing(), ThreadPoolExecutor(2) as executor:
             meanwhile = [executor.submit(self._fit), executor.submit(import_module, "ray.train.torch")]
             start_ray(self.spec, self.threads)
             for work in meanwhile:
@@ -135,9 +139,14 @@ class _Driver:
             with self._counted():
                 rows = put(prepare_examples(self.spec, self.fitted))
             return _outcome(start(partial(train, self._task(rows))))
+        streamed = self.fitted.rows["train"] * self.fitted.preprocessor.row_bytes > KEPT_BYTES
         handover = Handover()
         promised = {name: handover.promise(name) for name in self.fitted.rows}
-        training = start(partial(train, self._task(None)), datasets=promised)
+        training = start(
+            partial(train, replace(self._task(None), streamed=streamed)),
+            datasets=promised,
+            split=["train"] if streamed else [],
+        )
         with self._counted():
             handover.fulfil(prepare_datasets(self.spec, self.fitted))
         return _outcome(training)

@@ -8,6 +8,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
 from trainjob.storage import Folder
 from trainjob.training.channel import Address
+from trainjob.training.imports import importing
 
 if TYPE_CHECKING:
     from trainjob.training.outcome import Outcome
@@ -25,6 +26,9 @@ class Task:
     """CPU threads of each worker."""
     examples: Callable[[], dict[str, Examples]] | None
     """Gives the rows in memory; None where they come from Ray Data."""
+    streamed: bool = False
+    """Whether Ray Data splits the training rows between the workers, anew in every epoch, as they are too many to
+    keep."""
 
 
 def train(task: Task) -> "Outcome | None":
@@ -33,6 +37,7 @@ def train(task: Task) -> "Outcome | None":
         import ray.train
 
         ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
-    from trainjob.training.worker import work
+    with importing():
+        from trainjob.training.worker import work
 
     return work(task)

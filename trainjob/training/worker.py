@@ -18,8 +18,8 @@ from trainjob.data.loaders import (
     Batch,
     Loader,
     MemoryLoader,
-    RayDataLoader,
     Shard,
+    StreamLoader,
     memory_windows,
     read_windows,
     scoring_batches,
@@ -31,6 +31,7 @@ from trainjob.training.channel import Sender
 from trainjob.training.checkpoints import CheckpointStore
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.history import History
+from trainjob.training.imports import importing
 from trainjob.training.loop import SCORES, TRAINER_STATE, Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
@@ -60,7 +61,8 @@ def _train(task: Task, rank: int) -> Outcome | None:
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
     with tempfile.TemporaryDirectory(prefix="trainjob-worker-") as temporary:
         scratch = Path(temporary)
-        trainer = _build_trainer(task, rank, store, reporter)
+        with importing():  # the model's libraries
+            trainer = _build_trainer(task, rank, store, reporter)
         resumed = _resume(trainer, task, store, rank, scratch)
         reporter.begin(trainer.progress.epoch + 1, trainer.progress.step, trainer.steps, resumed)
         trainer.fit()
@@ -110,7 +112,12 @@ def _data(task: Task, shard: Shard, rows: int) -> tuple[Loader, Callable[[str], 
         return MemoryLoader(examples["train"], preprocessor, shard), lambda name: scoring_batches(
             memory_windows(examples[name], shard.window), preprocessor, shard
         )
-    train = RayDataLoader(_dataset_shard("train"), preprocessor, shard, rows)
+    data = _dataset_shard("train")
+    if task.streamed:
+        train: Loader = StreamLoader(data, preprocessor, shard)
+    else:
+        (kept,) = read_windows(data, rows)
+        train = MemoryLoader(kept, preprocessor, shard)
     return train, lambda name: scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, shard)
 
 

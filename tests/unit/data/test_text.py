@@ -47,17 +47,25 @@ def test_tokens_are_cleaned_cut_and_framed() -> None:
     assert tokens[3] == ["[CLS]", "[UNK]", "[SEP]"]
 
 
-def test_a_batch_is_padded_to_its_longest_row() -> None:
+def test_a_batch_is_padded_to_its_longest_row_in_multiples_of_8() -> None:
     pre = preprocessor()
     batch = examples(pre, ["ka", "", "ka lo mi nu"])
     inputs = pre.inputs(batch)
     assert inputs["input_ids"].dtype == inputs["attention_mask"].dtype == np.int64
-    assert inputs["input_ids"].shape == inputs["attention_mask"].shape == (3, batch.lengths.max())
+    assert batch.lengths.tolist() == [3, 2, 6]
+    assert inputs["input_ids"].shape == inputs["attention_mask"].shape == (3, 8)
     for row, length in enumerate(batch.lengths):
         start = batch.offsets[row]
         assert inputs["input_ids"][row, :length].tolist() == batch.values[start : start + length].tolist()
         assert set(inputs["input_ids"][row, length:]) <= {pre.pad_token_id}
-        assert inputs["attention_mask"][row].tolist() == [1] * length + [0] * (batch.lengths.max() - length)
+        assert inputs["attention_mask"][row].tolist() == [1] * length + [0] * (8 - length)
+
+
+def test_padding_goes_no_further_than_the_longest_text_allowed() -> None:
+    pre = preprocessor()
+    longest = examples(pre, ["ka " * 50])
+    assert longest.lengths.tolist() == [pre.max_length]
+    assert pre.inputs(longest)["input_ids"].shape == (1, pre.max_length)
 
 
 def test_no_rows_give_no_inputs() -> None:

@@ -1,0 +1,115 @@
+"""The requests that the operator makes of the API server. Objects are plain dictionaries, as in YAML."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config.incluster_config import load_incluster_config
+
+from trainjob.api.cluster import KubernetesObject
+from trainjob_operator.names import MANAGER
+
+TRAIN_JOBS = "/apis/trainjob.dev/v1alpha1", "trainjobs"
+RAY_JOBS = "/apis/ray.io/v1", "rayjobs"
+PODS = "/api/v1", "pods"
+EVENTS = "/api/v1", "events"
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1", "workloads"
+
+Resource = tuple[str, str]
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+
+TIMEOUT_SECONDS = 30
+
+
+class ApiError(Exception):
+    """The API server's refusal, by its HTTP status and in its words."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Api:
+    """Reads and writes single objects of a namespace."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> KubernetesObject | None:
+        """The object, or None where there is none."""
+        try:
+            return await self._send("GET", _path(resource, namespace, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def list(self, resource: Resource, namespace: str, **selectors: str) -> list[KubernetesObject]:
+        """Objects by `labelSelector` or `fieldSelector`."""
+        return (await self._send("GET", _path(resource, namespace), query=selectors))["items"]
+
+    async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
+        return await self._send("POST", _path(resource, namespace), body)
+
+    async def apply(
+        self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any], part: str = ""
+    ) -> KubernetesObject:
+        """Server-side apply of the object or, with `part="/status"`, of its status: fields of ours that others have
+        changed are taken back."""
+        query = {"fieldManager": MANAGER, "force": "true"}
+        return await self._send("PATCH", _path(resource, namespace, name) + part, body, query, APPLY)
+
+    async def merge(
+        self, resource: Resource, namespace: str, name: str, changes: Mapping[str, Any]
+    ) -> KubernetesObject:
+        query = {"fieldManager": MANAGER}
+        return await self._send("PATCH", _path(resource, namespace, name), changes, query, MERGE)
+
+    async def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
+        """Deletes the object of this UID, and then what it owns; one that has gone is fine."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        try:
+            await self._send("DELETE", _path(resource, namespace, name), body)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> KubernetesObject:
+        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
+        response = await self._client.call_api(method, url, headers, body, _request_timeout=TIMEOUT_SECONDS)
+        data = json.loads(await response.read() or "{}")
+        if response.status >= 400:
+            raise ApiError(response.status, data.get("message", response.reason or ""))
+        return data
+
+
+@asynccontextmanager
+async def api_client() -> AsyncGenerator[ApiClient]:
+    """A client of the cluster that this pod runs in, or else of the one that KUBECONFIG names."""
+    configuration = Configuration()
+    try:
+        load_incluster_config(configuration)
+    except config.ConfigException:
+        await config.load_kube_config(client_configuration=configuration)
+    async with ApiClient(configuration) as client:
+        yield client
+
+
+def _path(resource: Resource, namespace: str, name: str = "") -> str:
+    root, plural = resource
+    return f"{root}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")

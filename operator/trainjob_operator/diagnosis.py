@@ -1,0 +1,77 @@
+"""Why pods are not running: a pure function of what the cluster holds."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from trainjob.api.job_status import Waiting
+
+NORMAL = ("PodInitializing", "ContainerCreating")
+"""Reasons of containers that are on their way."""
+
+EXPLAINED = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreate")
+"""Events that tell why a pod is not on its way, where its own status does not."""
+
+
+def diagnose(
+    pods: Iterable[Mapping[str, Any]], cluster: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]]
+) -> list[Waiting]:
+    """What holds pods back, the most pods first. `cluster` is the RayCluster's status, `events` are the pods'."""
+    told = {event["involvedObject"].get("uid"): event for event in events if event.get("reason") in EXPLAINED}
+    pods_of: dict[tuple[str, str], int] = defaultdict(int)
+    for pod in pods:
+        found = _why(pod) or _why_by_event(pod, told)
+        if found is not None:
+            pods_of[found] += 1
+    for condition in (cluster or {}).get("conditions", []):
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            pods_of[_refusal(condition), condition.get("message", "")] += 0
+    reasons = sorted(pods_of.items(), key=lambda item: (-item[1], item[0]))
+    return [Waiting(reason=reason, pods=number, message=message[:1024]) for (reason, message), number in reasons]
+
+
+def _why(pod: Mapping[str, Any]) -> tuple[str, str] | None:
+    status = pod.get("status", {})
+    if status.get("phase") in ("Succeeded", "Failed") or "deletionTimestamp" in pod["metadata"]:
+        return None
+    for condition in status.get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return condition.get("reason", "Unschedulable"), condition.get("message", "")
+    for container in _containers(status):
+        waiting = container.get("state", {}).get("waiting")
+        if waiting is not None and waiting.get("reason") not in (None, *NORMAL):
+            return waiting["reason"], _message(container, waiting)
+    return None
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from status.get("initContainerStatuses", [])
+    yield from status.get("containerStatuses", [])
+
+
+def _message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
+    """With how it last ended, which a crash loop's own message does not say."""
+    message = f"container {container['name']}: {waiting.get('message', '')}"
+    ended = container.get("lastState", {}).get("terminated")
+    if ended is not None:
+        message += f" (last exit code {ended.get('exitCode')}, {ended.get('reason', 'no reason given')})"
+    return message
+
+
+def _why_by_event(pod: Mapping[str, Any], told: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+    event = told.get(pod["metadata"]["uid"])
+    if event is None or pod.get("status", {}).get("phase") != "Pending":
+        return None
+    return event["reason"], event.get("message", "")
+
+
+def _refusal(condition: Mapping[str, Any]) -> str:
+    """What refused a pod, by the API server's words."""
+    message = condition.get("message", "")
+    signs = {
+        "exceeded quota": "QuotaExceeded",
+        "serviceaccount": "ServiceAccountMissing",
+        "admission webhook": "AdmissionDenied",
+        "violates PodSecurity": "PodSecurityViolation",
+    }
+    return next((reason for sign, reason in signs.items() if sign in message), condition.get("reason", "FailedCreate"))

@@ -1,0 +1,76 @@
+"""What kopf watches: every change only marks its TrainJob for a reconciliation."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import kopf
+
+from trainjob_operator.metrics import JOBS
+from trainjob_operator.names import GROUP, NAME_ANNOTATION, UID_LABEL
+from trainjob_operator.reconcile import Key
+from trainjob_operator.status import FINAL
+
+Body = Mapping[str, Any]
+
+
+class Watcher:
+    """Adds TrainJobs to a queue as something about them changes."""
+
+    def __init__(self, add: Callable[[Key], None]) -> None:
+        self._add = add
+        self._seen: dict[Key, tuple[Any, ...]] = {}
+        self._phases: dict[Key, str] = {}
+
+    def register(self, registry: kopf.OperatorRegistry) -> None:
+        kopf.on.event(GROUP, "v1alpha1", "trainjobs", registry=registry)(self.train_job)
+        own = {UID_LABEL: kopf.PRESENT}
+        kopf.on.event("ray.io", "v1", "rayjobs", labels=own, registry=registry)(self.part)
+        kopf.on.event("", "v1", "pods", labels=own, registry=registry)(self.part)
+
+    async def train_job(self, body: kopf.Body, **event: Any) -> None:
+        """Of its status only the trainer's verdict counts here: the operator's own writes and the progress of the
+        training call for nothing."""
+        metadata, status = body["metadata"], body.get("status", {})
+        key = (metadata["namespace"], metadata["name"])
+        self._count(key, None if event["type"] == "DELETED" else status.get("phase") or "Pending")
+        if event["type"] == "DELETED":
+            self._seen.pop(key, None)
+            return
+        training = status.get("training") or {}
+        state = (
+            metadata["uid"],
+            metadata["generation"],
+            metadata.get("labels"),
+            metadata.get("annotations"),
+            training.get("stage") == "Finished",
+            training.get("failure") is not None,
+            bool(status),
+        )
+        if _is_settled(body):
+            self._seen.pop(key, None)
+        elif self._seen.get(key) != state:
+            self._seen[key] = state
+            self._add(key)
+
+    async def part(self, body: kopf.Body, **_: Any) -> None:
+        """A RayJob or a pod of some TrainJob."""
+        name = body["metadata"].get("annotations", {}).get(NAME_ANNOTATION)
+        if name is not None:
+            self._add((body["metadata"]["namespace"], name))
+
+    def _count(self, key: Key, phase: str | None) -> None:
+        """Keeps the number of jobs by namespace and phase."""
+        before = self._phases.pop(key, None)
+        if before is not None:
+            JOBS.labels(key[0], before).dec()
+        if phase is not None:
+            self._phases[key] = phase
+            JOBS.labels(key[0], phase).inc()
+
+
+def _is_settled(body: Body) -> bool:
+    """Whether nothing is left to do for a TrainJob that has ended."""
+    status = body.get("status", {})
+    if status.get("phase") not in FINAL:
+        return False
+    return status.get("reason") != "DeadlineExceeded" and body["spec"].get("ttlAfterFinished") is None

@@ -1,0 +1,34 @@
+"""Names and labels of what the operator makes."""
+
+import hashlib
+import re
+
+GROUP = "trainjob.dev"
+MANAGER = "trainjob-operator"
+"""Field manager of everything the operator writes."""
+UID_LABEL = f"{GROUP}/uid"
+"""On a RayJob and its pods: the TrainJob's UID."""
+NAME_ANNOTATION = f"{GROUP}/name"
+"""On a RayJob and its pods: the TrainJob's name, which may be too long for a label."""
+WORKERS_ANNOTATION = f"{GROUP}/workers"
+"""On a worker pod: how many workers share it."""
+RENDERED_ANNOTATION = f"{GROUP}/rendered"
+"""On a RayJob: digest of what it was made from."""
+SPEC_ANNOTATION = f"{GROUP}/trainjob"
+"""On the head pod: the TrainJob, which the training process reads."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+LONGEST_RAY_JOB = 47
+_DIGEST = 8
+
+
+def ray_job_name(name: str) -> str:
+    """The TrainJob's own name where KubeRay takes it: at most 47 characters, DNS-1035 (a letter first, no dots).
+
+    Any other is cut and gets a digest of the whole, so that two never share one.
+    """
+    if len(name) <= LONGEST_RAY_JOB and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
+    readable = re.sub(r"[^a-z0-9]+", "-", name)[: LONGEST_RAY_JOB - _DIGEST - len("tj--")].strip("-")
+    return f"tj-{readable}-{digest}"

@@ -1,0 +1,124 @@
+"""Pod templates of a job's head, workers and submitter; every pod meets Pod Security's level `restricted`."""
+
+from typing import Any
+
+from trainjob.api import TrainJob
+from trainjob.api.cluster import KubernetesObject
+from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, UID_LABEL, WORKERS_ANNOTATION
+from trainjob_operator.settings import NodePool, Settings
+
+STORAGE_PATH = "/mnt/storage"
+"""Where storage's PersistentVolumeClaim is mounted."""
+JOB_FOLDER = "/etc/trainjob"
+JOB_FILE = "trainjob.json"
+
+_POD_SECURITY: KubernetesObject = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+_CONTAINER_SECURITY: KubernetesObject = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_KUBECTL_ANNOTATION = "kubectl.kubernetes.io/"
+
+
+def head_template(job: TrainJob, settings: Settings, snapshot: str) -> KubernetesObject:
+    """The head pod: it runs the driver, which reads the job from `snapshot`, but no worker."""
+    head = settings.defaults.head
+    template = _template(job, settings, "ray-head", resources(head.cpus, head.memory))
+    template["metadata"]["annotations"][SPEC_ANNOTATION] = snapshot
+    field = {"path": JOB_FILE, "fieldRef": {"fieldPath": f"metadata.annotations['{SPEC_ANNOTATION}']"}}
+    template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
+    mount = {"name": "trainjob", "mountPath": JOB_FOLDER, "readOnly": True}
+    template["spec"]["containers"][0]["volumeMounts"].append(mount)
+    template["spec"] = _without_empty(template["spec"])
+    return template
+
+
+def worker_template(
+    job: TrainJob, settings: Settings, pool: NodePool, workers: int, container_resources: KubernetesObject
+) -> KubernetesObject:
+    """A pod of `workers` on the job's node pool."""
+    template = _template(job, settings, "ray-worker", container_resources)
+    template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
+    spec = template["spec"]
+    spec["nodeSelector"] = pool.node_selector | spec.get("nodeSelector", {})
+    spec["tolerations"] = [*pool.tolerations, *spec.get("tolerations", [])]
+    if pool.affinity is not None:
+        spec.setdefault("affinity", pool.affinity)
+    if pool.runtime_class_name is not None:
+        spec["runtimeClassName"] = pool.runtime_class_name
+    if pool.priority_class_name is not None:
+        spec["priorityClassName"] = pool.priority_class_name
+    spec["automountServiceAccountToken"] = False
+    template["spec"] = _without_empty(pool.pod | spec)
+    return template
+
+
+def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
+    """The pod that hands the entry point to the head and follows its log."""
+    template = _template(job, settings, "ray-job-submitter", resources(0.1, "512Mi"))
+    template["spec"] |= {"restartPolicy": "Never", "automountServiceAccountToken": False}
+    template["spec"] = _without_empty(template["spec"])
+    return template
+
+
+def resources(cpus: float, memory: str, gpus: int = 0, gpu_resource: str = "") -> KubernetesObject:
+    """CPU is asked for but not limited; memory and GPUs are both."""
+    limits = {"memory": memory} | ({gpu_resource: str(gpus)} if gpus else {})
+    return {"requests": {"cpu": f"{round(cpus * 1000)}m"} | limits, "limits": limits}
+
+
+def _template(
+    job: TrainJob, settings: Settings, container_name: str, container_resources: KubernetesObject
+) -> KubernetesObject:
+    pods, storage = job.spec.pods, job.spec.storage
+    volumes, mounts = list(pods.volumes), list(pods.volume_mounts)
+    if storage is not None and storage.persistent_volume_claim is not None:
+        claim = {"claimName": storage.persistent_volume_claim}
+        volumes.append({"name": "trainjob-storage", "persistentVolumeClaim": claim})
+        mounts.append({"name": "trainjob-storage", "mountPath": STORAGE_PATH})
+    container: KubernetesObject = {
+        "name": container_name,
+        "image": pods.image or settings.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "env": [*_credentials(job), *pods.env],
+        "envFrom": pods.env_from,
+        "volumeMounts": mounts,
+        "resources": container_resources,
+        "securityContext": _CONTAINER_SECURITY,
+    }
+    pull_secrets: list[Any] = [{"name": name} for name in settings.image_pull_secrets]
+    spec: KubernetesObject = {
+        "containers": [container],
+        "volumes": volumes,
+        "securityContext": _POD_SECURITY | (pods.security_context or {}),
+        "imagePullSecrets": [*pull_secrets, *pods.image_pull_secrets],
+        "nodeSelector": pods.node_selector,
+        "tolerations": pods.tolerations,
+        "affinity": pods.affinity,
+        "serviceAccountName": pods.service_account_name,
+    }
+    labels = settings.defaults.labels | job.metadata.labels | pods.labels
+    annotations = settings.defaults.annotations | _own_annotations(job) | pods.annotations
+    return {
+        "metadata": {
+            "labels": labels | {UID_LABEL: job.metadata.uid},
+            "annotations": annotations | {NAME_ANNOTATION: job.metadata.name},
+        },
+        "spec": {name: value for name, value in spec.items() if value is not None},
+    }
+
+
+def _credentials(job: TrainJob) -> list[KubernetesObject]:
+    if job.spec.storage is None or job.spec.storage.secret_name is None:
+        return []
+    secret = job.spec.storage.secret_name
+    optional = {"AWS_ACCESS_KEY_ID": False, "AWS_SECRET_ACCESS_KEY": False, "AWS_SESSION_TOKEN": True}
+    return [
+        {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": may_lack}}}
+        for key, may_lack in optional.items()
+    ]
+
+
+def _own_annotations(job: TrainJob) -> dict[str, str]:
+    return {key: value for key, value in job.metadata.annotations.items() if not key.startswith(_KUBECTL_ANNOTATION)}
+
+
+def _without_empty(spec: KubernetesObject) -> KubernetesObject:
+    return {name: value for name, value in spec.items() if value not in ([], {})}

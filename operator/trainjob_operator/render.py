@@ -1,0 +1,155 @@
+"""TrainJob → RayJob: a pure function of the TrainJob and the operator's settings."""
+
+import hashlib
+import json
+from importlib.metadata import version
+from math import ceil
+
+from trainjob.api import TrainJob
+from trainjob.api.cluster import KubernetesObject, seconds
+from trainjob_operator.names import (
+    GROUP,
+    MANAGER,
+    NAME_ANNOTATION,
+    QUEUE_LABEL,
+    RENDERED_ANNOTATION,
+    UID_LABEL,
+    ray_job_name,
+)
+from trainjob_operator.pods import (
+    JOB_FILE,
+    JOB_FOLDER,
+    STORAGE_PATH,
+    head_template,
+    resources,
+    submitter_template,
+    worker_template,
+)
+from trainjob_operator.settings import NodePool, Settings
+
+MUTABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
+"""Fields of a RayJob's spec that may change after its creation; KubeRay ignores or resents the others' changes."""
+
+
+class Unrenderable(Exception):
+    """No RayJob can be made of the TrainJob under these settings."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def render(job: TrainJob, settings: Settings) -> KubernetesObject:
+    """The RayJob of `job`. Raises Unrenderable where its node pool is unknown."""
+    labels = job.metadata.labels | {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {
+            "name": ray_job_name(job.metadata.name),
+            "namespace": job.metadata.namespace,
+            "labels": labels,
+            "annotations": {NAME_ANNOTATION: job.metadata.name, RENDERED_ANNOTATION: digest(settings)},
+            "ownerReferences": [
+                {
+                    "apiVersion": f"{GROUP}/v1alpha1",
+                    "kind": "TrainJob",
+                    "name": job.metadata.name,
+                    "uid": job.metadata.uid,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": _mutable(job, settings)
+        | {
+            "entrypoint": f"python -m trainjob run {JOB_FOLDER}/{JOB_FILE}",
+            "submissionMode": "K8sJobMode",
+            "submitterPodTemplate": submitter_template(job, settings),
+            "shutdownAfterJobFinishes": True,
+            "rayClusterSpec": _ray_cluster(job, settings),
+        },
+    }
+
+
+def _mutable(job: TrainJob, settings: Settings) -> KubernetesObject:
+    spec: KubernetesObject = {"backoffLimit": job.spec.retries}
+    start = job.spec.deadlines.start or settings.defaults.start_deadline
+    if start is not None:
+        spec["preRunningDeadlineSeconds"] = seconds(start)
+    if job.spec.suspend or QUEUE_LABEL not in job.metadata.labels:  # a queue decides by itself who waits
+        spec["suspend"] = job.spec.suspend
+    return spec
+
+
+def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
+    workers, defaults, pool = job.spec.workers, settings.defaults, node_pool(job, settings)
+    per_pod = workers_per_pod(job, pool)
+    pods = workers.count // per_pod
+    cpus = workers.cpus or defaults.worker_cpus
+    ray_cpus = per_pod * max(1, int(cpus)) + max(1, ceil(defaults.data_cpus))
+    gpus = per_pod * workers.gpus
+    container = resources(
+        per_pod * cpus + defaults.data_cpus,
+        _times(workers.memory or defaults.worker_memory, per_pod),
+        gpus,
+        pool.gpu_resource,
+    )
+    return {
+        "rayVersion": settings.ray_version,
+        "headGroupSpec": {
+            "rayStartParams": {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
+            "template": head_template(job, settings, _snapshot(job)),
+        },
+        "workerGroupSpecs": [
+            {
+                "groupName": "workers",
+                "replicas": pods,
+                "minReplicas": pods,
+                "maxReplicas": pods,
+                "rayStartParams": {"num-cpus": str(ray_cpus), "num-gpus": str(gpus)},
+                "template": worker_template(job, settings, pool, per_pod, container),
+            }
+        ],
+    }
+
+
+def node_pool(job: TrainJob, settings: Settings) -> NodePool:
+    name = job.spec.workers.node_pool
+    if name is None:
+        return NodePool()
+    if name not in settings.node_pools:
+        known = ", ".join(sorted(settings.node_pools)) or "none"
+        raise Unrenderable("UnknownNodePool", f"spec.workers.nodePool: there is no node pool {name}; there is: {known}")
+    return settings.node_pools[name]
+
+
+def workers_per_pod(job: TrainJob, pool: NodePool) -> int:
+    """What the job says, or as many as share a node's GPUs and divide the workers evenly."""
+    workers = job.spec.workers
+    if workers.per_pod is not None:
+        return workers.per_pod
+    most = min(pool.gpus_per_node, workers.count) if workers.gpus else 1
+    return next(number for number in range(most, 0, -1) if workers.count % number == 0)
+
+
+def digest(settings: Settings) -> str:
+    """Tells RayJobs of other settings or another version, which are left as they are."""
+    made_from = f"{version('trainjob')} {settings.model_dump_json()}"
+    return hashlib.sha256(made_from.encode()).hexdigest()[:16]
+
+
+def _snapshot(job: TrainJob) -> str:
+    """The TrainJob as the driver reads it, without what only the cluster needs."""
+    spec = job.spec.model_dump(
+        mode="json", by_alias=True, exclude_unset=True, exclude={"pods", "deadlines", "ttl_after_finished", "suspend"}
+    )
+    if job.spec.storage is not None and job.spec.storage.persistent_volume_claim is not None:
+        spec["storage"] = {"uri": STORAGE_PATH}
+    metadata = {"name": job.metadata.name, "namespace": job.metadata.namespace, "uid": job.metadata.uid}
+    return json.dumps({"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec})
+
+
+def _times(quantity: str, number: int) -> str:
+    digits = len(quantity) - len(quantity.lstrip("0123456789"))
+    return f"{int(quantity[:digits]) * number}{quantity[digits:]}"

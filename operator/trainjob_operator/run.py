@@ -1,0 +1,149 @@
+"""The operator's process: leader election, kopf's watching, workers, probes and metrics."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import kopf
+from aiohttp import web
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.leaderelection.electionconfig import Config
+from kubernetes.aio.leaderelection.leaderelection import LeaderElection
+from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from trainjob_operator.api import Api, api_client
+from trainjob_operator.handlers import Watcher
+from trainjob_operator.metrics import LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
+from trainjob_operator.reconcile import Key, Reconciler
+from trainjob_operator.settings import Settings
+from trainjob_operator.work_queue import WorkQueue
+
+WORKERS = 16
+STUCK_SECONDS = 120
+"""A reconciliation that takes longer will not come back."""
+LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
+
+logger = logging.getLogger("trainjob.operator")
+
+
+@dataclass
+class Operator:
+    """One replica."""
+
+    settings: Settings
+    queue: WorkQueue[Key] = field(default_factory=WorkQueue[Key])
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, port: int, lease_namespace: str | None) -> None:
+        """Serves until a signal ends it, or it is no longer the leader. Without a namespace for the Lease it takes
+        itself for the only replica."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop.set)
+        async with api_client() as client, self._http(port):
+            if lease_namespace is None:
+                await self._lead(client)
+                return
+            election = asyncio.create_task(self._elect(client, lease_namespace))
+            stopped = asyncio.create_task(self.stop.wait())
+            await asyncio.wait([election, stopped], return_when=asyncio.FIRST_COMPLETED)
+            await self._hand_over(client, lease_namespace, election)
+
+    async def _elect(self, client: ApiClient, namespace: str) -> None:
+        """Leads once it has the Lease; ends when it has lost it."""
+        self.lock = LeaseLock("trainjob-operator", namespace, f"{socket.gethostname()}-{uuid4().hex[:8]}", client)
+        self.ready.set()  # a replica that stands by is as ready as it gets
+        lead, lost = partial(self._lead, client), partial(self._lost)
+        await LeaderElection(Config(self.lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, lead, lost)).run()
+
+    async def _lost(self) -> None:
+        logger.error("the Lease went to another replica; ending")
+        self.stop.set()
+
+    async def _lead(self, client: ApiClient) -> None:
+        LEADER.set(1)
+        registry = kopf.OperatorRegistry()
+        kopf.on.login(registry=registry)(_login)
+        Watcher(self.queue.add).register(registry)
+        reconciler = Reconciler(Api(client), self.settings)
+        workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
+        namespaces = self.settings.namespaces
+        try:
+            await kopf.operator(
+                registry=registry,
+                settings=_kopf_settings(),
+                clusterwide=not namespaces,
+                namespaces=namespaces,
+                standalone=True,
+                ready_flag=self.ready,
+                stop_flag=self.stop,
+            )
+        finally:
+            for worker in workers:
+                worker.cancel()
+
+    async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
+        QUEUE_DEPTH.set(len(self.queue))
+        with RECONCILE_SECONDS.time():
+            try:
+                again = await reconciler.reconcile(key)
+            except Exception as error:
+                RECONCILES.labels("error").inc()
+                logger.warning("comes again: %s: %s", type(error).__name__, error, extra={"job": "/".join(key)})
+                raise
+        RECONCILES.labels("success").inc()
+        return again
+
+    @asynccontextmanager
+    async def _http(self, port: int) -> AsyncGenerator[None]:
+        """/healthz, /readyz and /metrics."""
+        application = web.Application()
+        application.add_routes(
+            [web.get("/healthz", self._healthz), web.get("/readyz", self._readyz), web.get("/metrics", _metrics)]
+        )
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, port=port).start()
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        stuck = self.queue.longest_work() > STUCK_SECONDS
+        return web.Response(status=500 if stuck else 200, text="a reconciliation is stuck" if stuck else "ok")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        return web.Response(status=200 if self.ready.is_set() else 503)
+
+    async def _hand_over(self, client: ApiClient, namespace: str, election: "asyncio.Task[None]") -> None:
+        """Ends what it is doing and frees the Lease, so that another replica need not wait for it to run out."""
+        election.cancel()
+        await asyncio.gather(election, return_exceptions=True)
+
+
+async def _metrics(_: web.Request) -> web.Response:
+    return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _login(**arguments: Any) -> kopf.ConnectionInfo | None:
+    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
+    return (kopf.login_with_service_account if in_cluster else kopf.login_with_kubeconfig)(**arguments)
+
+
+def _kopf_settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+    settings.watching.chunk_size = 500
+    return settings

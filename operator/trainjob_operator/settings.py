@@ -1,0 +1,105 @@
+"""The operator's settings: one YAML file, in a cluster from the chart's values."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, ValidationError
+
+from trainjob.api.base import Spec
+from trainjob.api.cluster import (
+    Affinity,
+    Annotations,
+    Duration,
+    KubernetesObject,
+    Labels,
+    Quantity,
+    ResourceName,
+    Toleration,
+)
+from trainjob.errors import UserError
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+class NodePool(Spec):
+    """Nodes that are alike; a TrainJob names them in `spec.workers.nodePool`."""
+
+    node_selector: Labels = {}
+    """Labels that tell the pool's nodes."""
+    tolerations: list[Toleration] = []
+    """Taints that the pool's nodes have."""
+    affinity: Affinity | None = None
+    """Further wishes; a job's own affinity takes its place."""
+    gpu_resource: Name = "nvidia.com/gpu"
+    """What containers call a GPU: nvidia.com/gpu, amd.com/gpu, habana.ai/gaudi, google.com/tpu …"""
+    gpus_per_node: Annotated[int, Field(ge=1)] = 1
+    """GPUs of one node: as many workers share a pod, so that they talk over the node's own links."""
+    runtime_class_name: ResourceName | None = None
+    """Runtime class of the pods."""
+    priority_class_name: ResourceName | None = None
+    """Priority class of the pods."""
+    pod: KubernetesObject = {}
+    """Any further fields of the pods' spec."""
+
+
+class Resources(Spec):
+    """What a container asks for and may use at most."""
+
+    cpus: Annotated[float, Field(gt=0)]
+    """CPU cores."""
+    memory: Quantity
+    """Memory."""
+
+
+class Defaults(Spec):
+    """What a TrainJob gets that does not say."""
+
+    head: Resources = Resources(cpus=1, memory="4Gi")
+    """The head pod, where the driver and Ray's own processes run. It offers no CPU to training."""
+    worker_cpus: Annotated[float, Field(gt=0)] = 1
+    """CPU cores of each worker."""
+    worker_memory: Quantity = "4Gi"
+    """Memory of each worker."""
+    data_cpus: Annotated[int, Field(ge=1)] = 1
+    """CPU cores of every worker pod that are kept for Ray Data: a job whose workers take them all would hang."""
+    start_deadline: Duration | None = None
+    """`spec.deadlines.start`."""
+    labels: Labels = {}
+    """Labels of every pod."""
+    annotations: Annotations = {}
+    """Annotations of every pod."""
+
+
+class Settings(Spec):
+    """All of the operator's settings."""
+
+    image: Name
+    """Image with trainjob in it, for TrainJobs that name none."""
+    image_pull_policy: Annotated[str, Field(pattern="^(Always|IfNotPresent|Never)$")] = "IfNotPresent"
+    """When the image is pulled."""
+    image_pull_secrets: list[ResourceName] = []
+    """Secrets that the image is pulled with, besides a job's own."""
+    ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "2.60.0"
+    """Ray's version in the image."""
+    node_pools: dict[ResourceName, NodePool] = {}
+    """Node pools by name."""
+    defaults: Defaults = Defaults()
+    """What a TrainJob gets that does not say."""
+    namespaces: list[ResourceName] = []
+    """Namespaces that are watched; all, if none is named."""
+
+
+def load_settings(path: Path) -> Settings:
+    """Raises UserError that names every wrong field."""
+    try:
+        data: Any = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: is not YAML: {error}") from None
+    try:
+        return Settings.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        problems = [f"  {'.'.join(map(str, part['loc'])) or 'the file'}: {part['msg']}" for part in error.errors()]
+        raise UserError("\n".join([f"{path}: the operator's settings are wrong:", *problems])) from None

@@ -1,0 +1,75 @@
+"""A queue of keys, after client-go's workqueue: a key waits once however often it is added, is never with two workers
+at a time, and comes again later after a failure."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+FIRST_DELAY_SECONDS = 0.1
+LONGEST_DELAY_SECONDS = 60.0
+
+
+class WorkQueue(Generic[Key]):
+    """Passes keys to workers."""
+
+    def __init__(self) -> None:
+        self._ready: asyncio.Queue[Key] = asyncio.Queue()
+        self._waiting: set[Key] = set()
+        self._again: set[Key] = set()
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._failures: dict[Key, int] = {}
+        self._working: dict[Key, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, key: Key) -> None:
+        """Has a worker take the key, once it is free; a later time that was set for it no longer counts."""
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        if key in self._working:
+            self._again.add(key)
+        elif key not in self._waiting:
+            self._waiting.add(key)
+            self._ready.put_nowait(key)
+
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Adds the key later, unless it is waiting already or due sooner."""
+        if key in self._waiting or key in self._again:
+            return
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self.add, key)
+
+    def longest_work(self) -> float:
+        """For how many seconds the slowest worker has had its key."""
+        return max((time.monotonic() - since for since in self._working.values()), default=0.0)
+
+    async def work(self, do: Callable[[Key], Awaitable[float | None]]) -> None:
+        """Takes one key after the other for ever. `do` says after how many seconds the key is due again, if at all; a
+        key for which it raises comes back after a delay that doubles each time."""
+        while True:
+            key = await self._ready.get()
+            self._waiting.discard(key)
+            self._working[key] = time.monotonic()
+            try:
+                again = await do(key)
+                self._failures.pop(key, None)
+            except Exception:
+                failures = self._failures[key] = self._failures.get(key, 0) + 1
+                again = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
+            finally:
+                del self._working[key]
+            if key in self._again:
+                self._again.discard(key)
+                self.add(key)
+            elif again is not None:
+                self.add_after(key, again)

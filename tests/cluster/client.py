@@ -1,0 +1,38 @@
+"""A Kubernetes cluster with KubeRay, as its administrator sees it."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from servers.programs import program
+
+
+class KubectlError(Exception):
+    """What kubectl said when it failed."""
+
+
+class Cluster:
+    """The cluster that a kubeconfig file leads to."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+
+    def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
+        """What kubectl prints."""
+        # Another cluster may have had this address before: its cached API would be wrong.
+        own = ["--kubeconfig", self.kubeconfig, "--cache-dir", self.kubeconfig.parent / "cache"]
+        done = subprocess.run([program("kubectl"), *own, *arguments], input=stdin, text=True, capture_output=True)
+        if done.returncode:
+            raise KubectlError(done.stderr.strip())
+        return done.stdout
+
+    def apply(self, *objects: Mapping[str, Any]) -> None:
+        """Create the objects or change them, by server-side apply."""
+        manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        self.kubectl("apply", "--server-side", "-f", "-", stdin=manifest)
+
+    def find(self, kind: str, namespace: str) -> list[dict[str, Any]]:
+        """All objects of a kind in a namespace."""
+        return json.loads(self.kubectl("get", kind, "--namespace", namespace, "--output=json"))["items"]

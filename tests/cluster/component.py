@@ -1,0 +1,77 @@
+"""A server process that may be stopped, killed and started again."""
+
+import random
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+START_SECONDS = 60
+STOP_SECONDS = 5  # the API server would wait a minute for the watches that clients hold open
+
+
+@dataclass
+class Component:
+    """One program of a control plane; its name is that of its log file, which every start continues."""
+
+    command: Sequence[str | Path]
+    log: Path
+    health_url: str
+    certificate: Path  # what an https health_url is to be trusted by
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def start(self, *flags: str) -> None:
+        """Start with more flags than the usual ones, and wait until it serves."""
+        assert self._process is None, f"{self.log.stem} is running"
+        with open(self.log, "ab") as log:  # a session of its own: Ctrl-C is for the tests, which then stop it
+            self._process = subprocess.Popen(
+                [*self.command, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._healthy():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"{self.log.stem} did not start:\n{self.log.read_text()[-3000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End it as the kubelet does: it is asked to, and killed when it takes too long."""
+        if self._process is not None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_SECONDS)
+            self.kill()
+
+    def kill(self) -> None:
+        """End it as a crash does; nothing happens to one that does not run."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _healthy(self) -> bool:
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        try:
+            if self.health_url.startswith("https"):
+                context = ssl.create_default_context(cafile=self.certificate)
+                handlers.append(urllib.request.HTTPSHandler(context=context))
+            with urllib.request.build_opener(*handlers).open(self.health_url, timeout=5):
+                return True
+        except OSError:
+            return False
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nothing uses, below those that outgoing connections get: they stay free while a server is down."""
+    return list(islice(filter(_is_free, random.sample(range(20_000, 32_000), 12_000)), count))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) != 0

@@ -1,0 +1,45 @@
+"""The Kubernetes cluster that these tests run on."""
+
+import os
+import secrets
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from cluster.client import Cluster
+from cluster.control_plane import ControlPlane, running
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Generator[ControlPlane]:
+    """A cluster whose components a test may stop and start."""
+    with running(tmp_path_factory.mktemp("control-plane")) as control_plane:
+        _install(control_plane)
+        yield control_plane
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """The cluster of $KUBECONFIG, which has KubeRay already; without it, the tests' own control plane."""
+    if kubeconfig := os.environ.get("KUBECONFIG"):
+        cluster = Cluster(Path(kubeconfig))
+        _install(cluster)
+        return cluster
+    return request.getfixturevalue("control_plane")
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Generator[str]:
+    """The name of a new namespace, which goes after the test with all that is in it."""
+    name = f"test-{secrets.token_hex(4)}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace", name, "--timeout=30s")
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _install(cluster: Cluster) -> None:
+    from trainjob.crd import crd
+
+    cluster.apply(crd())
+    cluster.kubectl("wait", "--for=condition=Established", "crd/trainjobs.trainjob.dev", "--timeout=30s")

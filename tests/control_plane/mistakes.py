@@ -1,0 +1,202 @@
+"""TrainJobs that an API server must refuse, one mistake each."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+Document = dict[str, Any]
+
+_DATA = {"train": {"uri": "s3://data/rows.csv"}}
+_MODELS: dict[str, Document] = {
+    "textClassifier": {"encoder": {}},
+    "imageClassifier": {"mlp": {}},
+    "function": {"name": "train:loop"},
+}
+
+
+def document(model: str = "textClassifier", name: str = "job") -> Document:
+    """A small TrainJob that is valid in a cluster."""
+    columns = {"text": ["title"], "label": "tag"} if model == "textClassifier" else {}
+    return {
+        "apiVersion": "trainjob.dev/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": name},
+        "spec": {
+            "model": {model: copy.deepcopy(_MODELS[model])},
+            "dataset": {**copy.deepcopy(_DATA), **columns},
+            "storage": {"uri": "s3://runs"},
+        },
+    }
+
+
+def changed(doc: Document, changes: dict[str, Any]) -> Document:
+    """`doc` with fields of its spec set, by dotted path; `...` takes a field away."""
+    doc = copy.deepcopy(doc)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        part = doc["spec"]
+        for parent in parents:
+            part = part.setdefault(parent, {})
+        part[last] = value
+        if value is ...:
+            del part[last]
+    return doc
+
+
+def mistakes() -> Iterator[tuple[Document, str]]:
+    """(document, path of the field that is to blame, relative to the spec)."""
+    for path, values in _WRONG_VALUES.items():
+        for value in values:
+            yield changed(_document_with(path), {path: value}), path
+    for part in _PARTS:
+        path = f"{part}.typo"
+        yield changed(_document_with(path), {path: 1}), path
+    for model, path, changes in _MISFITS:
+        yield changed(document(model), changes), path
+
+
+def _document_with(path: str) -> Document:
+    _, model, *_ = [*path.split("."), ""]
+    return document(model if model in _MODELS else "textClassifier")
+
+
+_COUNT: list[Any] = [0, -1, 1.5, "3", True, []]
+_FLAG: list[Any] = ["true", 1, 0, []]
+_ABOVE_0: list[Any] = [0, -1e-9, "0.1", True]
+_FRACTION: list[Any] = [-0.1, 1, 1.5, "0.1"]
+_NAME: list[Any] = ["", "Upper", "-a", "a-", "a b", "x" * 254, 3]
+_URI: list[Any] = ["", "data/rows.csv", "./rows.csv", "../rows.csv", "~/rows.csv", "s3:/rows", "x" * 4097, 3]
+_DURATION: list[Any] = ["", "0s", "5", "1.5h", "-1h", "1w", "1h30m", "100000s", 30]
+_QUANTITY: list[Any] = ["", "0", "-1Gi", "1.5Gi", "16gb", "16 Gi", 16]
+_CLASSIFIER = {"dropout": _FRACTION, "loss": [{}, "crossEntropy", {"crossEntropy": {}, "binaryCrossEntropy": {}}]}
+_ADAM = {"learningRate": _ABOVE_0, "betas": [[0.9], [0.9, 0.99, 0.999], [0.9, 1], [-1, 0], 0.9], "epsilon": _ABOVE_0}
+_SOURCE = {"uri": _URI, "format": ["CSV", "", 3, "text"]}
+
+
+def _under(path: str, wrong: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    return {f"{path}.{name}": values for name, values in wrong.items()}
+
+
+_WRONG_VALUES: dict[str, list[Any]] = {
+    **_under("model.textClassifier", _CLASSIFIER),
+    **_under("model.imageClassifier", _CLASSIFIER),
+    "model": [..., {}, [], "textClassifier"],
+    "model.textClassifier.classWeights": [{}, {"balanced": {}, "values": {}}, {"values": {"a": 0}}],
+    "model.textClassifier.maxLength": [3, 8193, "128", 12.5],
+    "model.textClassifier.freezeEncoder": [*_FLAG, True],
+    "model.textClassifier.pretrained": ["", 3],
+    **_under("model.textClassifier.encoder", {"layers": _COUNT, "hiddenSize": [*_COUNT, 127], "heads": _COUNT}),
+    "model.textClassifier.encoder.vocabularySize": [99, 1_000_001, "8192"],
+    "model.imageClassifier.mlp.hidden": [[], [0], ["1"], [1] * 17, 128],
+    "model.imageClassifier.size": [{"height": 28}, {"height": 28, "width": 0}, {"height": 4097, "width": 1}, 28],
+    "model.function.name": [..., "", "loop", "train.py:loop:x", "train:", ":loop", "1train:loop", 3],
+    "model.function.config": ["x", [], 3],
+    **_under("dataset.train", {**_SOURCE, "uri": [..., *_URI]}),
+    "dataset.test": [{}, {"uri": "rows.csv"}, "s3://test/rows.csv"],
+    "dataset.validation": [{}, {"fraction": 0.2, "uri": "s3://a"}, {"fraction": 0}, {"fraction": 1}, {"uri": "a.csv"}],
+    "dataset.text": [[], [""], "title", [3]],
+    "dataset.label": ["", 3, ["tag"]],
+    **_under("dataset.cleaning", {"lowercase": _FLAG, "removeURLs": _FLAG, "removeHTML": _FLAG}),
+    "dataset.loader": ["raydata", "", 1],
+    **_under("training", {"epochs": _COUNT, "batchSize": _COUNT, "gradientAccumulation": _COUNT}),
+    "training.optimizer": [{}, {"adam": {}, "adamW": {}}, "adam", []],
+    **_under("training.optimizer.adam", _ADAM),
+    **_under("training.optimizer.sgd", {"momentum": _FRACTION, "nesterov": [*_FLAG, True], "weightDecay": [-1, "0"]}),
+    "training.gradientClipping": _ABOVE_0,
+    "training.precision": ["bfloat16", "", "float16", 32],
+    "training.seed": [-1, 2**32, 0.5, "42"],
+    "training.scheduler": [{}, {"cosine": {}, "linear": {}}, {"reduceOnPlateau": {"factor": 1}}, "cosine"],
+    **_under("training.earlyStopping", {"patience": _COUNT, "minDelta": [-1, "0"]}),
+    **_under("checkpoints", {"metric": ["", 3, "my_metric"], "mode": ["minimum", "", 1], "keep": _COUNT}),
+    "checkpoints.everySteps": _COUNT,
+    **_under("workers", {"count": _COUNT, "cpus": _ABOVE_0, "gpus": [-1, 2, 0.5, "1"], "nodePool": _NAME}),
+    **_under("workers", {"perPod": [*_COUNT, 2], "memory": _QUANTITY}),
+    "storage": [..., {}, "s3://runs", {"uri": "s3://runs", "persistentVolumeClaim": "runs"}],
+    **_under("storage", {"uri": _URI, "persistentVolumeClaim": _NAME, "secretName": _NAME}),
+    "storage.endpoint": ["minio:9000", "", "s3://minio", 3],
+    "retries": [-1, 0.5, "3"],
+    **_under("deadlines", {"total": _DURATION, "start": _DURATION}),
+    "ttlAfterFinished": _DURATION,
+    "suspend": _FLAG,
+    "pods.image": ["", 3, "x" * 513],
+    "pods.serviceAccountName": _NAME,
+    "pods.imagePullSecrets": [[{}], ["secret"], [{"name": "a"}, {"name": "a"}], "secret"],
+    "pods.env": [
+        {},
+        [{"value": "1"}],
+        [{"name": "A", "value": 1}],
+        [{"name": "A"}, {"name": "A"}],
+        [{"name": "A"}] * 65,
+    ],
+    "pods.envFrom": [{}, [{"secretRef": "a"}], [{"prefix": 1}]],
+    "pods.volumes": [
+        {},
+        [{"emptyDir": {}}],
+        [{"name": "a"}, {"name": "a"}],
+        [{"name": "a", "emptyDir": {"sizeLimit": "x"}}],
+    ],
+    "pods.volumeMounts": [{}, [{"name": "a"}], [{"mountPath": "/a"}], [{"name": "a", "mountPath": "/a"}] * 2],
+    "pods.nodeSelector": [[], {"a": 1}, {"a": "x" * 64}, {"a b": "x"}, {"a": "b c"}],
+    "pods.tolerations": [{}, [{"tolerationSeconds": "5"}], [{"key": 3}]],
+    "pods.affinity": [
+        [],
+        {"podAffinity": []},
+        {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
+    ],
+    "pods.securityContext": [[], {"runAsUser": "root"}, {"runAsNonRoot": "true"}, {"sysctls": [{}]}],
+    "pods.labels": [[], {"a": 1}, {"a": "x" * 64}, {"a b": "x"}, {"a/b/c": "x"}, {"": "x"}, {"a": "-"}],
+    "pods.annotations": [[], {"a": 1}, {"a": "x" * 4097}, {"a b": "x"}],
+}
+"""Values that are wrong by themselves, by field."""
+
+_PARTS = [
+    "model",
+    "model.textClassifier",
+    "model.textClassifier.encoder",
+    "model.textClassifier.loss.crossEntropy",
+    "model.imageClassifier",
+    "model.imageClassifier.mlp",
+    "model.function",
+    "dataset",
+    "dataset.train",
+    "dataset.validation",
+    "dataset.cleaning",
+    "training",
+    "training.optimizer.adamW",
+    "training.scheduler.cosine",
+    "training.earlyStopping",
+    "checkpoints",
+    "workers",
+    "storage",
+    "pods",
+    "pods.affinity.nodeAffinity",
+    "pods.securityContext.seccompProfile",
+    "deadlines",
+]
+"""Parts that have no field called typo."""
+
+_MISFITS: list[tuple[str, str, dict[str, Any]]] = [
+    ("textClassifier", "model", {"model.function": {"name": "a:b"}}),
+    ("textClassifier", "model.textClassifier", {"model.textClassifier.pretrained": "bert"}),
+    ("textClassifier", "model.textClassifier", {"model.textClassifier.encoder": ...}),
+    ("textClassifier", "model.textClassifier.pretrained", {"model.textClassifier": {"pretrained": "./bert"}}),
+    ("textClassifier", "model.textClassifier.encoder.hiddenSize", {"model.textClassifier.encoder.heads": 7}),
+    ("textClassifier", "dataset", {"dataset": ...}),
+    ("textClassifier", "dataset.text", {"dataset.text": ...}),
+    ("textClassifier", "dataset.label", {"dataset.label": ...}),
+    ("textClassifier", "dataset.train.format", {"dataset.train.format": "images"}),
+    ("textClassifier", "dataset.train.format", {"dataset.train.format": "mnist"}),
+    ("textClassifier", "training.batchSize", {"workers.count": 5}),
+    ("textClassifier", "training.batchSize", {"workers.count": 64}),
+    ("textClassifier", "workers.perPod", {"workers.count": 4, "workers.perPod": 3}),
+    ("textClassifier", "training.optimizer", {"training.optimizer.adam": {}, "training.optimizer.sgd": {}}),
+    ("textClassifier", "pods.volumeMounts", {"pods.volumeMounts": [{"name": "a", "mountPath": "/a"}]}),
+    ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.cnn": {}}),
+    ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.mlp": ...}),
+    ("imageClassifier", "dataset", {"dataset": ...}),
+    ("imageClassifier", "dataset.text", {"dataset.text": ["title"]}),
+    ("imageClassifier", "checkpoints.metric", {"checkpoints.metric": "accuracy"}),
+    ("function", "dataset.loader", {"dataset.loader": "dataLoader"}),
+    ("function", "model", {"model.function": None}),
+]
+"""(model, field to blame, changes): fields that are right by themselves and do not fit together."""

@@ -1,0 +1,245 @@
+"""TrainJobs at random: documents that are valid in a cluster, with every field in some of them."""
+
+import string
+from typing import Any
+
+from hypothesis import strategies as st
+
+Document = dict[str, Any]
+Strategy = st.SearchStrategy[Any]
+
+names = st.sampled_from(["a", "x1", "main", "with-dash", "0", "n" * 63])
+"""DNS labels."""
+
+
+def trainjob_names() -> Strategy:
+    """What a TrainJob may be called: DNS labels with dots between, 253 characters in all."""
+    long = st.integers(40, 253).map(lambda length: ("long-name." * 26)[: length - 1] + "z")
+    return st.from_regex(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?(\.[a-z0-9]{1,5})?", fullmatch=True) | long
+
+
+def part(required: dict[str, Strategy] | None = None, /, **optional: Strategy) -> Strategy:
+    """A mapping with all `required` and some of the `optional` fields."""
+    return st.fixed_dictionaries(required or {}, optional=optional)
+
+
+def one_of(**choices: Strategy) -> Strategy:
+    """A choice: exactly one of the fields."""
+    return st.one_of([st.fixed_dictionaries({name: value}) for name, value in choices.items()])
+
+
+def merged(*parts: Strategy) -> Strategy:
+    return st.tuples(*parts).map(lambda found: {name: value for each in found for name, value in each.items()})
+
+
+positive = st.integers(1, 512)
+fractions = st.floats(0, 0.99)
+amounts = st.floats(1e-9, 1e3)
+booleans = st.booleans()
+columns = st.sampled_from(["title", "description", "Überschrift", "a column"])
+uris = st.sampled_from(
+    ["s3://data/a.csv", "gs://b/c/*.parquet", "https://example.com/x.jsonl", "/data/rows", "file:///d"]
+)
+durations = st.tuples(st.integers(1, 9999), st.sampled_from("smhd")).map(lambda pair: f"{pair[0]}{pair[1]}")
+quantities = st.tuples(st.integers(1, 4096), st.sampled_from(["M", "G", "Mi", "Gi"])).map(
+    lambda pair: f"{pair[0]}{pair[1]}"
+)
+label_values = st.sampled_from(["", "a", "team-1", "A.b_c", "x" * 63])
+label_keys = st.sampled_from(["team", "example.com/team", "app.kubernetes.io/part-of", "UPPER_case.1"])
+labels = st.dictionaries(label_keys, label_values, max_size=2)
+json_values = st.recursive(
+    st.none() | booleans | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(string.printable, max_size=10),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=2),
+    max_leaves=4,
+)
+
+_losses = one_of(crossEntropy=part(), binaryCrossEntropy=part())
+_class_weights = one_of(balanced=part(), values=st.dictionaries(columns, amounts, max_size=3))
+_classifier = part(dropout=fractions, loss=_losses, classWeights=_class_weights)
+_encoder = st.tuples(part(layers=positive, vocabularySize=st.integers(100, 10**6)), positive, positive).map(
+    lambda found: {**found[0], "heads": found[1], "hiddenSize": found[1] * found[2]}
+)
+_pretrained = part({"pretrained": st.sampled_from(["prajjwal1/bert-tiny", "/models/bert"])}, freezeEncoder=booleans)
+_text_classifier = merged(
+    _classifier, part(maxLength=st.integers(4, 8192)), _pretrained | part({"encoder": part() | _encoder})
+)
+_mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
+_cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
+_size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
+_image_classifier = merged(_classifier, one_of(mlp=_mlp, cnn=_cnn), part(size=_size))
+_function = part(
+    {"name": st.sampled_from(["train:loop", "my.package.train:train_loop", "_a._b:_c1"])},
+    config=st.dictionaries(names, json_values, max_size=3),
+)
+
+_formats = {"tabular": ["csv", "jsonl", "parquet"], "any": ["csv", "jsonl", "parquet", "images", "mnist"]}
+
+
+def _dataset(formats: str, loaders: list[str], columns_of: Strategy) -> Strategy:
+    source = part({"uri": uris}, format=st.sampled_from(_formats[formats]))
+    validation = one_of(fraction=st.floats(0.01, 0.99), uri=uris)
+    cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
+    loader = st.sampled_from(loaders)
+    rest = part({"train": source}, validation=validation, test=source, cleaning=cleaning, loader=loader)
+    return merged(rest, columns_of)
+
+
+_texts = st.lists(columns, min_size=1, max_size=3)
+_both_loaders = ["rayData", "dataLoader"]
+_text_data = _dataset("tabular", _both_loaders, part({"text": _texts, "label": columns}))
+_image_data = _dataset("any", _both_loaders, part(label=columns))
+_function_data = _dataset("any", ["rayData"], part(text=_texts, label=columns))
+
+_adam: dict[str, Strategy] = {
+    "learningRate": amounts,
+    "betas": st.lists(fractions, min_size=2, max_size=2),
+    "epsilon": amounts,
+    "weightDecay": fractions,
+}
+_sgd = merged(
+    part(learningRate=amounts, weightDecay=fractions),
+    part(momentum=fractions) | part({"nesterov": booleans, "momentum": st.floats(0.01, 0.99)}),
+)
+_optimizer = one_of(adam=part(**_adam), adamW=part(**_adam), sgd=_sgd)
+_scheduler = one_of(
+    reduceOnPlateau=part(factor=st.floats(0.01, 0.99), patience=st.integers(0, 9)),
+    cosine=part(warmupFraction=fractions),
+    linear=part(warmupFraction=fractions),
+)
+_training = part(
+    epochs=positive,
+    optimizer=_optimizer,
+    scheduler=_scheduler,
+    gradientClipping=amounts,
+    gradientAccumulation=positive,
+    earlyStopping=part(patience=positive, minDelta=fractions),
+    precision=st.sampled_from(["auto", "bf16", "float32"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+_metrics = ["validation_loss", "validation_accuracy", "validation_f1", "train_loss"]
+_checkpoints = part(mode=st.sampled_from(["min", "max"]), keep=positive, everySteps=positive)
+
+
+@st.composite
+def _work(draw: st.DrawFn) -> Document:
+    """`training` and `workers`, whose numbers fit together."""
+    training, per_pod = draw(_training), draw(st.integers(1, 8))
+    count = per_pod * draw(st.integers(1, 16))
+    training["batchSize"] = count * draw(st.integers(1, 64))
+    workers = draw(part(cpus=st.floats(0.01, 128), gpus=st.integers(0, 1), nodePool=names, memory=quantities))
+    workers["count"] = count
+    if draw(booleans):
+        workers["perPod"] = per_pod
+    return {"training": training, "workers": workers}
+
+
+_storage = merged(
+    one_of(uri=uris, persistentVolumeClaim=names),
+    part(endpoint=st.sampled_from(["http://minio:9000", "https://s3.example.com"]), secretName=names),
+)
+
+_selectors = part({"key": names, "operator": st.just("In"), "values": st.lists(names, min_size=1, max_size=2)})
+_node_terms = part({"nodeSelectorTerms": st.lists(part(matchExpressions=st.lists(_selectors, max_size=2)), min_size=1)})
+_pod_term = part(
+    {"topologyKey": st.just("kubernetes.io/hostname")},
+    labelSelector=part(matchLabels=labels, matchExpressions=st.lists(_selectors, max_size=1)),
+)
+_weighted = part({"weight": st.integers(1, 100), "podAffinityTerm": _pod_term})
+_pod_affinity = part(
+    requiredDuringSchedulingIgnoredDuringExecution=st.lists(_pod_term, max_size=1),
+    preferredDuringSchedulingIgnoredDuringExecution=st.lists(_weighted, max_size=1),
+)
+_affinity = part(
+    nodeAffinity=part(requiredDuringSchedulingIgnoredDuringExecution=_node_terms),
+    podAffinity=_pod_affinity,
+    podAntiAffinity=_pod_affinity,
+)
+_toleration = part(
+    key=names,
+    operator=st.just("Exists"),
+    effect=st.sampled_from(["NoSchedule", "NoExecute"]),
+    tolerationSeconds=st.integers(0, 3600),
+)
+_key_of = part({"name": names, "key": names}, optional=booleans)
+_env = merged(
+    part({"name": st.sampled_from(["A", "HF_HOME", "_x1"])}),
+    part(value=st.text(string.printable, max_size=9))
+    | part(valueFrom=one_of(secretKeyRef=_key_of, configMapKeyRef=_key_of)),
+)
+_env_from = merged(
+    part(prefix=st.just("P_")), one_of(secretRef=part({"name": names}), configMapRef=part({"name": names}))
+)
+_volume_sources = one_of(
+    emptyDir=part(medium=st.just("Memory"), sizeLimit=quantities | st.just(1024)),
+    configMap=part({"name": names}, defaultMode=st.integers(0, 0o777)),
+    secret=part({"secretName": names}),
+    persistentVolumeClaim=part({"claimName": names}, readOnly=booleans),
+)
+_security = part(
+    runAsUser=st.integers(1, 2**31),
+    runAsGroup=st.integers(1, 2**31),
+    fsGroup=st.integers(1, 2**31),
+    runAsNonRoot=st.just(True),
+    seccompProfile=st.just({"type": "RuntimeDefault"}),
+    supplementalGroups=st.lists(st.integers(1, 65535), max_size=2),
+)
+
+
+@st.composite
+def _pods(draw: st.DrawFn) -> Document:
+    """`pods`, whose mounts are of its volumes."""
+    pods = draw(
+        part(
+            image=st.sampled_from(["trainer", "registry.example.com/team/trainer:1.0"]),
+            imagePullSecrets=st.lists(part({"name": names}), max_size=2, unique_by=lambda item: item["name"]),
+            serviceAccountName=names,
+            env=st.lists(_env, max_size=3, unique_by=lambda item: item["name"]),
+            envFrom=st.lists(_env_from, max_size=1),
+            nodeSelector=labels,
+            tolerations=st.lists(_toleration, max_size=2),
+            affinity=_affinity,
+            securityContext=_security,
+            labels=labels,
+            annotations=st.dictionaries(label_keys, st.text(string.printable, max_size=20), max_size=2),
+        )
+    )
+    volumes = draw(st.lists(names, max_size=2, unique=True))
+    if volumes:
+        pods["volumes"] = [{"name": name, **draw(_volume_sources)} for name in volumes]
+        mount = part({"name": st.sampled_from(volumes)}, readOnly=booleans, subPath=st.just("inside"))
+        pods["volumeMounts"] = [{"mountPath": f"/mnt/{number}", **draw(mount)} for number in range(len(volumes))]
+    return pods
+
+
+_whole_life = part(
+    retries=st.integers(0, 20),
+    deadlines=part(total=durations, start=durations),
+    ttlAfterFinished=durations,
+    suspend=booleans,
+    pods=_pods(),
+)
+
+
+def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Strategy:
+    what = part({"model": st.fixed_dictionaries({model: kind})})
+    checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
+    return merged(what, data, checkpoints, _work(), part({"storage": _storage}), _whole_life)
+
+
+specs: Strategy = st.one_of(
+    _spec("textClassifier", _text_classifier, _metrics, part({"dataset": _text_data})),
+    _spec("imageClassifier", _image_classifier, _metrics, part({"dataset": _image_data})),
+    _spec("function", _function, [*_metrics, "my/score"], part(dataset=_function_data)),
+)
+
+
+def trainjobs() -> Strategy:
+    """TrainJobs, as documents, that are valid in a cluster."""
+    metadata = part(
+        {"name": trainjob_names()}, labels=labels, annotations=st.dictionaries(label_keys, st.text(max_size=9))
+    )
+    return st.builds(_document, metadata, specs)
+
+
+def _document(metadata: Document, spec: Document) -> Document:
+    return {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": metadata, "spec": spec}

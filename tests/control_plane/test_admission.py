@@ -1,0 +1,242 @@
+"""What the API server says of TrainJobs: the same as pydantic, with the path of the field that is wrong."""
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster.client import Cluster
+from control_plane.mistakes import Document, changed, document, mistakes
+from control_plane.strategies import trainjobs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kubernetes import client, config
+from pydantic import ValidationError
+
+from trainjob.api import TrainJob
+
+MISTAKES = list(mistakes())
+IN_A_CLUSTER_ONLY = (
+    "must start with a scheme",
+    "must be a name on the Hugging Face hub",
+    "every key must be",
+    "every value must be",
+    "spec.storage: Required value",
+    "spec.pods.",
+    "Duplicate value",
+)
+"""What the API server refuses and a laptop does not mind; it ignores what is inside Kubernetes' own objects."""
+
+
+@pytest.fixture(scope="module")
+def api(cluster: Cluster) -> client.CustomObjectsApi:
+    return client.CustomObjectsApi(config.new_client_from_config(str(cluster.kubeconfig)))
+
+
+def create(api: client.CustomObjectsApi, doc: Document) -> Document:
+    """`doc` as the API server would keep it; raises ApiException where it refuses it."""
+    kept: Any = api.create_namespaced_custom_object(
+        "trainjob.dev", "v1alpha1", "default", "trainjobs", doc, dry_run="All", field_validation="Strict"
+    )
+    return kept
+
+
+def refusal(api: client.CustomObjectsApi, doc: Document) -> str:
+    """Why the API server refuses `doc`, or nothing."""
+    try:
+        create(api, doc)
+    except client.ApiException as error:
+        return message(error)
+    return ""
+
+
+def message(error: client.ApiException) -> str:
+    """What the API server says is wrong with a document; any other trouble is raised on."""
+    if error.status not in (400, 422):
+        raise error
+    return json.loads(str(error.body))["message"]
+
+
+def parse(doc: Document) -> TrainJob:
+    return TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)
+
+
+def is_valid(doc: Document) -> bool:
+    try:
+        parse(doc)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_there_are_enough_mistakes() -> None:
+    assert len({json.dumps(doc) for doc, _ in MISTAKES}) >= 200
+
+
+@pytest.mark.parametrize(("doc", "path"), MISTAKES, ids=[f"{n}-{path}" for n, (_, path) in enumerate(MISTAKES)])
+def test_a_mistake_is_refused_with_its_field(api: client.CustomObjectsApi, doc: Document, path: str) -> None:
+    assert f"spec.{path}" in refusal(api, doc)
+
+
+@settings(deadline=None, max_examples=300)
+@given(doc=trainjobs())
+def test_valid_trainjobs_are_admitted_and_get_the_defaults_of_a_laptop(
+    api: client.CustomObjectsApi, doc: Document
+) -> None:
+    assert parse({**doc, "spec": create(api, doc)["spec"]}) == parse(doc)
+
+
+@settings(deadline=None, max_examples=500)
+@given(doc=trainjobs(), data=st.data())
+def test_pydantic_agrees(api: client.CustomObjectsApi, doc: Document, data: st.DataObject) -> None:
+    spoil(doc["spec"], data.draw)
+    said = refusal(api, doc)
+    on_a_laptop = not said or any(words in said for words in IN_A_CLUSTER_ONLY)
+    assert on_a_laptop if is_valid(doc) else said
+
+
+VALUES: list[Any] = [
+    -1,
+    0,
+    1,
+    2,
+    3,
+    0.5,
+    2**40,
+    True,
+    "",
+    "x",
+    "1",
+    "3h",
+    "./x",
+    "s3://x",
+    [],
+    [1],
+    ["x"],
+    {},
+    {"x": 1},
+]
+
+
+def spoil(spec: Any, draw: Any) -> None:
+    """Changes, removes or adds one field, wherever it lies."""
+    container, key = draw(st.sampled_from(list(_places(spec))))
+    if draw(st.integers(0, 4)) == 0:
+        del container[key]
+    elif isinstance(container, dict) and draw(st.integers(0, 4)) == 0:
+        container[draw(st.sampled_from(["uri", "adam", "encoder", "function", "format", "perPod", "typo"]))] = {}
+    else:
+        container[key] = copy.deepcopy(draw(st.sampled_from(VALUES)))
+
+
+def _places(part: Any) -> Iterator[tuple[Any, Any]]:
+    """(container, key) of everything inside `part`; a function's configuration is its own business."""
+    items = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+    for key, value in items:
+        yield part, key
+        if key != "config":
+            yield from _places(value)
+
+
+EXISTING = ("trainjob.dev", "v1alpha1", "default", "trainjobs", "existing")
+
+
+@pytest.fixture(scope="module")
+def existing(cluster: Cluster) -> Iterator[Document]:
+    """A function's TrainJob on the API server."""
+    doc = changed(document("function", "existing"), {"training.epochs": 3, "model.function.config": {"a": 1}})
+    cluster.apply({**doc, "metadata": {"name": "existing", "namespace": "default"}})
+    yield doc
+    cluster.kubectl("delete", "trainjob", "existing", "--namespace=default")
+
+
+def update(api: client.CustomObjectsApi, doc: Document) -> str:
+    """Why the API server refuses `doc` in the place of the one that it has, or nothing."""
+    kept: Any = api.get_namespaced_custom_object(*EXISTING)
+    doc = {**doc, "metadata": kept["metadata"]}
+    try:
+        api.replace_namespaced_custom_object(*EXISTING, doc, dry_run="All", field_validation="Strict")
+    except client.ApiException as error:
+        return message(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("model", {"model.function.config": {"a": 2}}),
+        ("model", {"model.function.config": {"a": 1, "b": None}}),
+        ("model", {"model.function.name": "other:loop"}),
+        ("dataset", {"dataset": ...}),
+        ("dataset", {"dataset.label": "tag"}),
+        ("training", {"training.epochs": 4}),
+        ("training", {"training": ...}),
+        ("checkpoints", {"checkpoints": {"keep": 2}}),
+        ("workers", {"workers": {"count": 2}}),
+        ("storage", {"storage.secretName": "s3"}),
+        ("pods", {"pods": {"env": [{"name": "A"}]}}),
+    ],
+)
+def test_what_is_trained_cannot_change(
+    api: client.CustomObjectsApi, existing: Document, field: str, changes: dict[str, Any]
+) -> None:
+    said = update(api, changed(existing, changes))
+    assert f"spec.{field}: " in said
+    assert "cannot be changed" in said
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"suspend": True},
+        {"retries": 3},
+        {"deadlines": {"total": "6h"}},
+        {"ttlAfterFinished": "7d"},
+        {"training.seed": 42},
+    ],
+)
+def test_how_long_it_may_take_can_change(
+    api: client.CustomObjectsApi, existing: Document, changes: dict[str, Any]
+) -> None:
+    assert update(api, changed(existing, changes)) == ""
+
+
+def test_a_spec_is_required(api: client.CustomObjectsApi) -> None:
+    doc = document()
+    del doc["spec"]
+    assert "spec: Required value" in refusal(api, doc)
+
+
+STATUS: Document = {
+    "phase": "Running",
+    "reason": "Training",
+    "message": "epoch 2 of 10",
+    "conditions": [
+        {"type": "Accepted", "status": "True", "reason": "Rendered", "lastTransitionTime": "2026-01-02T03:04:05Z"},
+    ],
+    "observedGeneration": 1,
+    "startTime": "2026-01-02T03:04:05Z",
+    "attempt": 1,
+    "workers": {"desired": 4, "ready": 3},
+    "waiting": [{"reason": "Unschedulable", "pods": 1, "message": "0/5 nodes"}],
+    "training": {
+        "percent": 42.0,
+        "metrics": {"validation_loss": 0.25},
+        "latestCheckpoint": {"uri": "s3://a", "step": 9},
+    },
+}
+
+
+def test_a_status_is_kept_whole_and_shown(cluster: Cluster, api: client.CustomObjectsApi, existing: Document) -> None:
+    kept: Any = api.patch_namespaced_custom_object_status(*EXISTING, {"status": STATUS}, field_validation="Strict")
+    assert kept["status"] == STATUS
+    table = cluster.kubectl("get", "tj", "existing", "--namespace=default").splitlines()
+    assert table[0].split() == ["NAME", "PHASE", "PERCENT", "WORKERS", "ATTEMPT", "AGE"]
+    assert table[1].split()[:5] == ["existing", "Running", "42", "3", "1"]
+
+
+def test_kubectl_explains_fields(cluster: Cluster) -> None:
+    explained = cluster.kubectl("explain", "trainjob.spec.workers")
+    assert "The processes that train." in explained
+    assert "GPUs of each worker process: 0 or 1." in explained

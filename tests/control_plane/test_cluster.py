@@ -1,0 +1,52 @@
+"""The cluster that the other tests rest on: a real API server, and KubeRay at work."""
+
+from typing import Any
+
+import pytest
+from cluster.client import Cluster, KubectlError
+from cluster.control_plane import ControlPlane
+
+
+def ray_job(name: str, namespace: str) -> dict[str, Any]:
+    head = {"containers": [{"name": "ray-head", "image": "rayproject/ray"}]}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "entrypoint": "python -c pass",
+            "rayClusterSpec": {"headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}}},
+        },
+    }
+
+
+def await_head_pod(cluster: Cluster, name: str, namespace: str) -> None:
+    status = "jsonpath={.status.jobDeploymentStatus}=Initializing"
+    cluster.kubectl("wait", f"rayjob/{name}", "--for", status, "--namespace", namespace, "--timeout=30s")
+    head = ("--selector", "ray.io/node-type=head", "--namespace", namespace)
+    cluster.kubectl("wait", "pod", "--for=create", *head, "--timeout=30s")
+
+
+def test_kuberay_picks_up_a_ray_job(cluster: Cluster, namespace: str) -> None:
+    cluster.apply(ray_job("hello", namespace))
+    await_head_pod(cluster, "hello", namespace)
+    [ray_cluster] = cluster.find("rayclusters", namespace)
+    [pod] = cluster.find("pods", namespace)
+    assert ray_cluster["metadata"]["ownerReferences"][0]["name"] == "hello"
+    assert pod["metadata"]["ownerReferences"][0]["name"] == ray_cluster["metadata"]["name"]
+    assert pod["status"]["phase"] == "Pending"  # there are no nodes
+
+
+def test_what_the_api_server_refuses_is_an_error(cluster: Cluster, namespace: str) -> None:
+    wrong = ray_job("wrong", namespace)
+    wrong["spec"]["backoffLimit"] = "many"
+    with pytest.raises(KubectlError, match="backoffLimit"):
+        cluster.apply(wrong)
+
+
+@pytest.mark.parametrize("end", [ControlPlane.stop, ControlPlane.kill])
+@pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "kube-controller-manager", "kuberay-operator"])
+def test_each_component_comes_back(control_plane: ControlPlane, component: str, end: Any) -> None:
+    end(control_plane, component)
+    control_plane.start(component)
+    control_plane.kubectl("get", "rayjobs", "--all-namespaces")

@@ -1,0 +1,55 @@
+"""The servers that the tests run, each built once a version from its Go module in this folder."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trainjob" / "bin"
+
+PACKAGES = {  # of each program: the folder of its module, and what `go build` makes it of
+    "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
+    "kube-apiserver": ("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    "kube-controller-manager": ("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    "kubectl": ("kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
+    "kuberay-operator": ("kuberay", "github.com/ray-project/kuberay/ray-operator"),
+    "minio": ("minio", "github.com/minio/minio"),
+}
+
+
+def program(name: str) -> Path:
+    """The program in $KUBEBUILDER_ASSETS or else the user's cache folder; building one takes minutes."""
+    given = Path(os.environ.get("KUBEBUILDER_ASSETS", "")) / name
+    if given.is_absolute() and given.exists():
+        return given
+    module, package = PACKAGES[name]
+    cached = CACHE / f"{name}-{requirement(module)[1]}"
+    if not cached.exists():
+        _build(module, package, cached)
+    return cached
+
+
+def requirement(module: str) -> tuple[str, str]:
+    """What the Go module in the folder `module` is there for, and the version it pins."""
+    lines = (HERE / module / "go.mod").read_text().splitlines()
+    required, version = next(line.split()[1:] for line in lines if line.startswith("require ") and "(" not in line)
+    return required, version
+
+
+def sources(module: str) -> Path:
+    """The folder with the source of that requirement."""
+    command = ["go", "mod", "download", "-json", requirement(module)[0]]
+    done = subprocess.run(command, cwd=HERE / module, check=True, capture_output=True)
+    return Path(json.loads(done.stdout)["Dir"])
+
+
+def _build(module: str, package: str, target: Path) -> None:
+    assert shutil.which("go"), f"the tests need Go, to build {target.name}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    version = f"k8s.io/component-base/version.gitVersion={requirement(module)[1]}"  # what Kubernetes says it is
+    command = ["go", "build", "-trimpath", "-ldflags", f"-s -w -X {version}", "-o", partial, package]
+    subprocess.run(command, cwd=HERE / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
+    partial.rename(target)

@@ -1,0 +1,179 @@
+"""The CustomResourceDefinition and the reference page, as they are derived from the TrainJob type."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from control_plane.strategies import trainjobs
+from hypothesis import given, settings
+
+from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.api.base import OneOf, Spec
+from trainjob.api.wording import fields_of, part_in
+from trainjob.crd import crd
+from trainjob.crd.definition import trainjob_schema
+from trainjob.crd.generate import ROOT, generated_files
+from trainjob.crd.kubernetes_types import kubernetes_schema
+from trainjob.crd.reference import reference
+from trainjob.crd.rules import RULES
+from trainjob.crd.schema import spec_schema, status_schema
+
+SCHEMA = trainjob_schema()
+STRUCTURAL = {
+    "type", "description", "properties", "required", "items", "additionalProperties", "default", "enum", "format",
+    "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems",
+    "maxItems", "maxProperties", "anyOf", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-validations",
+}  # fmt: skip
+
+
+def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """(path, schema) of every value in a schema."""
+    yield path, schema
+    for name, value in schema.get("properties", {}).items():
+        yield from nodes(value, f"{path}.{name}")
+    for inner in ("items", "additionalProperties"):
+        if inner in schema:
+            yield from nodes(schema[inner], f"{path}[]")
+
+
+def at(path: str) -> dict[str, Any]:
+    return dict(nodes(SCHEMA))[path]
+
+
+def test_the_written_files_are_up_to_date() -> None:
+    for path, text in generated_files().items():
+        assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make generate`"
+
+
+def test_it_is_far_smaller_than_an_api_server_takes() -> None:
+    assert len(json.dumps(crd())) < 200_000  # `kubectl apply` keeps a copy in an annotation, of 256 KiB at most
+
+
+def test_it_is_structural() -> None:
+    for path, node in nodes(SCHEMA):
+        assert set(node) <= STRUCTURAL, path
+        assert "type" in node or node.get("x-kubernetes-int-or-string"), path
+        assert set(node.get("required", ())) <= set(node.get("properties", {})), path
+
+
+def test_every_field_is_described() -> None:
+    for path, node in nodes(SCHEMA):
+        if path not in ("", ".metadata") and not path.endswith("[]"):
+            assert node["description"].strip(), path
+
+
+def test_every_field_of_the_type_is_there() -> None:
+    def check(part: type[Spec], schema: dict[str, Any]) -> None:
+        assert list(schema["properties"]) == list(fields_of(part))
+        for name, info in fields_of(part).items():
+            if inner := part_in(info.annotation):
+                check(inner, schema["properties"][name])
+
+    check(TrainJobSpec, SCHEMA["properties"]["spec"])
+
+
+def test_values_are_bounded_as_the_type_says() -> None:
+    assert at(".spec.training.epochs") == {
+        "type": "integer",
+        "format": "int64",
+        "minimum": 1,
+        "default": 10,
+        "description": "Passes over the training rows.",
+    }
+    assert at(".spec.training.gradientClipping")["exclusiveMinimum"] is True
+    assert at(".spec.training.precision")["enum"] == ["auto", "bf16", "float32"]
+    assert at(".spec.model.function.config")["x-kubernetes-preserve-unknown-fields"] is True
+    assert at(".spec.model.textClassifier.classWeights.values[]")["exclusiveMinimum"] is True
+
+
+def test_defaults_are_the_shortest_that_say_it() -> None:
+    assert at(".spec.training")["default"] == {}
+    assert at(".spec.training.optimizer")["default"] == {"adamW": {}}
+    assert at(".spec.training.optimizer.adamW.betas")["default"] == [0.9, 0.999]
+    assert "default" not in at(".spec.storage")
+    assert "default" not in at(".spec.pods.env")
+
+
+def test_items_of_lists_are_told_apart_by_name() -> None:
+    for path, key in [
+        (".spec.pods.env", "name"),
+        (".spec.pods.volumes", "name"),
+        (".spec.pods.volumeMounts", "mountPath"),
+        (".spec.pods.imagePullSecrets", "name"),
+        (".status.conditions", "type"),
+    ]:
+        assert at(path)["x-kubernetes-list-map-keys"] == [key]
+        assert key in at(f"{path}[]")["required"]
+    assert at(".spec.pods.tolerations")["x-kubernetes-list-type"] == "atomic"
+
+
+def test_a_status_may_come_bit_by_bit() -> None:
+    for path, node in nodes(SCHEMA["properties"]["status"]):
+        assert "default" not in node, path
+        assert "required" not in node or path == ".conditions[]", path
+
+
+def test_kubernetes_own_types() -> None:
+    variable = kubernetes_schema("V1EnvVar")
+    assert variable["required"] == ["name"]
+    assert variable["properties"]["value"]["type"] == "string"
+    assert variable["properties"]["valueFrom"]["properties"]["secretKeyRef"]["required"] == ["key"]
+    limit = kubernetes_schema("V1EmptyDirVolumeSource")["properties"]["sizeLimit"]
+    assert limit["x-kubernetes-int-or-string"] is True
+    assert kubernetes_schema("V1Toleration")["properties"]["tolerationSeconds"]["format"] == "int64"
+    assert kubernetes_schema("V1CSIVolumeSource")["properties"]["volumeAttributes"]["additionalProperties"] == {
+        "type": "string"
+    }
+
+
+def test_every_choice_has_its_rule() -> None:
+    class Animal(OneOf):
+        """An animal."""
+
+        cat: str | None = None
+        """A cat."""
+        function: str | None = None
+        """A word that CEL keeps for itself."""
+
+    (rule,) = spec_schema(Animal)["x-kubernetes-validations"]
+    assert rule["rule"] == "[has(self.cat), has(self.__function__)].exists_one(given, given)"
+    assert rule["message"] == "set exactly one of cat, function"
+    assert "x-kubernetes-validations" not in status_schema(Animal)
+
+
+def test_rules_name_fields_that_exist() -> None:
+    for part, rules in RULES.items():
+        known = dict(nodes(spec_schema(part)))
+        for rule in rules:
+            assert f".{rule.field}" in known
+
+
+def test_the_reference_has_every_field_of_the_type() -> None:
+    text = reference()
+    for path, node in nodes(SCHEMA):
+        if re.fullmatch(r"\.spec\.(?!pods\.)[\w.]+", path):
+            assert f"| `{path.rpartition('.')[2]}` |" in text, path
+            assert node["description"].replace("|", "\\|") in text, path
+
+
+def test_random_trainjobs_are_valid_and_have_every_field() -> None:
+    seen: set[str] = set()
+
+    @settings(deadline=None, max_examples=500, derandomize=True)
+    @given(trainjobs())
+    def check(doc: dict[str, Any]) -> None:
+        TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)
+        seen.update(paths(doc["spec"]))
+
+    check()
+    ours = {path for path, _ in nodes(SCHEMA["properties"]["spec"]) if not re.search(r"\[\]|\.pods\.\w+\.", path)}
+    assert ours - seen == {""}
+
+
+def paths(part: Any, path: str = "") -> Iterator[str]:
+    """The path of every field inside `part`."""
+    for name, value in part.items() if isinstance(part, dict) else ():
+        yield f"{path}.{name}"
+        yield from paths(value, f"{path}.{name}")

@@ -1,0 +1,82 @@
+"""`status`: what the cluster says of a TrainJob. The operator writes all of it but `training`."""
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from trainjob.api.base import Spec
+from trainjob.api.status import TrainingStatus
+
+Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
+Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Condition(Spec):
+    """A Kubernetes condition."""
+
+    type: Literal["Accepted", "Complete", "Failed", "Suspended"]
+    """Accepted: the operator could make a RayJob of it. The others: the job's end, or that it waits."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
+    reason: str
+    """Why, in one word."""
+    message: str = ""
+    """Why, for people."""
+    last_transition_time: Time
+    """When `status` last changed."""
+    observed_generation: int | None = None
+    """The spec's generation that this is about."""
+
+
+class WorkersStatus(Spec):
+    """The worker processes."""
+
+    desired: Count
+    """Asked for."""
+    ready: Count
+    """In pods that are ready."""
+
+
+class Waiting(Spec):
+    """Why pods of the job are not running."""
+
+    reason: str
+    """In one word, such as Unschedulable or ImagePullBackOff."""
+    pods: Count
+    """How many pods this holds back; 0 where they could not even be made."""
+    message: str = ""
+    """The cluster's own words."""
+
+
+class TrainJobStatus(Spec):
+    """How the job is doing."""
+
+    phase: Phase | None = None
+    """Where the job stands; Succeeded and Failed are final."""
+    reason: str | None = None
+    """Why it stands there, in one word."""
+    message: str | None = None
+    """Why it stands there, for people."""
+    conditions: list[Condition] = []
+    """For `kubectl wait`: Accepted, Complete, Failed, Suspended."""
+    observed_generation: int | None = None
+    """The spec's generation that this status is about."""
+    start_time: Time | None = None
+    """When the operator first let the job start; `deadlines.total` counts from here."""
+    completion_time: Time | None = None
+    """When the job ended."""
+    attempt: Count | None = None
+    """The current attempt, from 1."""
+    ray_job_name: str | None = None
+    """The job's RayJob."""
+    ray_cluster_name: str | None = None
+    """The current attempt's RayCluster."""
+    dashboard_url: Annotated[str | None, Field(alias="dashboardURL")] = None
+    """Ray's dashboard, within the cluster."""
+    workers: WorkersStatus | None = None
+    """The worker processes."""
+    waiting: list[Waiting] = []
+    """Why pods are not running."""
+    training: TrainingStatus | None = None
+    """What the training process says of itself."""

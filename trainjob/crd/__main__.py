@@ -1,0 +1,8 @@
+"""`python -m trainjob.crd` writes what is derived from the TrainJob type into the repository."""
+
+from trainjob.crd.generate import ROOT, generated_files
+
+if __name__ == "__main__":
+    for path, text in generated_files().items():
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(text, encoding="utf-8")

@@ -1,0 +1,74 @@
+"""The CustomResourceDefinition of the TrainJob."""
+
+from typing import Any
+
+from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.trainjob import TrainJob, TrainJobSpec
+from trainjob.crd.kubernetes_types import Schema
+from trainjob.crd.schema import class_description, spec_schema, status_schema
+
+GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
+
+
+def crd() -> dict[str, Any]:
+    """The CustomResourceDefinition, as the API server takes it."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": ["tj"],
+                "categories": ["all"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": _COLUMNS,
+                    "schema": {"openAPIV3Schema": trainjob_schema()},
+                }
+            ],
+        },
+    }
+
+
+def trainjob_schema() -> Schema:
+    """The structural schema of a TrainJob in a cluster, where a run has no folder of its own to be kept in."""
+    spec = spec_schema(TrainJobSpec)
+    return {
+        "type": "object",
+        "description": class_description(TrainJob),
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": "Version of this type."},
+            "kind": {"type": "string", "description": "Always TrainJob."},
+            "metadata": {"type": "object"},
+            "spec": {**spec, "required": [*spec["required"], "storage"]},
+            "status": status_schema(TrainJobStatus),
+        },
+    }
+
+
+def _column(name: str, path: str, kind: str = "string", *, wide: bool = False) -> dict[str, Any]:
+    """A column of `kubectl get tj` or, if `wide`, of `kubectl get tj -o wide`."""
+    return {"name": name, "type": kind, "jsonPath": path, "priority": int(wide)}
+
+
+_COLUMNS = [
+    _column("Phase", ".status.phase"),
+    _column("Percent", ".status.training.percent", "number"),
+    _column("Workers", ".status.workers.ready", "integer"),
+    _column("Attempt", ".status.attempt", "integer"),
+    _column("Reason", ".status.reason", wide=True),
+    _column("Message", ".status.message", wide=True),
+    _column("Age", ".metadata.creationTimestamp", "date"),
+]

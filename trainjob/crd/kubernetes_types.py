@@ -1,0 +1,86 @@
+"""The schema of Kubernetes' own objects, from the type tables of the `kubernetes` package."""
+
+import inspect
+import re
+from typing import Any
+
+from kubernetes import client
+
+Schema = dict[str, Any]
+
+QUANTITY: Schema = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+    "x-kubernetes-int-or-string": True,
+}
+"""A resource.Quantity, as every CRD with a pod template has it."""
+
+_QUANTITIES = {"divisor", "limits", "requests", "sizeLimit"}
+"""Fields that hold quantities; the type tables call them text."""
+_INT64 = {
+    "defaultUser",
+    "fsGroup",
+    "expirationSeconds",
+    "runAsGroup",
+    "runAsUser",
+    "supplementalGroups",
+    "tolerationSeconds",
+    "user",
+}
+"""Fields of 64 bits; the type tables do not tell them from those of 32."""
+_ONLY: dict[str, tuple[str, ...]] = {"V1ObjectMeta": ("annotations", "labels")}
+"""Fields that count where a class is used; a claim's template may have no other metadata."""
+_MAX_LENGTH = {("V1Volume", "name"): 63}
+"""Lengths that bound what a rule on the field costs; the type tables have none."""
+_SCALARS: dict[str, Schema] = {
+    "str": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "datetime": {"type": "string", "format": "date-time"},
+    "object": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+
+
+def kubernetes_schema(name: str) -> Schema:
+    """The structural schema of the class `name` of the `kubernetes` package, such as "V1EnvVar"."""
+    model: Any = getattr(client, name)
+    properties: dict[str, Schema] = {}
+    required: list[str] = []
+    for attribute in _ONLY.get(name) or model.attribute_map:
+        info, field = model.model_fields[attribute], model.attribute_map[attribute]
+        value = _type_schema(model.openapi_types[attribute], field)
+        text = info.description or value.get("description") or _words(field)
+        properties[field] = {**value, "description": _first_sentence(text)}
+        if (name, field) in _MAX_LENGTH:
+            properties[field]["maxLength"] = _MAX_LENGTH[name, field]
+        if info.is_required():
+            required.append(field)
+    schema: Schema = {"type": "object", "description": _description(model), "properties": properties}
+    return {**schema, "required": required} if required else schema
+
+
+def _type_schema(kind: str, field: str) -> Schema:
+    """The schema of a type such as "str", "List[V1KeyToPath]" or "Dict[str, str]"."""
+    if match := re.fullmatch(r"List\[(.+)\]", kind):
+        return {"type": "array", "items": _type_schema(match[1], field)}
+    if match := re.fullmatch(r"Dict\[str, (.+)\]", kind):
+        return {"type": "object", "additionalProperties": _type_schema(match[1], field)}
+    if kind == "int":
+        return {"type": "integer", "format": "int64" if field in _INT64 else "int32"}
+    if kind == "str" and field in _QUANTITIES:
+        return QUANTITY
+    return _SCALARS[kind] if kind in _SCALARS else kubernetes_schema(kind)
+
+
+def _description(model: type) -> str:
+    """What the class's docstring says before it lists attributes."""
+    return _first_sentence(inspect.cleandoc(model.__doc__ or "").partition("\n\nAttributes:")[0])
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=\w[.])\s+(?=[A-Z])", " ".join(text.split()), maxsplit=1)[0]
+
+
+def _words(field: str) -> str:
+    """volumeClaimTemplate → Volume claim template."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", field).capitalize() + "."

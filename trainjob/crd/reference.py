@@ -1,0 +1,92 @@
+"""The reference page: every field of a TrainJob, from the same schema as the CustomResourceDefinition."""
+
+import json
+from collections.abc import Iterator
+
+from pydantic.fields import FieldInfo
+
+from trainjob.api.base import OneOf, Spec
+from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.trainjob import TrainJobSpec
+from trainjob.api.wording import PATTERNS, fields_of, part_in
+from trainjob.crd.definition import trainjob_schema
+from trainjob.crd.kubernetes_types import Schema
+from trainjob.crd.rules import rules_of
+from trainjob.crd.schema import kubernetes_type
+
+_INTRODUCTION = """\
+# TrainJob reference
+
+`apiVersion: trainjob.dev/v1alpha1`, `kind: TrainJob`. Every field, its type and its default; `kubectl explain
+trainjob.spec` says the same. Where a type is a link, the field holds Kubernetes' own object, unchanged. Rules that span
+fields follow each table.
+
+Generated from the TrainJob type by `python -m trainjob.crd`.
+"""
+_KUBERNETES = "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.34/#{}-v1-core"
+
+
+def reference() -> str:
+    """The page, in Markdown."""
+    properties = trainjob_schema()["properties"]
+    sections = [_INTRODUCTION, *_section("spec", TrainJobSpec, properties["spec"])]
+    sections += _section("status", TrainJobStatus, properties["status"])
+    return "\n".join(sections)
+
+
+def _section(path: str, model: type[Spec], schema: Schema) -> Iterator[str]:
+    """A heading and a table for one part, then those of the parts that it holds."""
+    yield f"## `{path}`\n\n{schema['description']}\n"
+    fields = fields_of(model)
+    if fields:
+        yield "| field | type | default | |\n|---|---|---|---|"
+        for name, info in fields.items():
+            yield _row(name, info, schema["properties"][name], name in schema.get("required", ()))
+        yield ""
+    if rules := list(dict.fromkeys(_rules(model))):
+        yield "\n".join(["Rules:\n", *rules, ""])
+    for name, info in fields.items():
+        part, inner = part_in(info.annotation), schema["properties"][name]
+        if part and fields_of(part):
+            yield from _section(f"{path}.{name}" + "[]" * ("items" in inner), part, inner.get("items", inner))
+
+
+def _rules(model: type[Spec]) -> Iterator[str]:
+    for rule in rules_of(model):
+        yield f"- `{rule.field}` {rule.message}" if rule.field else f"- {rule.message}"
+
+
+def _row(name: str, info: FieldInfo, schema: Schema, required: bool) -> str:
+    default = "required" if required else f"`{json.dumps(schema['default'])}`" if "default" in schema else ""
+    cells = [f"`{name}`", _type(info, schema), default, schema["description"]]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _type(info: FieldInfo, schema: Schema) -> str:
+    """A field's type in words."""
+    if kind := kubernetes_type(info.annotation):
+        title = kind.removeprefix("V1")
+        text = f"[{title}]({_KUBERNETES.format(title.lower())})"
+        return f"list of {text}" if schema["type"] == "array" else text
+    part = part_in(info.annotation)
+    return "choice" if part and issubclass(part, OneOf) and "items" not in schema else _plain_type(schema)
+
+
+def _plain_type(schema: Schema) -> str:
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "items" in schema:
+        return f"list of {_plain_type(schema['items'])}"
+    if "additionalProperties" in schema:
+        return f"map to {_plain_type(schema['additionalProperties'])}"
+    if "pattern" in schema:
+        return PATTERNS.get(schema["pattern"], f"string like `{schema['pattern']}`")
+    name = "time" if schema.get("format") == "date-time" else schema["type"]
+    return ", ".join([name, *_bounds(schema)])
+
+
+def _bounds(schema: Schema) -> Iterator[str]:
+    for bound, sign in (("minimum", ">"), ("maximum", "<")):
+        if bound in schema:
+            equals = "" if f"exclusive{bound.title()}" in schema else "="
+            yield f"{sign}{equals} {schema[bound]}"

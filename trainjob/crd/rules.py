@@ -1,0 +1,176 @@
+"""Rules that span fields, in CEL, as the API server checks them.
+
+Those that pydantic checks too say the same as the validators in `trainjob.api`; a test asks both and compares. The
+others hold in a cluster only.
+"""
+
+from dataclasses import dataclass
+
+from pydantic.alias_generators import to_camel
+
+from trainjob.api.base import OneOf, Spec
+from trainjob.api.cluster import Pods
+from trainjob.api.dataset import Source, Validation
+from trainjob.api.model import Encoder, TextClassifier
+from trainjob.api.training import CLASSIFIER_METRICS, SGD
+from trainjob.api.trainjob import Storage, TrainJobSpec
+from trainjob.api.wording import fields_of
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What holds for `self`, a part of a TrainJob."""
+
+    cel: str
+    """The expression."""
+    message: str
+    """What is wrong where it does not hold."""
+    field: str = ""
+    """The field at fault, relative to the part; the part itself where it is empty."""
+
+    def validation(self) -> dict[str, str]:
+        """The rule as an item of x-kubernetes-validations."""
+        at = {"fieldPath": "".join(f".{name}" for name in self.field.split("."))} if self.field else {}
+        return {"rule": self.cel, "message": self.message, **at}
+
+
+def rules_of(part: type[Spec]) -> tuple[Rule, ...]:
+    """The rules of one part of a TrainJob."""
+    own = RULES.get(part, ())
+    return (_exactly_one(part), *own) if issubclass(part, OneOf) else own
+
+
+def _exactly_one(part: type[OneOf]) -> Rule:
+    choices = [to_camel(name) for name in part.choice_fields()]
+    given = ", ".join(f"has(self.{_escaped(name)})" for name in choices)
+    return Rule(f"[{given}].exists_one(given, given)", f"set exactly one of {', '.join(choices)}")
+
+
+_RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop", "package"}
+
+
+def _escaped(field: str) -> str:
+    """A field's name in CEL, which has reserved words."""
+    return f"__{field}__" if field in _RESERVED else field
+
+
+def _found_from_anywhere(field: str) -> Rule:
+    """A cluster knows no folder that a relative path could start from."""
+    return Rule(
+        f"!has(self.{field}) || self.{field}.matches('^([A-Za-z][A-Za-z0-9+.-]*://|/)')",
+        "must start with a scheme, such as s3://, or be an absolute path: in a cluster there is no folder for a "
+        "relative path to start from",
+        field,
+    )
+
+
+_LABEL = "([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
+_PREFIX = r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)"
+
+
+def _label_keys(field: str) -> Rule:
+    return Rule(
+        f"!has(self.{field}) || self.{field}.all(key, key.matches('^{_PREFIX}?{_LABEL}$'))",
+        "every key must be a name, such as team or example.com/team",
+        field,
+    )
+
+
+def _label_values(field: str) -> Rule:
+    return Rule(
+        f"!has(self.{field}) || self.{field}.all(key, self.{field}[key].matches('^{_LABEL}?$'))",
+        "every value must be letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+        field,
+    )
+
+
+_MAY_CHANGE = {"suspend", "retries", "deadlines", "ttlAfterFinished"}
+
+
+def _fixed(field: str) -> Rule:
+    return Rule(
+        f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
+        "cannot be changed once the TrainJob exists",
+        field,
+    )
+
+
+_METRICS = ", ".join(f"'{metric}'" for metric in CLASSIFIER_METRICS)
+_IS_FUNCTION = "has(self.model.__function__)"
+_IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
+_IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
+
+RULES: dict[type[Spec], tuple[Rule, ...]] = {
+    Encoder: (Rule("self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),),
+    TextClassifier: (
+        Rule(
+            "!self.freezeEncoder || !has(self.encoder)",
+            "needs a pretrained encoder: one from scratch must be trained",
+            "freezeEncoder",
+        ),
+        Rule(
+            "!has(self.pretrained) || !self.pretrained.matches('^[.]{1,2}/')",
+            "must be a name on the Hugging Face hub or an absolute path: in a cluster there is no folder for a "
+            "relative path to start from",
+            "pretrained",
+        ),
+    ),
+    SGD: (Rule("!self.nesterov || self.momentum > 0.0", "needs momentum greater than 0", "nesterov"),),
+    Source: (_found_from_anywhere("uri"),),
+    Validation: (_found_from_anywhere("uri"),),
+    Storage: (_found_from_anywhere("uri"),),
+    Pods: (
+        _label_keys("labels"),
+        _label_values("labels"),
+        _label_keys("annotations"),
+        _label_keys("nodeSelector"),
+        _label_values("nodeSelector"),
+        Rule(
+            "!has(self.volumeMounts) || self.volumeMounts.all(mount, has(self.volumes) && "
+            "self.volumes.exists(volume, volume.name == mount.name))",
+            "every mount must be of one of the volumes",
+            "volumeMounts",
+        ),
+    ),
+    TrainJobSpec: (
+        *(_fixed(name) for name in fields_of(TrainJobSpec) if name not in _MAY_CHANGE),
+        Rule(
+            "!has(self.workers.perPod) || self.workers.count % self.workers.perPod == 0",
+            "must divide workers.count",
+            "workers.perPod",
+        ),
+        Rule(
+            "self.training.batchSize % self.workers.count == 0",
+            "must be a multiple of workers.count",
+            "training.batchSize",
+        ),
+        Rule(
+            f"!{_IS_FUNCTION} || !has(self.dataset) || self.dataset.loader != 'dataLoader'",
+            "dataLoader is for textClassifier and imageClassifier; a function gets its rows from Ray Data",
+            "dataset.loader",
+        ),
+        Rule(f"{_IS_FUNCTION} || has(self.dataset)", "is required by textClassifier and imageClassifier", "dataset"),
+        Rule(
+            f"!({_IS_TEXT}) || has(self.dataset.text)",
+            "is required by model.textClassifier: the columns that hold the text",
+            "dataset.text",
+        ),
+        Rule(
+            f"!({_IS_TEXT}) || has(self.dataset.label)",
+            "is required by model.textClassifier: the column that holds the label",
+            "dataset.label",
+        ),
+        Rule(
+            f"!({_IS_TEXT}) || !has(self.dataset.train.format) || !(self.dataset.train.format in ['images', 'mnist'])",
+            "must be csv, jsonl or parquet for model.textClassifier",
+            "dataset.train.format",
+        ),
+        Rule(f"!({_IS_IMAGE}) || !has(self.dataset.text)", "is for model.textClassifier", "dataset.text"),
+        Rule(
+            f"{_IS_FUNCTION} || self.checkpoints.metric in [{_METRICS}]",
+            f"must be one of {', '.join(CLASSIFIER_METRICS)} for a classifier",
+            "checkpoints.metric",
+        ),
+    ),
+}
+"""The rules of each part, besides that of a choice."""
