@@ -4,24 +4,22 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 import kopf
 from aiohttp import web
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
-from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainjob_operator.api import Api, api_client
 from trainjob_operator.handlers import Watcher
+from trainjob_operator.lease import Lease
 from trainjob_operator.metrics import LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
 from trainjob_operator.reconcile import Key, Reconciler
 from trainjob_operator.settings import Settings
@@ -43,6 +41,8 @@ class Operator:
     queue: WorkQueue[Key] = field(default_factory=WorkQueue[Key])
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    leads: bool = False
 
     async def run(self, port: int, lease_namespace: str | None) -> None:
         """Serves until a signal ends it, or it is no longer the leader. Without a namespace for the Lease it takes
@@ -54,23 +54,27 @@ class Operator:
             if lease_namespace is None:
                 await self._lead(client)
                 return
-            election = asyncio.create_task(self._elect(client, lease_namespace))
+            lease = Lease(lease_namespace, client)
+            election = asyncio.create_task(self._elect(client, lease))
             stopped = asyncio.create_task(self.stop.wait())
             await asyncio.wait([election, stopped], return_when=asyncio.FIRST_COMPLETED)
-            await self._hand_over(client, lease_namespace, election)
+            stopped.cancel()
+            if election.done():
+                election.result()
+                return
+            if self.leads:
+                await self.ended.wait()
+                await lease.release()
+            election.cancel()
 
-    async def _elect(self, client: ApiClient, namespace: str) -> None:
+    async def _elect(self, client: ApiClient, lease: Lease) -> None:
         """Leads once it has the Lease; ends when it has lost it."""
-        self.lock = LeaseLock("trainjob-operator", namespace, f"{socket.gethostname()}-{uuid4().hex[:8]}", client)
         self.ready.set()  # a replica that stands by is as ready as it gets
-        lead, lost = partial(self._lead, client), partial(self._lost)
-        await LeaderElection(Config(self.lock, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, lead, lost)).run()
-
-    async def _lost(self) -> None:
-        logger.error("the Lease went to another replica; ending")
-        self.stop.set()
+        lead = partial(self._lead, client)
+        await LeaderElection(Config(lease, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, lead, _lost)).run()
 
     async def _lead(self, client: ApiClient) -> None:
+        self.leads = True
         LEADER.set(1)
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
@@ -91,6 +95,8 @@ class Operator:
         finally:
             for worker in workers:
                 worker.cancel()
+            self.stop.set()
+            self.ended.set()
 
     async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
         QUEUE_DEPTH.set(len(self.queue))
@@ -126,10 +132,9 @@ class Operator:
     async def _readyz(self, _: web.Request) -> web.Response:
         return web.Response(status=200 if self.ready.is_set() else 503)
 
-    async def _hand_over(self, client: ApiClient, namespace: str, election: "asyncio.Task[None]") -> None:
-        """Ends what it is doing and frees the Lease, so that another replica need not wait for it to run out."""
-        election.cancel()
-        await asyncio.gather(election, return_exceptions=True)
+
+async def _lost() -> None:
+    logger.error("the Lease could not be kept; ending")
 
 
 async def _metrics(_: web.Request) -> web.Response:

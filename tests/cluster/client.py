@@ -33,6 +33,10 @@ class Cluster:
         manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self.kubectl("apply", "--server-side", "-f", "-", stdin=manifest)
 
+    def create_raw(self, path: str, body: Mapping[str, Any]) -> None:
+        """Post to a path of the API, such as a subresource that kubectl has no command for."""
+        self.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body))
+
     def find(self, kind: str, namespace: str) -> list[dict[str, Any]]:
         """All objects of a kind in a namespace."""
         return json.loads(self.kubectl("get", kind, "--namespace", namespace, "--output=json"))["items"]

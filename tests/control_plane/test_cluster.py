@@ -1,5 +1,6 @@
 """The cluster that the other tests rest on: a real API server, and KubeRay at work."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,8 +24,8 @@ def ray_job(name: str, namespace: str) -> dict[str, Any]:
 def await_head_pod(cluster: Cluster, name: str, namespace: str) -> None:
     status = "jsonpath={.status.jobDeploymentStatus}=Initializing"
     cluster.kubectl("wait", f"rayjob/{name}", "--for", status, "--namespace", namespace, "--timeout=30s")
-    head = ("--selector", "ray.io/node-type=head", "--namespace", namespace)
-    cluster.kubectl("wait", "pod", "--for=create", *head, "--timeout=30s")
+    head = f"ray.io/node-type=head,ray.io/originated-from-cr-name={name}"
+    cluster.kubectl("wait", "pod", "--for=create", "--selector", head, "--namespace", namespace, "--timeout=30s")
 
 
 def test_kuberay_picks_up_a_ray_job(cluster: Cluster, namespace: str) -> None:
@@ -46,7 +47,12 @@ def test_what_the_api_server_refuses_is_an_error(cluster: Cluster, namespace: st
 
 @pytest.mark.parametrize("end", [ControlPlane.stop, ControlPlane.kill])
 @pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "kube-controller-manager", "kuberay-operator"])
-def test_each_component_comes_back(control_plane: ControlPlane, component: str, end: Any) -> None:
+def test_each_component_comes_back(
+    control_plane: ControlPlane, component: str, end: Callable[[ControlPlane, str], None]
+) -> None:
     end(control_plane, component)
     control_plane.start(component)
-    control_plane.kubectl("get", "rayjobs", "--all-namespaces")
+    name = f"after-{end.__name__}-{component}"
+    control_plane.apply(ray_job(name, "default"))
+    await_head_pod(control_plane, name, "default")
+    control_plane.kubectl("delete", "rayjob", name, "--namespace=default", "--wait=false")

@@ -9,13 +9,15 @@ from trainjob.api.base import Spec
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
+DURATION = r"^[1-9][0-9]{0,3}[smhd]$"
+QUANTITY = r"^[1-9][0-9]{0,11}(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+RESOURCE_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+
+Duration = Annotated[str, Field(pattern=DURATION)]
 """A whole number of seconds, minutes, hours or days: `90s`, `30m`, `6h`, `7d`."""
-Quantity = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,11}(k|M|G|T|Ki|Mi|Gi|Ti)?$")]
+Quantity = Annotated[str, Field(pattern=QUANTITY)]
 """Bytes as Kubernetes writes them: `500M`, `16Gi`."""
-ResourceName = Annotated[
-    str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253)
-]
+ResourceName = Annotated[str, Field(pattern=RESOURCE_NAME, max_length=253)]
 """Name of an object in Kubernetes."""
 
 

@@ -17,9 +17,9 @@ from trainjob.api.training import CLASSIFIER_METRICS, Checkpoints, Training
 class Workers(Spec):
     """The processes that train, and what each of them gets."""
 
-    count: PositiveInt = 1
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Worker processes."""
-    cpus: Annotated[float, Field(gt=0)] | None = None
+    cpus: Annotated[float, Field(gt=0, le=1024)] | None = None
     """CPU cores of each worker; on one machine, by default its cores are shared out evenly."""
     gpus: Annotated[int, Field(ge=0, le=1)] = 0
     """GPUs of each worker process: 0 or 1."""
@@ -61,7 +61,7 @@ class TrainJobSpec(Spec):
     """The processes that train."""
     storage: Storage | None = None
     """Where the run is kept; on a laptop, by default in the folder `runs`."""
-    retries: Annotated[int, Field(ge=0)] = 0
+    retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often a failed run is started again; it continues from its latest checkpoint."""
     pods: Pods = Pods()
     """What the job's pods have besides; only in a cluster."""

@@ -9,10 +9,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from trainjob.api.base import Spec
+from trainjob.api.cluster import DURATION, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
 
 PATTERNS = {
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "lower-case letters, digits and '-', with a letter or digit at both ends",
+    RESOURCE_NAME: "lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every part",
+    DURATION: "a number of seconds, minutes, hours or days, such as 90s, 30m, 6h or 7d",
+    QUANTITY: "a number of bytes, such as 500M or 16Gi",
     r"^https?://": "an address that starts with http:// or https://",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
 }

@@ -1,0 +1,196 @@
+"""From a TrainJob to its RayJob and back to its status, on a real API server with a real KubeRay."""
+
+import json
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from cluster.client import Cluster
+from operator_process import Jobs, OperatorProcess, eventually, operator
+
+
+@pytest.fixture
+def jobs(cluster: Cluster, namespace: str) -> Jobs:
+    return Jobs(cluster, namespace)
+
+
+@pytest.fixture
+def process(cluster: Cluster, namespace: str, tmp_path: Path) -> Generator[OperatorProcess]:
+    with operator(cluster, tmp_path, [namespace]) as process:
+        yield process
+
+
+@pytest.mark.usefixtures("process")
+def test_a_trainjob_becomes_a_rayjob_that_kuberay_takes(jobs: Jobs):
+    jobs.create(workers={"count": 2})
+    ray_job = jobs.ray_job()
+    owner = ray_job["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("TrainJob", "job", True)
+    status = jobs.until(phase="Pending", reason="PodsStarting")
+    assert status["rayJobName"] == "job"
+    assert status["workers"] == {"desired": 2, "ready": 0}
+    assert status["rayClusterName"].startswith("job-")
+    assert jobs.events() == ["Created"]
+    pods = eventually(lambda: (found := jobs.cluster.find("pods", jobs.namespace)) and len(found) == 3 and found)
+    assert {pod["metadata"]["annotations"]["trainjob.dev/name"] for pod in pods} == {"job"}
+
+
+@pytest.mark.usefixtures("process")
+def test_every_pod_meets_the_restricted_level_of_pod_security(jobs: Jobs):
+    jobs.cluster.kubectl("label", "namespace", jobs.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    jobs.create(workers={"count": 2})
+    eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 3)
+
+
+@pytest.mark.usefixtures("process")
+def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
+    jobs.create()
+    jobs.ray_job()
+    changes = {"metadata": {"labels": {"theirs": "yes"}}, "spec": {"entrypoint": "true", "backoffLimit": 9}}
+    jobs.patch("rayjob", "job", changes)
+
+    def is_back() -> bool:
+        ray_job = jobs.ray_job()
+        assert ray_job["metadata"]["labels"]["theirs"] == "yes"
+        return ray_job["spec"]["entrypoint"].startswith("python") and ray_job["spec"]["backoffLimit"] == 0
+
+    eventually(is_back)
+
+
+@pytest.mark.usefixtures("process")
+def test_a_deleted_rayjob_is_made_again_before_the_end_only(jobs: Jobs):
+    jobs.create()
+    first = jobs.ray_job()["metadata"]["uid"]
+    jobs.until(rayJobName="job")
+    jobs.kubectl("delete", "rayjob", "job")
+    eventually(lambda: jobs.ray_job()["metadata"]["uid"] != first)
+    assert "RayJobRecreated" in eventually(jobs.events)
+    jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
+    jobs.until(phase="Succeeded")
+    jobs.kubectl("delete", "rayjob", "job")
+    jobs.patch("trainjob", "job", {"metadata": {"labels": {"look": "again"}}})
+    jobs.create("other")
+    jobs.ray_job("other")
+    assert jobs.get("rayjob") is None
+    assert jobs.status()["phase"] == "Succeeded"
+
+
+@pytest.mark.usefixtures("process")
+def test_suspend_at_creation_while_running_and_back(jobs: Jobs):
+    jobs.create(suspend=True)
+    jobs.until(phase="Suspended")
+    assert jobs.cluster.find("pods", jobs.namespace) == []
+    jobs.patch("trainjob", "job", {"spec": {"suspend": False}})
+    eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 2)
+    jobs.until(phase="Pending")
+    jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
+    jobs.until(phase="Suspended")
+    eventually(lambda: jobs.cluster.find("raycluster", jobs.namespace) == [])
+
+
+@pytest.mark.usefixtures("process")
+def test_deleting_a_trainjob_deletes_all_it_made(jobs: Jobs):
+    jobs.create()
+    eventually(lambda: jobs.cluster.find("pods", jobs.namespace))
+    jobs.kubectl("delete", "trainjob", "job")
+    for kind in ("rayjob", "raycluster", "pods"):
+        eventually(lambda kind=kind: jobs.cluster.find(kind, jobs.namespace) == [])
+
+
+def test_trainjobs_from_before_the_operator_are_picked_up(cluster: Cluster, jobs: Jobs, tmp_path: Path):
+    jobs.create()
+    with operator(cluster, tmp_path, [jobs.namespace]):
+        jobs.until(phase="Pending", rayJobName="job")
+
+
+@pytest.mark.usefixtures("process")
+@pytest.mark.parametrize("name", ["9-lives", "a.dotted.name", "x" * 47, "x" * 48, "long-" * 40 + "name"])
+def test_a_trainjob_may_have_any_name(jobs: Jobs, name: str):
+    jobs.create(name)
+    ray_job = jobs.until(name, phase="Pending", reason="PodsStarting")["rayJobName"]
+    assert len(ray_job) <= 47
+    jobs.report("rayjob", ray_job, {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
+    jobs.until(name, phase="Succeeded")
+
+
+@pytest.mark.usefixtures("process")
+def test_the_total_deadline_ends_a_job_and_its_pods(jobs: Jobs):
+    jobs.create(deadlines={"total": "2s"})
+    jobs.until(phase="Failed", reason="DeadlineExceeded")
+    eventually(lambda: jobs.cluster.find("pods", jobs.namespace) == [])
+    assert jobs.get("rayjob") is None
+
+
+@pytest.mark.usefixtures("process")
+def test_a_finished_trainjob_goes_when_its_time_is_over(jobs: Jobs):
+    jobs.create(ttlAfterFinished="1s")
+    jobs.ray_job()
+    jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
+    eventually(lambda: jobs.get("trainjob") is None and jobs.get("rayjob") is None)
+
+
+@pytest.mark.usefixtures("process")
+def test_the_trainers_final_report_outranks_kuberays(jobs: Jobs):
+    jobs.create()
+    jobs.until(phase="Pending")
+    jobs.report("trainjob", "job", {"training": {"stage": "Finished", "percent": 100}})
+    status = jobs.until(phase="Succeeded")
+    jobs.report("rayjob", "job", {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed"})
+    jobs.create("other")
+    jobs.until("other", phase="Pending")
+    assert jobs.status() == status
+
+
+@pytest.mark.usefixtures("process")
+def test_a_failure_is_told_in_the_trainers_words(jobs: Jobs):
+    jobs.create()
+    jobs.until(phase="Pending")
+    failure = {"rank": 1, "exception": "ValueError", "message": "no such class"}
+    jobs.report("trainjob", "job", {"training": {"stage": "Training", "failure": failure}})
+    jobs.report("rayjob", "job", {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed"})
+    status = jobs.until(phase="Failed", reason="TrainingFailed")
+    assert status["message"] == "worker 1 failed: ValueError: no such class"
+    assert jobs.events()[-1] == "Failed"
+
+
+@pytest.mark.usefixtures("process")
+def test_kubectl_waits_and_lists(jobs: Jobs):
+    jobs.create()
+    jobs.ray_job()
+    jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
+    jobs.kubectl("wait", "--for=condition=Complete", "tj/job", "--timeout=30s")
+    header, row = jobs.kubectl("get", "tj").splitlines()
+    assert header.split()[:2] == ["NAME", "PHASE"]
+    assert row.split()[:2] == ["job", "Succeeded"]
+
+
+@pytest.mark.usefixtures("process")
+def test_an_unknown_node_pool_is_told(jobs: Jobs):
+    jobs.create(workers={"gpus": 1, "nodePool": "h100"})
+    status = jobs.until(phase="Pending", reason="UnknownNodePool")
+    assert "a100" in status["message"]
+    accepted = {condition["type"]: condition["status"] for condition in status["conditions"]}["Accepted"]
+    assert accepted == "False"
+
+
+def test_a_restart_writes_nothing_of_what_is_settled(cluster: Cluster, jobs: Jobs, tmp_path: Path):
+    with operator(cluster, tmp_path, [jobs.namespace]) as first:
+        jobs.create("done")
+        jobs.ray_job("done")
+        jobs.report("rayjob", "done", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
+        jobs.until("done", phase="Succeeded")
+        jobs.create("waiting")
+        jobs.until("waiting", reason="PodsStarting")
+        assert first.stop() == 0
+    before = _versions(jobs)
+    with operator(cluster, tmp_path, [jobs.namespace]) as second:
+        eventually(lambda: 'trainjob_reconciles_total{result="success"}' in second.get("/metrics"))
+        time.sleep(1)
+        assert _versions(jobs) == before
+        assert 'trainjob_jobs{namespace="' + jobs.namespace + '",phase="Succeeded"} 1.0' in second.get("/metrics")
+
+
+def _versions(jobs: Jobs) -> dict[str, str]:
+    found = json.loads(jobs.kubectl("get", "trainjobs,rayjobs", "--output=json"))["items"]
+    return {f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"] for item in found}

@@ -1,0 +1,51 @@
+from typing import Any
+
+import pytest
+
+from trainjob_operator.difference import contains
+
+CONTAINERS = [{"name": "ray", "image": "one"}]
+
+
+@pytest.mark.parametrize(
+    ("actual", "desired"),
+    [
+        ({}, {}),
+        ({"a": 1}, {}),
+        ({"a": 1, "theirs": 2}, {"a": 1}),
+        ({"a": {"b": [1, 2], "theirs": {}}}, {"a": {"b": [1, 2]}}),
+        ({}, {"a": None}),
+        ({}, {"a": []}),
+        ({"a": False}, {"a": False}),
+        ([{"key": "gpu", "theirs": 1}], [{"key": "gpu"}]),
+        ([{"name": "sidecar"}, *CONTAINERS], CONTAINERS),
+        ([{"name": "ray", "image": "one", "theirs": 1}], CONTAINERS),
+        ([{"name": "b"}, {"name": "a"}], [{"name": "a"}, {"name": "b"}]),
+    ],
+)
+def test_what_others_add_does_not_count(actual: Any, desired: Any):
+    assert contains(actual, desired)
+
+
+@pytest.mark.parametrize(
+    ("actual", "desired"),
+    [
+        (None, {"a": 1}),
+        ({}, {"a": 1}),
+        ({"a": 2}, {"a": 1}),
+        ({"a": "1"}, {"a": 1}),
+        ({"a": 1}, {"a": {"b": 1}}),
+        ({"a": {"b": 1}}, {"a": {"b": 2}}),
+        ({"a": None}, {"a": False}),
+        ([], [1]),
+        (None, [1]),
+        ([1, 2], [1]),
+        ([2, 1], [1, 2]),
+        ([{"key": "a"}, {"key": "b"}], [{"key": "a"}]),
+        ([{"name": "sidecar"}], CONTAINERS),
+        ([{"name": "ray", "image": "two"}], CONTAINERS),
+        ([], CONTAINERS),
+    ],
+)
+def test_what_was_changed_or_taken_away_counts(actual: Any, desired: Any):
+    assert not contains(actual, desired)

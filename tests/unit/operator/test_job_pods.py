@@ -1,0 +1,210 @@
+"""The pods of a RayJob: what they have alike, and that they are safe."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from control_plane.strategies import names, trainjobs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operator_objects import UID, Object, trainjob
+
+from trainjob.api import TrainJob
+from trainjob.api.load import load_trainjob
+from trainjob_operator.render import render
+from trainjob_operator.settings import Settings
+
+SETTINGS = Settings.model_validate(
+    {
+        "image": "trainjob:1.0",
+        "imagePullSecrets": ["registry"],
+        "nodePools": {"a100": {"gpusPerNode": 8}},
+        "defaults": {"labels": {"cost": "42", "team": "none"}, "annotations": {"scrape": "yes"}},
+    }
+)
+VOLUME = {"name": "cache", "emptyDir": {}}
+MOUNT = {"name": "cache", "mountPath": "/cache"}
+PODS: Object = {
+    "image": "mine:2",
+    "imagePullSecrets": [{"name": "mine"}],
+    "serviceAccountName": "trainer",
+    "env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}],
+    "envFrom": [{"configMapRef": {"name": "settings"}}],
+    "volumes": [VOLUME],
+    "volumeMounts": [MOUNT],
+    "nodeSelector": {"zone": "a"},
+    "tolerations": [{"key": "spot", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "securityContext": {"runAsUser": 1000, "fsGroup": 2000},
+    "labels": {"app": "bert"},
+    "annotations": {"note": "pod"},
+}
+
+
+def templates(job: TrainJob, with_settings: Settings = SETTINGS) -> dict[str, Object]:
+    return pod_templates(render(job, with_settings))
+
+
+def pod_templates(ray_job: Object) -> dict[str, Object]:
+    cluster = ray_job["spec"]["rayClusterSpec"]
+    return {
+        "head": cluster["headGroupSpec"]["template"],
+        "worker": cluster["workerGroupSpecs"][0]["template"],
+        "submitter": ray_job["spec"]["submitterPodTemplate"],
+    }
+
+
+EVERY_POD = pytest.mark.parametrize("which", ["head", "worker", "submitter"])
+
+
+def falls_short_of_restricted(pod: Object) -> list[str]:
+    """What Pod Security's level `restricted` would refuse of a pod."""
+    context, faults = pod.get("securityContext", {}), list[str]()
+    if context.get("runAsUser") == 0 or context.get("runAsNonRoot") is not True:
+        faults.append("runs as root")
+    if context.get("seccompProfile", {}).get("type") not in ("RuntimeDefault", "Localhost"):
+        faults.append("any system call")
+    if pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}:
+        faults.append("the host's namespaces")
+    for volume in pod.get("volumes", []):
+        if not volume.keys() - {"name"} <= {"configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "secret"}:
+            faults.append(f"volume {volume['name']}")
+    for container in [*pod["containers"], *pod.get("initContainers", [])]:
+        own = container.get("securityContext", {})
+        if own.get("allowPrivilegeEscalation") is not False:
+            faults.append("may gain privileges")
+        if own.get("capabilities") != {"drop": ["ALL"]}:
+            faults.append("keeps capabilities")
+    return faults
+
+
+@EVERY_POD
+@pytest.mark.parametrize("spec", [{}, {"pods": PODS, "storage": {"persistentVolumeClaim": "runs"}}])
+def test_every_pod_meets_the_restricted_level_of_pod_security(which: str, spec: Object):
+    assert falls_short_of_restricted(templates(trainjob(**spec))[which]["spec"]) == []
+
+
+def test_only_the_head_gets_a_token():
+    tokens = {
+        which: template["spec"].get("automountServiceAccountToken", True)
+        for which, template in templates(trainjob(pods=PODS)).items()
+    }
+    assert tokens == {"head": True, "worker": False, "submitter": False}
+
+
+@EVERY_POD
+def test_every_pod_has_what_the_job_says_of_pods(which: str):
+    pod = templates(trainjob(pods=PODS, workers={"nodePool": "a100"}))[which]["spec"]
+    [container] = pod["containers"]
+    assert container["image"] == "mine:2"
+    assert container["env"] == PODS["env"]
+    assert container["envFrom"] == PODS["envFrom"]
+    assert MOUNT in container["volumeMounts"]
+    assert VOLUME in pod["volumes"]
+    assert pod["imagePullSecrets"] == [{"name": "registry"}, {"name": "mine"}]
+    for name in ("serviceAccountName", "nodeSelector", "tolerations", "affinity"):
+        assert pod[name] == PODS[name]
+    assert PODS["securityContext"].items() <= pod["securityContext"].items()
+
+
+@EVERY_POD
+def test_every_pod_has_the_settings_image(which: str):
+    pod = templates(trainjob())[which]["spec"]
+    [container] = pod["containers"]
+    assert (container["image"], container["imagePullPolicy"]) == ("trainjob:1.0", "IfNotPresent")
+    assert "serviceAccountName" not in pod
+
+
+def test_the_submitter_can_be_run_as_a_job():
+    assert templates(trainjob())["submitter"]["spec"]["restartPolicy"] == "Never"
+
+
+@EVERY_POD
+def test_every_pod_has_the_jobs_labels_and_annotations(which: str):
+    metadata = {
+        "labels": {"team": "nlp", "app": "job"},
+        "annotations": {"note": "job", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+    }
+    template = templates(trainjob(metadata, pods=PODS))[which]["metadata"]
+    assert template["labels"] == {"cost": "42", "team": "nlp", "app": "bert", "trainjob.dev/uid": UID}
+    own = {"trainjob.dev/trainjob", "trainjob.dev/workers"}
+    others = {key: value for key, value in template["annotations"].items() if key not in own}
+    assert others == {"scrape": "yes", "note": "pod", "trainjob.dev/name": "job"}
+
+
+def test_the_rayjob_has_the_jobs_labels():
+    metadata = render(trainjob({"labels": {"team": "nlp"}}), SETTINGS)["metadata"]
+    assert metadata["labels"] == {
+        "team": "nlp", "trainjob.dev/uid": UID, "app.kubernetes.io/managed-by": "trainjob-operator",
+    }  # fmt: skip
+
+
+@EVERY_POD
+def test_storages_secret_is_only_referred_to(which: str, monkeypatch: pytest.MonkeyPatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "a-value-of-the-operators")
+    template = templates(trainjob(storage={"uri": "s3://runs", "secretName": "minio"}))[which]
+    env = template["spec"]["containers"][0]["env"]
+    assert [(variable["name"], variable.keys()) for variable in env] == [
+        (name, {"name", "valueFrom"}) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    ]
+    references = [variable["valueFrom"]["secretKeyRef"] for variable in env]
+    assert {reference["name"] for reference in references} == {"minio"}
+    assert [reference["optional"] for reference in references] == [False, False, True]
+    assert "a-value-of-the-operators" not in json.dumps(template)
+
+
+@EVERY_POD
+def test_storages_claim_is_mounted_in_every_pod(which: str):
+    ray_job = render(trainjob(storage={"persistentVolumeClaim": "runs"}), SETTINGS)
+    pods = pod_templates(ray_job)
+    pod = pods[which]["spec"]
+    [volume] = [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+    [mount] = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == volume["name"]]
+    snapshot = json.loads(pods["head"]["metadata"]["annotations"]["trainjob.dev/trainjob"])
+    assert volume["persistentVolumeClaim"] == {"claimName": "runs"}
+    assert snapshot["spec"]["storage"]["uri"] == mount["mountPath"]
+    assert "persistentVolumeClaim" not in snapshot["spec"]["storage"]
+
+
+pools = st.dictionaries(names, st.integers(1, 16), min_size=6)
+"""How many GPUs a node has, of every pool that the TrainJobs name."""
+
+
+@settings(deadline=None, max_examples=2000)
+@given(trainjobs(), pools)
+def test_any_trainjob_becomes_a_rayjob_that_keeps_its_promises(
+    tmp_path_factory: pytest.TempPathFactory, doc: Object, gpus_per_node: dict[str, int]
+):
+    doc["metadata"] |= {"namespace": "team", "uid": UID}
+    node_pools = {name: {"gpusPerNode": number} for name, number in gpus_per_node.items()}
+    own_settings = Settings.model_validate({"image": "trainjob:1.0", "nodePools": node_pools})
+    job = TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)
+    ray_job = render(job, own_settings)
+    assert ray_job == render(TrainJob.model_validate(doc), own_settings)
+    assert json.loads(json.dumps(ray_job)) == ray_job
+
+    pods, [group] = pod_templates(ray_job), ray_job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    per_pod = int(pods["worker"]["metadata"]["annotations"]["trainjob.dev/workers"])
+    threads = max(1, int(job.spec.workers.cpus or 1))
+    assert group["replicas"] * per_pod == job.spec.workers.count
+    assert int(group["rayStartParams"]["num-cpus"]) > per_pod * threads
+    assert int(group["rayStartParams"]["num-gpus"]) == per_pod * job.spec.workers.gpus
+    for template in pods.values():
+        assert falls_short_of_restricted(template["spec"]) == []
+    assert_driver_reads(job, pods["head"], tmp_path_factory.getbasetemp() / "trainjob.json")
+
+
+def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
+    """What the driver trains is what `job` says, but for what only a cluster needs and where its claim is mounted."""
+    path.write_text(head["metadata"]["annotations"]["trainjob.dev/trainjob"])
+    read = load_trainjob(path)
+
+    def trained(of: TrainJob) -> Any:
+        cluster_only = {"pods", "deadlines", "ttl_after_finished", "suspend", "storage"}
+        return of.spec.model_dump(exclude=cluster_only)
+
+    assert trained(read) == trained(job)
+    if job.spec.storage is not None and job.spec.storage.uri is not None:
+        assert read.spec.storage == job.spec.storage

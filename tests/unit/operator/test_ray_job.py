@@ -1,0 +1,232 @@
+"""TrainJob → RayJob."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operator_objects import UID, Object, document, trainjob
+
+from trainjob.api import TrainJob
+from trainjob.api.load import load_trainjob
+from trainjob_operator.names import RENDERED_ANNOTATION
+from trainjob_operator.render import Unrenderable, render
+from trainjob_operator.settings import Settings
+
+POOLS: Object = {
+    "a100": {
+        "nodeSelector": {"gpu": "a100", "disk": "ssd"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "gpusPerNode": 8,
+        "runtimeClassName": "nvidia",
+        "priorityClassName": "training",
+        "affinity": {"podAffinity": {}},
+        "pod": {"schedulerName": "packing", "hostIPC": False},
+    },
+    "mi300": {"gpuResource": "amd.com/gpu", "gpusPerNode": 8},
+    "gaudi": {"gpuResource": "habana.ai/gaudi", "gpusPerNode": 8},
+    "tpu": {"gpuResource": "google.com/tpu", "gpusPerNode": 4},
+    "cpu": {"nodeSelector": {"pool": "cpu"}},
+}
+
+
+def operator_settings(**more: Any) -> Settings:
+    return Settings.model_validate({"image": "trainjob:1.0", "nodePools": POOLS, **more})
+
+
+def rendered(job: TrainJob, **more: Any) -> Object:
+    return render(job, operator_settings(**more))
+
+
+def worker_group(ray_job: Object) -> Object:
+    [group] = ray_job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    return group
+
+
+def worker_pod(ray_job: Object) -> Object:
+    return worker_group(ray_job)["template"]["spec"]
+
+
+def snapshot(ray_job: Object) -> str:
+    head = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
+    return head["metadata"]["annotations"]["trainjob.dev/trainjob"]
+
+
+@pytest.mark.parametrize(
+    ("workers", "replicas", "per_pod"),
+    [
+        ({"count": 1}, 1, 1),
+        ({"count": 6}, 6, 1),
+        ({"count": 6, "perPod": 3}, 2, 3),
+        ({"count": 16, "nodePool": "a100"}, 16, 1),
+        ({"count": 16, "gpus": 1}, 16, 1),
+        ({"count": 16, "gpus": 1, "nodePool": "a100"}, 2, 8),
+        ({"count": 4, "gpus": 1, "nodePool": "a100"}, 1, 4),
+        ({"count": 12, "gpus": 1, "nodePool": "a100"}, 2, 6),
+        ({"count": 9, "gpus": 1, "nodePool": "a100"}, 3, 3),
+        ({"count": 11, "gpus": 1, "nodePool": "a100"}, 11, 1),
+        ({"count": 16, "gpus": 1, "nodePool": "a100", "perPod": 2}, 8, 2),
+        ({"count": 8, "gpus": 1, "nodePool": "tpu"}, 2, 4),
+    ],
+)
+def test_workers_share_pods_as_they_share_a_nodes_gpus(workers: Object, replicas: int, per_pod: int):
+    group = worker_group(rendered(trainjob(workers=workers)))
+    assert [group[name] for name in ("replicas", "minReplicas", "maxReplicas")] == [replicas] * 3
+    assert group["template"]["metadata"]["annotations"]["trainjob.dev/workers"] == str(per_pod)
+
+
+@pytest.mark.parametrize(
+    ("pool", "resource", "number"),
+    [
+        ("a100", "nvidia.com/gpu", "8"),
+        ("mi300", "amd.com/gpu", "8"),
+        ("gaudi", "habana.ai/gaudi", "8"),
+        ("tpu", "google.com/tpu", "4"),
+    ],
+)
+def test_gpus_are_asked_for_by_the_pools_name_for_them(pool: str, resource: str, number: str):
+    group = worker_group(rendered(trainjob(workers={"count": 8, "gpus": 1, "nodePool": pool})))
+    [container] = group["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"memory": f"{4 * int(number)}Gi", resource: number}
+    assert container["resources"]["requests"] == container["resources"]["limits"] | {"cpu": f"{int(number) + 1}000m"}
+    assert group["rayStartParams"] == {"num-cpus": str(int(number) + 1), "num-gpus": number}
+
+
+@pytest.mark.parametrize(
+    ("workers", "defaults", "cpu", "memory", "ray_cpus"),
+    [
+        ({}, {}, "2000m", "4Gi", 2),
+        ({"cpus": 0.25}, {}, "1250m", "4Gi", 2),
+        ({"cpus": 2.5, "memory": "500M"}, {}, "3500m", "500M", 3),
+        ({"count": 4, "perPod": 4, "cpus": 3, "memory": "12Gi"}, {}, "13000m", "48Gi", 13),
+        ({"count": 4, "perPod": 2}, {"workerCpus": 2, "workerMemory": "8G", "dataCpus": 3}, "7000m", "16G", 7),
+        ({"memory": "1000000000"}, {}, "2000m", "1000000000", 2),
+    ],
+)
+def test_a_worker_pod_has_what_its_workers_ask_for_and_cpu_for_ray_data(
+    workers: Object, defaults: Object, cpu: str, memory: str, ray_cpus: int
+):
+    group = worker_group(rendered(trainjob(workers=workers), defaults=defaults))
+    [container] = group["template"]["spec"]["containers"]
+    assert container["resources"] == {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+    assert group["rayStartParams"] == {"num-cpus": str(ray_cpus), "num-gpus": "0"}
+
+
+def test_the_head_offers_nothing_to_training():
+    head = rendered(trainjob(), defaults={"head": {"cpus": 0.5, "memory": "2Gi"}})["spec"]["rayClusterSpec"][
+        "headGroupSpec"
+    ]
+    assert (head["rayStartParams"]["num-cpus"], head["rayStartParams"]["num-gpus"]) == ("0", "0")
+    assert head["template"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "2Gi"}
+
+
+def test_workers_run_where_their_pool_is():
+    pods = {
+        "nodeSelector": {"zone": "b", "disk": "any"},
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+    }
+    job = trainjob(workers={"count": 8, "gpus": 1, "nodePool": "a100"}, pods=pods)
+    pod = worker_pod(rendered(job))
+    assert pod["nodeSelector"] == {"gpu": "a100", "disk": "any", "zone": "b"}
+    assert [toleration["key"] for toleration in pod["tolerations"]] == ["nvidia.com/gpu", "spot"]
+    assert pod["affinity"] == {"nodeAffinity": {}}
+    assert (pod["runtimeClassName"], pod["priorityClassName"]) == ("nvidia", "training")
+    assert (pod["schedulerName"], pod["hostIPC"]) == ("packing", False)
+    alone = trainjob(workers={"nodePool": "a100"})
+    assert worker_pod(rendered(alone))["affinity"] == {"podAffinity": {}}
+
+
+def test_the_head_and_the_submitter_need_no_gpu_node():
+    spec = rendered(trainjob(workers={"count": 8, "gpus": 1, "nodePool": "a100"}))["spec"]
+    for template in (spec["rayClusterSpec"]["headGroupSpec"]["template"], spec["submitterPodTemplate"]):
+        assert not {"nodeSelector", "tolerations", "affinity", "runtimeClassName"} & template["spec"].keys()
+        assert "nvidia.com/gpu" not in json.dumps(template)
+
+
+@pytest.mark.parametrize(
+    ("pools", "known"), [(POOLS, "a100, cpu, gaudi, mi300, tpu"), ({"only": {}}, "only"), ({}, "none")]
+)
+def test_an_unknown_pool_is_refused_by_naming_those_there_are(pools: Object, known: str):
+    with pytest.raises(Unrenderable, match=rf"spec\.workers\.nodePool: .*h100; there is: {known}$") as error:
+        rendered(trainjob(workers={"nodePool": "h100"}), nodePools=pools)
+    assert error.value.reason == "UnknownNodePool"
+
+
+@pytest.mark.parametrize(
+    ("labels", "suspend", "expected"),
+    [
+        ({}, False, {"suspend": False}),
+        ({}, True, {"suspend": True}),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, False, {}),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, True, {"suspend": True}),
+    ],
+)
+def test_a_queue_decides_itself_whether_its_job_waits(labels: Object, suspend: bool, expected: Object):
+    ray_job = rendered(trainjob({"labels": labels}, suspend=suspend))
+    assert {name: value for name, value in ray_job["spec"].items() if name == "suspend"} == expected
+    assert labels.items() <= ray_job["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(
+    ("deadlines", "default", "expected"),
+    [({}, None, None), ({"start": "30m"}, None, 1800), ({}, "2h", 7200), ({"start": "45s", "total": "1d"}, "2h", 45)],
+)
+def test_the_start_deadline_is_kuberays_and_the_total_one_is_not(deadlines: Object, default: str, expected: int):
+    spec = rendered(trainjob(deadlines=deadlines), defaults={"startDeadline": default})["spec"]
+    assert spec.get("preRunningDeadlineSeconds") == expected
+    assert "activeDeadlineSeconds" not in spec
+
+
+def test_the_rayjob_belongs_to_its_trainjob():
+    ray_job = rendered(trainjob({"name": "bert.v1"}, retries=3))
+    assert ray_job["metadata"]["name"].startswith("tj-bert-v1-")
+    assert ray_job["metadata"]["namespace"] == "team"
+    [owner] = ray_job["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == ("TrainJob", "bert.v1", UID, True)
+    assert ray_job["metadata"]["labels"]["trainjob.dev/uid"] == UID
+    assert ray_job["metadata"]["annotations"]["trainjob.dev/name"] == "bert.v1"
+    assert ray_job["spec"]["backoffLimit"] == 3
+    assert ray_job["spec"]["rayClusterSpec"]["rayVersion"] == "2.60.0"
+
+
+def test_rayjobs_of_other_settings_are_told_apart():
+    def annotation(**more: Any) -> str:
+        return rendered(trainjob(), **more)["metadata"]["annotations"][RENDERED_ANNOTATION]
+
+    assert annotation() == annotation()
+    assert len({annotation(), annotation(image="trainjob:1.1"), annotation(defaults={"dataCpus": 2})}) == 3
+
+
+def test_the_snapshot_is_the_trainjob_without_what_only_a_cluster_needs(tmp_path: Path):
+    spec = document(
+        dataset={"train": {"uri": "s3://data/a.csv"}, "text": ["Überschrift"], "label": "\N{ROCKET}"},
+        model={"textClassifier": {"pretrained": "prajjwal1/bert-tiny"}},
+        training={"batchSize": 64, "optimizer": {"adam": {"learningRate": 1e-05}}},
+        storage={"uri": "s3://runs", "endpoint": "http://minio:9000", "secretName": "minio"},
+        retries=3,
+    )["spec"]
+    only_in_a_cluster = {
+        "pods": {"env": [{"name": "TOKEN", "value": "x"}]},
+        "deadlines": {"total": "1d"},
+        "ttlAfterFinished": "7d",
+        "suspend": True,
+    }
+    ray_job = rendered(trainjob({"labels": {"a": "b"}, "annotations": {"c": "d"}}, **spec, **only_in_a_cluster))
+    text = snapshot(ray_job)
+    assert json.loads(text)["spec"] == spec
+    assert json.loads(text)["metadata"] == {"name": "job", "namespace": "team", "uid": UID}
+    path = tmp_path / "trainjob.json"
+    path.write_text(text)
+    assert load_trainjob(path) == trainjob(**spec)
+
+
+def test_the_driver_finds_its_snapshot_where_the_entry_point_says():
+    ray_job = rendered(trainjob())
+    head = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    [volume] = head["volumes"]
+    [item] = volume["downwardAPI"]["items"]
+    [mount] = head["containers"][0]["volumeMounts"]
+    assert mount["name"] == volume["name"]
+    assert item["fieldRef"]["fieldPath"] == "metadata.annotations['trainjob.dev/trainjob']"
+    assert ray_job["spec"]["entrypoint"] == f"python -m trainjob run {mount['mountPath']}/{item['path']}"
