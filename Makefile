@@ -7,10 +7,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version
 SOURCES := trainjob operator tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint generate bench clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/python examples/make_docstrings.py
@@ -23,6 +23,9 @@ lint: $(VENV)/dev.stamp  ## Lint and check types
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/pyright
+
+generate: $(VENV)/dev.stamp  ## Write what is derived from the TrainJob type: CRD and reference page
+	$(BIN)/python -m trainjob.crd
 
 bench: $(VENV)/dev.stamp  ## Run the benchmarks (docs/benchmarks.md has the results)
 	$(BIN)/python examples/make_docstrings.py

@@ -3,8 +3,9 @@
 from collections.abc import Generator
 from pathlib import Path
 
-import minio_server
 import pytest
+
+import minio_server
 
 
 @pytest.fixture(scope="session")

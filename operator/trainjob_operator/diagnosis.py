@@ -20,6 +20,8 @@ def diagnose(
     told = {event["involvedObject"].get("uid"): event for event in events if event.get("reason") in EXPLAINED}
     pods_of: dict[tuple[str, str], int] = defaultdict(int)
     for pod in pods:
+        if "deletionTimestamp" in pod["metadata"]:
+            continue
         found = _why(pod) or _why_by_event(pod, told)
         if found is not None:
             pods_of[found] += 1
@@ -32,7 +34,7 @@ def diagnose(
 
 def _why(pod: Mapping[str, Any]) -> tuple[str, str] | None:
     status = pod.get("status", {})
-    if status.get("phase") in ("Succeeded", "Failed") or "deletionTimestamp" in pod["metadata"]:
+    if status.get("phase") in ("Succeeded", "Failed"):
         return None
     for condition in status.get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":

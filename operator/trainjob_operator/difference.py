@@ -18,7 +18,13 @@ def contains(actual: Any, desired: Any) -> bool:
 
 
 def _list_contains(actual: Sequence[Any], desired: Sequence[Any]) -> bool:
-    if desired and all(isinstance(item, Mapping) and "name" in item for item in desired):
-        named = {item.get("name"): item for item in actual}
+    if desired and _are_named(desired) and _are_named(actual):
+        named = {item["name"]: item for item in actual}
         return all(contains(named.get(item["name"]), item) for item in desired)
     return len(actual) == len(desired) and all(map(contains, actual, desired))
+
+
+def _are_named(items: Sequence[Any]) -> bool:
+    """Whether each item has a name of its own: the mounts of one volume share theirs."""
+    names = [item.get("name") for item in items if isinstance(item, Mapping)]
+    return None not in names and len(set(names)) == len(items)

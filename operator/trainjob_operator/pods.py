@@ -10,7 +10,7 @@ from trainjob_operator.settings import NodePool, Settings
 STORAGE_PATH = "/mnt/storage"
 """Where storage's PersistentVolumeClaim is mounted."""
 JOB_FOLDER = "/etc/trainjob"
-JOB_FILE = "trainjob.json"
+JOB_FILE = "trainjob.yaml"
 
 _POD_SECURITY: KubernetesObject = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 _CONTAINER_SECURITY: KubernetesObject = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -46,7 +46,7 @@ def worker_template(
     if pool.priority_class_name is not None:
         spec["priorityClassName"] = pool.priority_class_name
     spec["automountServiceAccountToken"] = False
-    template["spec"] = _without_empty(pool.pod | spec)
+    template["spec"] = pool.pod | _without_empty(spec)
     return template
 
 
@@ -77,7 +77,7 @@ def _template(
         "name": container_name,
         "image": pods.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "env": [*_credentials(job), *pods.env],
+        "env": _named([*_credentials(job), *pods.env]),
         "envFrom": pods.env_from,
         "volumeMounts": mounts,
         "resources": container_resources,
@@ -88,7 +88,7 @@ def _template(
         "containers": [container],
         "volumes": volumes,
         "securityContext": _POD_SECURITY | (pods.security_context or {}),
-        "imagePullSecrets": [*pull_secrets, *pods.image_pull_secrets],
+        "imagePullSecrets": _named([*pull_secrets, *pods.image_pull_secrets]),
         "nodeSelector": pods.node_selector,
         "tolerations": pods.tolerations,
         "affinity": pods.affinity,
@@ -118,6 +118,11 @@ def _credentials(job: TrainJob) -> list[KubernetesObject]:
 
 def _own_annotations(job: TrainJob) -> dict[str, str]:
     return {key: value for key, value in job.metadata.annotations.items() if not key.startswith(_KUBECTL_ANNOTATION)}
+
+
+def _named(items: list[Any]) -> list[Any]:
+    """The last item of each name."""
+    return list({item["name"]: item for item in items}.values())
 
 
 def _without_empty(spec: KubernetesObject) -> KubernetesObject:

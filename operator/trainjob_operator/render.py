@@ -5,8 +5,10 @@ import json
 from importlib.metadata import version
 from math import ceil
 
+import yaml
+
 from trainjob.api import TrainJob
-from trainjob.api.cluster import KubernetesObject, seconds
+from trainjob.api.cluster import WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob_operator.names import (
     GROUP,
     MANAGER,
@@ -29,6 +31,10 @@ from trainjob_operator.settings import NodePool, Settings
 
 MUTABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
 """Fields of a RayJob's spec that may change after its creation; KubeRay ignores or resents the others' changes."""
+
+
+LONGEST_SNAPSHOT = 200_000
+"""Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
 
 
 class Unrenderable(Exception):
@@ -99,7 +105,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
         "rayVersion": settings.ray_version,
         "headGroupSpec": {
             "rayStartParams": {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
-            "template": head_template(job, settings, _snapshot(job)),
+            "template": head_template(job, settings, _snapshot(job, cpus)),
         },
         "workerGroupSpecs": [
             {
@@ -107,7 +113,11 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
                 "replicas": pods,
                 "minReplicas": pods,
                 "maxReplicas": pods,
-                "rayStartParams": {"num-cpus": str(ray_cpus), "num-gpus": str(gpus)},
+                "rayStartParams": {
+                    "num-cpus": str(ray_cpus),
+                    "num-gpus": str(gpus),
+                    "resources": json.dumps(json.dumps({WORKER_RESOURCE: per_pod})),
+                },
                 "template": worker_template(job, settings, pool, per_pod, container),
             }
         ],
@@ -139,15 +149,29 @@ def digest(settings: Settings) -> str:
     return hashlib.sha256(made_from.encode()).hexdigest()[:16]
 
 
-def _snapshot(job: TrainJob) -> str:
-    """The TrainJob as the driver reads it, without what only the cluster needs."""
+def _snapshot(job: TrainJob, cpus: float) -> str:
+    """The TrainJob as the driver reads it, without what only the cluster needs, in YAML. Raises Unrenderable where it
+    is too large for an annotation."""
     spec = job.spec.model_dump(
         mode="json", by_alias=True, exclude_unset=True, exclude={"pods", "deadlines", "ttl_after_finished", "suspend"}
     )
-    if job.spec.storage is not None and job.spec.storage.persistent_volume_claim is not None:
-        spec["storage"] = {"uri": STORAGE_PATH}
+    spec["workers"] = spec.get("workers", {}) | {"cpus": cpus}
+    storage = job.spec.storage
+    if storage is not None and storage.persistent_volume_claim is not None:
+        spec["storage"] = {"uri": STORAGE_PATH} | ({"endpoint": storage.endpoint} if storage.endpoint else {})
     metadata = {"name": job.metadata.name, "namespace": job.metadata.namespace, "uid": job.metadata.uid}
-    return json.dumps({"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec})
+    document = {"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec}
+    snapshot = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=LONGEST_SNAPSHOT)
+    if len(snapshot.encode()) > LONGEST_SNAPSHOT:
+        raise Unrenderable("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten function.config")
+    return snapshot
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts every text in quotes: without them some read as other things."""
+
+
+_Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
 
 
 def _times(quantity: str, number: int) -> str:

@@ -162,7 +162,7 @@ def _of_end(training: TrainingStatus | None, ran: str, ray: Object) -> Verdict:
 def _failed(training: TrainingStatus | None, ray: Object, reason: str) -> Verdict:
     """In the trainer's own words, where it had any."""
     message = ray.get("message", "")
-    if training is not None and training.failure is not None:
+    if training is not None and training.failure is not None and reason in ("AppFailed", "Failed", "TrainingFailed"):
         failure = training.failure
         where = "the driver" if failure.rank is None else f"worker {failure.rank}"
         reason, message = "TrainingFailed", f"{where} failed: {failure.exception}: {failure.message}"

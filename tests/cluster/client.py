@@ -37,6 +37,12 @@ class Cluster:
         """Post to a path of the API, such as a subresource that kubectl has no command for."""
         self.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body))
 
+    def await_definitions(self) -> None:
+        """Wait until every custom resource definition is served."""
+        # --for=condition fails on a definition that has no conditions yet.
+        established = '--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
+        self.kubectl("wait", "crd", "--all", established, "--timeout=60s")
+
     def find(self, kind: str, namespace: str) -> list[dict[str, Any]]:
         """All objects of a kind in a namespace."""
         return json.loads(self.kubectl("get", kind, "--namespace", namespace, "--output=json"))["items"]

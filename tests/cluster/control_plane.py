@@ -55,7 +55,7 @@ class ControlPlane(Cluster):
         self.start("kube-apiserver")
         self.start("kube-controller-manager")
         self.kubectl("apply", "--server-side", "-f", sources("kuberay") / "config" / "crd" / "bases")
-        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        self.await_definitions()
         self.start("kuberay-operator")
 
     def down(self) -> None:

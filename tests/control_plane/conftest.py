@@ -6,6 +6,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane, running
 
@@ -42,4 +43,4 @@ def _install(cluster: Cluster) -> None:
     from trainjob.crd import crd
 
     cluster.apply(crd())
-    cluster.kubectl("wait", "--for=condition=Established", "crd/trainjobs.trainjob.dev", "--timeout=30s")
+    cluster.await_definitions()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+
 from cluster.client import Cluster, KubectlError
 from cluster.component import free_ports
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cluster.client import Cluster
-from control_plane.mistakes import Document, changed, document, mistakes
-from control_plane.strategies import trainjobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes import client, config
 from pydantic import ValidationError
 
+from cluster.client import Cluster
+from control_plane.mistakes import Document, changed, document, mistakes
+from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob
 
 MISTAKES = list(mistakes())

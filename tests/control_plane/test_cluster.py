@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from cluster.client import Cluster, KubectlError
 from cluster.control_plane import ControlPlane
 
@@ -22,10 +23,12 @@ def ray_job(name: str, namespace: str) -> dict[str, Any]:
 
 
 def await_head_pod(cluster: Cluster, name: str, namespace: str) -> None:
-    status = "jsonpath={.status.jobDeploymentStatus}=Initializing"
-    cluster.kubectl("wait", f"rayjob/{name}", "--for", status, "--namespace", namespace, "--timeout=30s")
-    head = f"ray.io/node-type=head,ray.io/originated-from-cr-name={name}"
-    cluster.kubectl("wait", "pod", "--for=create", "--selector", head, "--namespace", namespace, "--timeout=30s")
+    """Wait until KubeRay has made the RayJob's cluster, and that cluster's head pod."""
+    own, timeout = f"--namespace={namespace}", "--timeout=30s"
+    cluster.kubectl("wait", f"rayjob/{name}", own, "--for=jsonpath={.status.jobDeploymentStatus}=Initializing", timeout)
+    ray_cluster = cluster.kubectl("get", f"rayjob/{name}", own, "--output=jsonpath={.status.rayClusterName}")
+    head = f"--selector=ray.io/node-type=head,ray.io/cluster={ray_cluster}"
+    cluster.kubectl("wait", "pod", own, head, "--for=create", timeout)
 
 
 def test_kuberay_picks_up_a_ray_job(cluster: Cluster, namespace: str) -> None:

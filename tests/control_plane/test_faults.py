@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from operator_process import Jobs, OperatorProcess, document, eventually, operator
+
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
-from operator_process import Jobs, OperatorProcess, document, eventually, operator
 
 JOBS = 40
 

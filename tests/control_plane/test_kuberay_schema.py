@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from cluster.client import Cluster
 
+from cluster.client import Cluster
 from trainjob.crd.kubernetes_types import kubernetes_schema
 
 CONSTRAINTS = ("type", "format", "pattern", "enum", "minimum", "maximum", "x-kubernetes-int-or-string")

@@ -6,8 +6,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from cluster.client import Cluster
 from operator_process import Jobs, OperatorProcess, eventually, operator
+
+from cluster.client import Cluster
 
 
 @pytest.fixture

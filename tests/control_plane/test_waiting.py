@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster.client import Cluster
 from operator_process import Jobs, OperatorProcess, eventually, operator
+
+from cluster.client import Cluster
 
 
 @pytest.fixture

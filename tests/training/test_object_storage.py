@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import minio_server
 import pytest
 from training_runs import Run
 
+import minio_server
 from trainjob import Predictor
 from trainjob.storage import Folder
 

@@ -7,6 +7,9 @@ from pydantic import Field
 
 from trainjob.api.base import Spec
 
+WORKER_RESOURCE = "trainjob_worker"
+"""What Ray calls a place for a worker: a worker pod has as many as workers are meant to share it."""
+
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 DURATION = r"^[1-9][0-9]{0,3}[smhd]$"

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import TrainJobSpec
+from trainjob.api.cluster import WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.errors import UserError
 from trainjob.storage import Folder, open_filesystem
@@ -104,7 +105,7 @@ def start_on_ray(
         scaling_config=ScalingConfig(
             num_workers=spec.workers.count,
             use_gpu=gpus > 0,
-            resources_per_worker={"CPU": threads} | ({"GPU": gpus} if gpus else {}),
+            resources_per_worker={"CPU": threads} | ({"GPU": gpus} if gpus else {}) | _place(),
         ),
         run_config=RunConfig(
             name=name,
@@ -125,6 +126,13 @@ def start_on_ray(
             raise first_failure([_told(*failure) for failure in error.worker_failures.items()]) from None
 
     return _in_thread(fit)
+
+
+def _place() -> dict[str, float]:
+    """A worker's place, in a cluster that counts them: Ray would put as many into a pod as its CPUs allow."""
+    import ray
+
+    return {WORKER_RESOURCE: 1} if WORKER_RESOURCE in ray.cluster_resources() else {}
 
 
 def _told(rank: int, error: Exception) -> Exception:

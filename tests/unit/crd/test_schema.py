@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from control_plane.strategies import trainjobs
 from hypothesis import given, settings
 
+from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.base import OneOf, Spec
 from trainjob.api.wording import fields_of, part_in

@@ -21,8 +21,8 @@ from data_specs import (
     write_mnist,
     write_parquet,
 )
-from minio_server import MinIO
 
+from minio_server import MinIO
 from trainjob.api import Storage, TrainJobSpec
 from trainjob.data import fit, prepare_examples
 from trainjob.errors import DataError, StorageError

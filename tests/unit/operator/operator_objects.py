@@ -44,3 +44,13 @@ def container(name: str = "ray-worker", reason: str | None = None, message: str 
     """The status of a container that waits."""
     waiting = {key: value for key, value in {"reason": reason, "message": message}.items() if value is not None}
     return {"name": name, "state": {"waiting": waiting}, **more}
+
+
+def ray_job(deployment: str = "", ran: str = "", *, suspend: bool = False, **status: Any) -> Object:
+    """A RayJob as KubeRay writes its status: what is empty is left out."""
+    told = {"jobDeploymentStatus": deployment, "jobStatus": ran, "rayClusterName": "job-abcde", **status}
+    return {
+        "metadata": {"name": "job"},
+        "spec": {"suspend": suspend},
+        "status": {name: value for name, value in told.items() if value},
+    }

@@ -114,7 +114,10 @@ FORBIDDEN = 'pods "job-abcde-head" is forbidden: '
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (FORBIDDEN + "exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: 0, limited: 4", "QuotaExceeded"),
+        (
+            FORBIDDEN + "exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: 0, limited: 4",
+            "QuotaExceeded",
+        ),
         (
             FORBIDDEN + 'error looking up service account team/trainer: serviceaccount "trainer" not found',
             "ServiceAccountMissing",

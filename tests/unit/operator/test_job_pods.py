@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from control_plane.strategies import names, trainjobs
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_objects import UID, Object, trainjob
 
+from control_plane.strategies import names, trainjobs
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob_operator.render import render
@@ -162,7 +163,7 @@ def test_storages_claim_is_mounted_in_every_pod(which: str):
     pod = pods[which]["spec"]
     [volume] = [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
     [mount] = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == volume["name"]]
-    snapshot = json.loads(pods["head"]["metadata"]["annotations"]["trainjob.dev/trainjob"])
+    snapshot = yaml.safe_load(pods["head"]["metadata"]["annotations"]["trainjob.dev/trainjob"])
     assert volume["persistentVolumeClaim"] == {"claimName": "runs"}
     assert snapshot["spec"]["storage"]["uri"] == mount["mountPath"]
     assert "persistentVolumeClaim" not in snapshot["spec"]["storage"]
@@ -172,7 +173,7 @@ pools = st.dictionaries(names, st.integers(1, 16), min_size=6)
 """How many GPUs a node has, of every pool that the TrainJobs name."""
 
 
-@settings(deadline=None, max_examples=2000)
+@settings(deadline=None, max_examples=2000, derandomize=True)
 @given(trainjobs(), pools)
 def test_any_trainjob_becomes_a_rayjob_that_keeps_its_promises(
     tmp_path_factory: pytest.TempPathFactory, doc: Object, gpus_per_node: dict[str, int]
@@ -193,7 +194,7 @@ def test_any_trainjob_becomes_a_rayjob_that_keeps_its_promises(
     assert int(group["rayStartParams"]["num-gpus"]) == per_pod * job.spec.workers.gpus
     for template in pods.values():
         assert falls_short_of_restricted(template["spec"]) == []
-    assert_driver_reads(job, pods["head"], tmp_path_factory.getbasetemp() / "trainjob.json")
+    assert_driver_reads(job, pods["head"], tmp_path_factory.getbasetemp() / "trainjob.yaml")
 
 
 def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
@@ -203,7 +204,7 @@ def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
 
     def trained(of: TrainJob) -> Any:
         cluster_only = {"pods", "deadlines", "ttl_after_finished", "suspend", "storage"}
-        return of.spec.model_dump(exclude=cluster_only)
+        return of.spec.model_dump(exclude={**dict.fromkeys(cluster_only, True), "workers": {"cpus"}})
 
     assert trained(read) == trained(job)
     if job.spec.storage is not None and job.spec.storage.uri is not None:

@@ -3,6 +3,7 @@
 import asyncio
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -137,7 +138,7 @@ def test_a_failure_comes_back_after_a_delay_that_doubles_up_to_a_limit():
         queue.add("b")
         await settle(queue, log)
         times = [time for key, time in log.seen if key == "a"]
-        delays = [round(after - before, 6) for before, after in zip(times, times[1:], strict=False)]
+        delays = [round(after - before, 6) for before, after in pairwise(times)]
         assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2] + [LONGEST_DELAY_SECONDS] * 3
         assert ("b", 0) in log.seen
 

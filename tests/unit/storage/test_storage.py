@@ -4,8 +4,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from minio_server import MinIO
 
+from minio_server import MinIO
 from trainjob.errors import StorageError
 from trainjob.storage import Folder, open_filesystem
 

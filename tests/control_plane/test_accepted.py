@@ -1,0 +1,58 @@
+"""What the API server admits, the operator renders and KubeRay accepts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from operator_process import SETTINGS, Jobs, eventually, operator
+from strategies import trainjobs
+
+from cluster.client import Cluster
+from trainjob.api import TrainJob
+from trainjob_operator.render import render
+from trainjob_operator.settings import Settings
+
+EXAMPLES = 2000
+APPLIED_EVERY = 20
+
+
+def documents() -> list[dict[str, Any]]:
+    """Valid TrainJobs, each with a name of its own and without pods to come."""
+    found: list[dict[str, Any]] = []
+
+    @settings(
+        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=[*HealthCheck]
+    )
+    @given(trainjobs())
+    def collect(document: dict[str, Any]) -> None:
+        metadata = document["metadata"]
+        metadata["name"] = f"{metadata['name'][:200].rstrip('.-')}-{len(found)}"
+        document["spec"]["suspend"] = True
+        if "nodePool" in document["spec"].get("workers", {}):
+            document["spec"]["workers"]["nodePool"] = "a100"
+        found.append(document)
+
+    collect()
+    return found
+
+
+def test_whatever_is_admitted_is_rendered_and_accepted(cluster: Cluster, namespace: str, tmp_path: Path):
+    jobs, found = Jobs(cluster, namespace), documents()
+    assert len(found) >= EXAMPLES
+    for document in found:
+        metadata = document["metadata"] | {"namespace": namespace, "uid": "0"}
+        job = TrainJob.model_validate(document | {"metadata": metadata}, by_alias=True, by_name=False)
+        assert render(job, Settings.model_validate(SETTINGS))["spec"]["suspend"] is True
+    applied = found[::APPLIED_EVERY]
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": applied})
+    with operator(cluster, tmp_path, [namespace]):
+        jobs.kubectl("create", "-f", "-", stdin=manifest)
+
+        def suspended() -> bool:
+            ray_jobs = cluster.find("rayjobs", namespace)
+            states = [ray_job.get("status", {}).get("jobDeploymentStatus") for ray_job in ray_jobs]
+            assert "ValidationFailed" not in states, [ray_job.get("status") for ray_job in ray_jobs]
+            return len(states) == len(applied) and set(states) == {"Suspended"}
+
+        eventually(suspended, seconds=90, because=lambda: str(cluster.find("trainjobs", namespace)))

@@ -1,0 +1,249 @@
+"""TrainJob, RayJob, pods and time → the TrainJob's status."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from operator_objects import Object, ray_job, trainjob
+
+from trainjob.api import TrainJob
+from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.status import Failure, TrainingStatus
+from trainjob_operator.render import Unrenderable
+from trainjob_operator.status import Observed, derive, reject, same
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+END = "2026-01-01T11:59:58Z"
+SUSPENDED = pytest.mark.parametrize("deployment", ["", "Initializing", "Running", "Suspending", "Suspended"])
+
+
+def failure(rank: int | None = 1) -> Failure:
+    return Failure(rank=rank, exception="OutOfMemoryError", message="CUDA out of memory")
+
+
+def status_of(
+    found: Observed, *, before: TrainJobStatus | None = None, job: TrainJob | None = None, at: datetime = NOW
+) -> TrainJobStatus:
+    return derive(job or trainjob(), 1, before or TrainJobStatus(), found, at)
+
+
+def of_ray_job(
+    *arguments: str, job: TrainJob | None = None, before: TrainJobStatus | None = None, **fields: Any
+) -> TrainJobStatus:
+    return status_of(Observed(ray_job(*arguments, **fields)), job=job, before=before)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "ran", "phase", "reason"),
+    [
+        ("", "", "Pending", "Created"),
+        ("Initializing", "", "Pending", "PodsStarting"),
+        ("Waiting", "", "Pending", "PodsStarting"),
+        ("Running", "", "Starting", "PodsReady"),
+        ("Running", "PENDING", "Starting", "PodsReady"),
+        ("Running", "RUNNING", "Running", "Training"),
+        ("Running", "SUCCEEDED", "Running", "Finishing"),
+        ("Running", "FAILED", "Running", "Finishing"),
+        ("Running", "STOPPED", "Running", "Finishing"),
+        ("Complete", "SUCCEEDED", "Succeeded", "Succeeded"),
+        ("Complete", "STOPPED", "Failed", "Stopped"),
+        ("Complete", "FAILED", "Failed", "Failed"),
+        ("Failed", "", "Failed", "Failed"),
+        ("Failed", "PENDING", "Failed", "Failed"),
+        ("Failed", "RUNNING", "Failed", "Failed"),
+        ("Failed", "FAILED", "Failed", "Failed"),
+        ("Failed", "SUCCEEDED", "Failed", "Failed"),
+        ("ValidationFailed", "", "Failed", "ValidationFailed"),
+        ("Suspending", "RUNNING", "Pending", "Resuming"),
+        ("Suspended", "", "Pending", "Resuming"),
+        ("Retrying", "FAILED", "Retrying", "Failed"),
+    ],
+)
+def test_kuberays_status_is_read(deployment: str, ran: str, phase: str, reason: str):
+    found = of_ray_job(deployment, ran)
+    assert (found.phase, found.reason) == (phase, reason)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "ran", "phase", "reason"),
+    [
+        ("", "", "Retrying", "PodsStarting"),
+        ("Initializing", "", "Retrying", "PodsStarting"),
+        ("Waiting", "", "Retrying", "PodsStarting"),
+        ("Running", "", "Retrying", "PodsReady"),
+        ("Running", "PENDING", "Retrying", "PodsReady"),
+        ("Running", "RUNNING", "Running", "Training"),
+        ("Running", "FAILED", "Running", "Finishing"),
+        ("Complete", "SUCCEEDED", "Succeeded", "Succeeded"),
+        ("Failed", "FAILED", "Failed", "Failed"),
+    ],
+)
+def test_after_a_failed_attempt_a_start_is_a_retry(deployment: str, ran: str, phase: str, reason: str):
+    found = of_ray_job(deployment, ran, failed=1, job=trainjob(retries=3))
+    assert (found.phase, found.reason, found.attempt) == (phase, reason, 2)
+
+
+@pytest.mark.parametrize("deployment", ["Failed", "ValidationFailed", "Retrying"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "SubmissionFailed",
+        "AppFailed",
+        "DeadlineExceeded",
+        "PreRunningDeadlineExceeded",
+        "ValidationFailed",
+        "JobStatusCheckTimeoutExceeded",
+        "JobDeploymentStatusTransitionGracePeriodExceeded",
+    ],
+)
+def test_kuberays_reason_and_message_are_passed_on(deployment: str, reason: str):
+    found = of_ray_job(deployment, "RUNNING", reason=reason, message="in KubeRay's words")
+    assert (found.reason, found.message) == (reason, "in KubeRay's words")
+
+
+def test_without_a_rayjob_a_trainjob_is_pending():
+    found = status_of(Observed())
+    assert (found.phase, found.reason, found.start_time, found.ray_job_name) == ("Pending", "Created", None, None)
+
+
+@SUSPENDED
+def test_a_suspended_trainjob_is_suspended_wherever_its_rayjob_stands(deployment: str):
+    found = of_ray_job(deployment, suspend=True, job=trainjob(suspend=True))
+    assert (found.phase, found.reason, found.start_time) == ("Suspended", "Suspended", None)
+
+
+@pytest.mark.parametrize(("deployment", "phase"), [("Complete", "Succeeded"), ("Failed", "Failed")])
+def test_a_job_that_has_ended_is_not_suspended_any_more(deployment: str, phase: str):
+    assert of_ray_job(deployment, "SUCCEEDED", suspend=True, job=trainjob(suspend=True)).phase == phase
+
+
+QUEUED: Object = {"type": "QuotaReserved", "status": "False", "message": "insufficient unused quota for gpu"}
+
+
+@SUSPENDED
+@pytest.mark.parametrize(
+    ("labels", "conditions", "message"),
+    [
+        ({}, None, "the RayJob is suspended by another controller"),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, None, "waits in the queue gpus"),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, [], "waits in the queue gpus"),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, [QUEUED | {"status": "True"}], "waits in the queue gpus"),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, [QUEUED], QUEUED["message"]),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, [QUEUED | {"type": "Admitted"}], QUEUED["message"]),
+    ],
+)
+def test_a_rayjob_that_a_queue_suspends_is_queued(
+    deployment: str, labels: Object, conditions: list[Object] | None, message: str
+):
+    workloads = [] if conditions is None else [{"status": {"conditions": conditions}}]
+    observed = Observed(ray_job(deployment, suspend=True), workloads=workloads)
+    found = status_of(observed, job=trainjob({"labels": labels}))
+    assert (found.phase, found.reason, found.message) == ("Suspended", "Queued", message)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "ran"),
+    [("Failed", "FAILED"), ("Failed", "RUNNING"), ("Complete", "STOPPED"), ("Running", "RUNNING"), ("Retrying", "")],
+)
+def test_a_finished_training_outranks_kuberays_verdict(deployment: str, ran: str):
+    before = TrainJobStatus(training=TrainingStatus(stage="Finished"))
+    found = of_ray_job(deployment, ran, before=before, reason="AppFailed", endTime=END)
+    assert (found.phase, found.completion_time) == ("Succeeded", datetime.fromisoformat(END))
+    assert found.training == before.training
+
+
+def test_a_finished_training_outranks_a_deadline_and_a_rayjob_that_is_gone():
+    before = TrainJobStatus(training=TrainingStatus(stage="Finished"), start_time=NOW - timedelta(days=9))
+    found = status_of(Observed(), before=before, job=trainjob(deadlines={"total": "1d"}))
+    assert (found.phase, found.completion_time) == ("Succeeded", NOW)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "ran"), [("Failed", "FAILED"), ("Complete", "SUCCEEDED"), ("Complete", "STOPPED")]
+)
+@pytest.mark.parametrize(("rank", "where"), [(1, "worker 1"), (0, "worker 0"), (None, "the driver")])
+def test_a_failure_is_told_in_the_trainers_words(deployment: str, ran: str, rank: int | None, where: str):
+    before = TrainJobStatus(training=TrainingStatus(failure=failure(rank)))
+    found = of_ray_job(deployment, ran, before=before, reason="AppFailed", message="exit code 1")
+    assert (found.phase, found.reason) == ("Failed", "TrainingFailed")
+    assert found.message == f"{where} failed: OutOfMemoryError: CUDA out of memory"
+
+
+@pytest.mark.parametrize("deployment", ["", "Initializing", "Running", "Retrying"])
+def test_a_failure_is_no_verdict_while_kuberay_tries_again(deployment: str):
+    before = TrainJobStatus(training=TrainingStatus(failure=failure()))
+    assert of_ray_job(deployment, failed=1, before=before, job=trainjob(retries=1)).phase == "Retrying"
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.parametrize(
+    "observed",
+    [
+        Observed(),
+        Observed(refused=Unrenderable("UnknownNodePool", "no")),
+        *[Observed(ray_job(deployment)) for deployment in ("", "Running", "Complete", "Failed", "Suspended")],
+    ],
+)
+def test_a_verdict_never_changes(phase: Any, observed: Observed):
+    job = trainjob(suspend=True, deadlines={"total": "1s"})
+    before = TrainJobStatus(phase=phase, start_time=NOW, training=TrainingStatus(stage="Finished", failure=failure()))
+    assert status_of(observed, before=before, job=job, at=NOW + timedelta(days=9)) == before
+
+
+@pytest.mark.parametrize(("deployment", "suspend"), [("Running", False), ("Retrying", False), ("Suspended", True)])
+@pytest.mark.parametrize(("after", "over"), [(0, False), (59, False), (60, True), (86400, True)])
+def test_the_total_deadline_counts_from_the_first_start(deployment: str, suspend: bool, after: int, over: bool):
+    job = trainjob(deadlines={"total": "1m"}, suspend=suspend)
+    before = TrainJobStatus(start_time=NOW, attempt=3)
+    found = status_of(Observed(ray_job(deployment)), before=before, job=job, at=NOW + timedelta(seconds=after))
+    assert (found.phase == "Failed") == over
+    assert (found.reason == "DeadlineExceeded") == over
+    assert found.completion_time == (NOW + timedelta(seconds=after) if over else None)
+    assert found.start_time == NOW
+
+
+def test_a_job_that_has_not_started_meets_no_deadline():
+    job = trainjob(deadlines={"total": "1s"}, suspend=True)
+    suspended = status_of(Observed(ray_job("Suspended", suspend=True)), job=job)
+    later = status_of(
+        Observed(ray_job("Suspended", suspend=True)), before=suspended, job=job, at=NOW.replace(year=2030)
+    )
+    assert (later.phase, later.start_time) == ("Suspended", None)
+
+
+@pytest.mark.parametrize(
+    ("failed", "retries", "before", "attempt"),
+    [(0, 0, None, 1), (1, 0, None, 1), (1, 3, None, 2), (3, 3, 3, 4), (4, 3, 4, 4), (0, 3, 2, 2)],
+)
+def test_attempts_are_counted(failed: int, retries: int, before: int | None, attempt: int):
+    job = trainjob(retries=retries)
+    found = of_ray_job("Running", "RUNNING", failed=failed, job=job, before=TrainJobStatus(attempt=before))
+    assert found.attempt == attempt
+
+
+def test_a_refused_trainjob_says_why():
+    refused = Unrenderable("UnknownNodePool", "there is no node pool h100")
+    found = status_of(Observed(refused=refused))
+    assert (found.phase, found.reason, found.message) == ("Pending", "UnknownNodePool", "there is no node pool h100")
+    accepted = found.conditions[0]
+    assert (accepted.type, accepted.status, accepted.reason) == ("Accepted", "False", "UnknownNodePool")
+
+
+def test_a_spec_that_cannot_be_read_is_rejected_and_the_rest_stays():
+    before = of_ray_job("Running", "RUNNING")
+    found = reject(before, Unrenderable("InvalidSpec", "spec.model: wrong"), 7, NOW)
+    assert (found.phase, found.reason, found.message) == ("Pending", "InvalidSpec", "spec.model: wrong")
+    assert (found.observed_generation, found.ray_job_name, found.start_time) == (7, "job", NOW)
+
+
+def test_only_the_operators_own_part_is_compared():
+    status = of_ray_job("Running", "RUNNING")
+    assert same(status, status.model_copy(update={"training": TrainingStatus(epoch=3)}))
+    assert not same(status, status.model_copy(update={"reason": "Finishing"}))
+
+
+def test_names_and_addresses_are_passed_on():
+    found = of_ray_job("Running", "RUNNING", dashboardURL="job-abcde-head-svc:8265")
+    assert (found.ray_job_name, found.ray_cluster_name) == ("job", "job-abcde")
+    assert found.dashboard_url == "job-abcde-head-svc:8265"
+    assert (found.observed_generation, found.start_time, found.completion_time) == (1, NOW, None)

@@ -1,0 +1,79 @@
+"""What a TrainJob's status says of its pods."""
+
+from datetime import UTC, datetime
+
+import pytest
+from operator_objects import Object, container, pod, ray_job, trainjob
+
+from trainjob.api import TrainJob
+from trainjob.api.job_status import TrainJobStatus
+from trainjob_operator.status import Observed, derive
+
+
+def status_of(found: Observed, job: TrainJob | None = None) -> TrainJobStatus:
+    return derive(job or trainjob(), 1, TrainJobStatus(), found, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+READY: Object = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+NOT_READY: Object = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+OF_LAST_ATTEMPT: Object = {"ray.io/cluster": "job-vwxyz", "ray.io/node-type": "worker"}
+HEAD: Object = {"ray.io/cluster": "job-abcde", "ray.io/node-type": "head"}
+
+
+@pytest.mark.parametrize(
+    ("pods", "ready"),
+    [
+        ([], 0),
+        ([pod("a")], 0),
+        ([pod("a", **READY)], 2),
+        ([pod("a", **READY), pod("b", **NOT_READY)], 2),
+        ([pod("a", **READY), pod("b", **READY)], 4),
+        ([pod("a", **READY), pod("b", **READY), pod("c", **READY)], 4),
+        ([pod("a", **READY), pod("b", labels=OF_LAST_ATTEMPT, **READY)], 2),
+        ([pod("a", **READY), pod("b", labels=HEAD, **READY), pod("c", labels={}, **READY)], 2),
+    ],
+)
+def test_workers_are_ready_in_this_attempts_ready_pods(pods: list[Object], ready: int):
+    job = trainjob(workers={"count": 4, "perPod": 2})
+    workers = status_of(Observed(ray_job("Running", "RUNNING"), pods), job=job).workers
+    assert workers is not None
+    assert (workers.desired, workers.ready) == (4, ready)
+
+
+UNPULLED: Object = {"containerStatuses": [container(reason="ErrImagePull", message="not found")]}
+WORDS = "2 pods waiting: container ray-worker: not found"
+
+
+@pytest.mark.parametrize(
+    ("deployment", "failed", "phase", "reason", "message"),
+    [
+        ("Initializing", 0, "Pending", "ErrImagePull", WORDS),
+        ("Running", 0, "Starting", "ErrImagePull", WORDS),
+        ("Initializing", 1, "Retrying", "ErrImagePull", WORDS),
+    ],
+)
+def test_why_pods_wait_is_why_the_job_waits(deployment: str, failed: int, phase: str, reason: str, message: str):
+    pods = [pod("a", **UNPULLED), pod("b", **UNPULLED), pod("old", labels=OF_LAST_ATTEMPT, **UNPULLED)]
+    found = status_of(Observed(ray_job(deployment, failed=failed), pods), job=trainjob(retries=1))
+    assert (found.phase, found.reason, found.message) == (phase, reason, message)
+    assert [(item.reason, item.pods) for item in found.waiting] == [("ErrImagePull", 2)]
+
+
+def test_one_pod_and_no_pod_are_told_well():
+    one = status_of(Observed(ray_job("Initializing"), [pod(**UNPULLED)]))
+    assert one.message == "1 pod waiting: container ray-worker: not found"
+    refusal = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: gpus"}
+    none = status_of(Observed(ray_job("Initializing", rayClusterStatus={"conditions": [refusal]})))
+    assert (none.reason, none.message) == ("QuotaExceeded", "exceeded quota: gpus")
+
+
+def test_a_running_job_tells_of_waiting_pods_beside_its_reason():
+    found = status_of(Observed(ray_job("Running", "RUNNING"), [pod(**UNPULLED)]))
+    assert (found.phase, found.reason) == ("Running", "Training")
+    assert [item.reason for item in found.waiting] == ["ErrImagePull"]
+
+
+@pytest.mark.parametrize(("deployment", "suspend"), [("Complete", False), ("Failed", False), ("Suspending", True)])
+def test_where_no_pod_is_wanted_none_waits(deployment: str, suspend: bool):
+    observed = Observed(ray_job(deployment, "SUCCEEDED"), [pod(**UNPULLED)])
+    assert status_of(observed, job=trainjob(suspend=suspend)).waiting == []
