@@ -1,6 +1,7 @@
 """The requests that the operator makes of the API server. Objects are plain dictionaries, as in YAML."""
 
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,10 +22,13 @@ WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1", "workloads"
 
 Resource = tuple[str, str]
 
-APPLY = "application/apply-patch+yaml"
+APPLY = "application/apply-patch+yaml; charset=utf-8"
 MERGE = "application/merge-patch+json"
 
 TIMEOUT_SECONDS = 30
+
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Characters that YAML takes in an escaped form only."""
 
 
 class ApiError(Exception):
@@ -63,7 +67,7 @@ class Api:
         """Server-side apply of the object or, with `part="/status"`, of its status: fields of ours that others have
         changed are taken back."""
         query = {"fieldManager": MANAGER, "force": "true"}
-        return await self._send("PATCH", _path(resource, namespace, name) + part, body, query, APPLY)
+        return await self._send("PATCH", _path(resource, namespace, name) + part, _yaml(body), query, APPLY)
 
     async def merge(
         self, resource: Resource, namespace: str, name: str, changes: Mapping[str, Any]
@@ -84,7 +88,7 @@ class Api:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | str | None = None,
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> KubernetesObject:
@@ -108,6 +112,12 @@ async def api_client() -> AsyncGenerator[ApiClient]:
         await config.load_kube_config(client_configuration=configuration)
     async with ApiClient(configuration) as client:
         yield client
+
+
+def _yaml(body: Mapping[str, Any]) -> str:
+    """JSON that is YAML, too: beyond the first 65,536 characters JSON's escapes are two halves, which YAML refuses."""
+    text = json.dumps(body, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
 
 def _path(resource: Resource, namespace: str, name: str = "") -> str:

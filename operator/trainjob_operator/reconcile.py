@@ -97,9 +97,7 @@ class Reconciler:
             if contains(found["spec"], changes):
                 return found
             return await self._accepted(self.api.merge(RAY_JOBS, namespace, name, {"spec": changes}))
-        released = (
-            before.reason == "Suspended" and not job.spec.suspend
-        )  # `suspend` is the queue's again
+        released = before.reason == "Suspended" and not job.spec.suspend  # `suspend` is the queue's again
         if contains(found, desired) and not released:
             return found
         return await self._accepted(self.api.apply(RAY_JOBS, namespace, name, desired))

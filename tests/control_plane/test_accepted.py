@@ -22,7 +22,7 @@ def documents() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
     @settings(
-        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=[*HealthCheck]
+        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )
     @given(trainjobs())
     def collect(document: dict[str, Any]) -> None:
@@ -35,6 +35,11 @@ def documents() -> list[dict[str, Any]]:
 
     collect()
     return found
+
+
+def refusals(cluster: Cluster, namespace: str) -> list[str]:
+    jobs = cluster.find("trainjobs", namespace)
+    return [f"{job['metadata']['name']}: {job['status']}" for job in jobs if job["status"]["phase"] != "Suspended"]
 
 
 def test_whatever_is_admitted_is_rendered_and_accepted(cluster: Cluster, namespace: str, tmp_path: Path):
@@ -55,4 +60,4 @@ def test_whatever_is_admitted_is_rendered_and_accepted(cluster: Cluster, namespa
             assert "ValidationFailed" not in states, [ray_job.get("status") for ray_job in ray_jobs]
             return len(states) == len(applied) and set(states) == {"Suspended"}
 
-        eventually(suspended, seconds=90, because=lambda: str(cluster.find("trainjobs", namespace)))
+        eventually(suspended, seconds=90, because=lambda: str(refusals(cluster, namespace)))

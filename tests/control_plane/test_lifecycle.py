@@ -33,7 +33,8 @@ def test_a_trainjob_becomes_a_rayjob_that_kuberay_takes(jobs: Jobs):
     assert status["workers"] == {"desired": 2, "ready": 0}
     assert status["rayClusterName"].startswith("job-")
     assert jobs.events() == ["Created"]
-    pods = eventually(lambda: (found := jobs.cluster.find("pods", jobs.namespace)) and len(found) == 3 and found)
+    eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 3)
+    pods = jobs.cluster.find("pods", jobs.namespace)
     assert {pod["metadata"]["annotations"]["trainjob.dev/name"] for pod in pods} == {"job"}
 
 
