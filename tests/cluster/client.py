@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,16 @@ class Cluster:
 
     def await_definitions(self) -> None:
         """Wait until every custom resource definition is served."""
-        # --for=condition fails on a definition that has no conditions yet.
-        established = '--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
-        self.kubectl("wait", "crd", "--all", established, "--timeout=60s")
+        deadline = time.monotonic() + 60  # `kubectl wait` fails on a new definition, whose conditions are null
+        while not all(map(_is_established, json.loads(self.kubectl("get", "crd", "--output=json"))["items"])):
+            assert time.monotonic() < deadline, "custom resource definitions were not established within a minute"
+            time.sleep(0.1)
 
     def find(self, kind: str, namespace: str) -> list[dict[str, Any]]:
         """All objects of a kind in a namespace."""
         return json.loads(self.kubectl("get", kind, "--namespace", namespace, "--output=json"))["items"]
+
+
+def _is_established(definition: Mapping[str, Any]) -> bool:
+    conditions = definition.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)

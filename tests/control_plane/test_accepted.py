@@ -22,7 +22,11 @@ def documents() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
     @settings(
-        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     @given(trainjobs())
     def collect(document: dict[str, Any]) -> None:
