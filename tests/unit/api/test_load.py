@@ -195,8 +195,8 @@ BAD_FIELDS = [
     (
         "{name: tags}",
         "{name: My_Tags}",
-        "3  metadata.name  must be lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every "
-        "part, got 'My_Tags'",
+        "3  metadata.name  must be lower-case letters, digits, '-' and '.', with a letter or digit at both ends "
+        "of every part, got 'My_Tags'",
     ),
     ("{name: tags}", "{name: tags, labels: {a: 1}}", "3  metadata.labels.a  expected text, got 1; put it in quotes"),
     ("kind: TrainJob", "kind: Deployment", "2  kind  must be TrainJob, got 'Deployment'"),
