@@ -32,7 +32,7 @@ def test_a_trainjob_becomes_a_rayjob_that_kuberay_takes(jobs: Jobs):
     assert status["rayJobName"] == "job"
     assert status["workers"] == {"desired": 2, "ready": 0}
     assert status["rayClusterName"].startswith("job-")
-    assert jobs.events() == ["Created"]
+    eventually(lambda: jobs.events() == ["Created"])
     eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 3)
     pods = jobs.cluster.find("pods", jobs.namespace)
     assert {pod["metadata"]["annotations"]["trainjob.dev/name"] for pod in pods} == {"job"}
@@ -67,7 +67,7 @@ def test_a_deleted_rayjob_is_made_again_before_the_end_only(jobs: Jobs):
     jobs.until(rayJobName="job")
     jobs.kubectl("delete", "rayjob", "job")
     eventually(lambda: jobs.ray_job()["metadata"]["uid"] != first)
-    assert "RayJobRecreated" in eventually(jobs.events)
+    eventually(lambda: "RayJobRecreated" in jobs.events())
     jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
     jobs.until(phase="Succeeded")
     jobs.kubectl("delete", "rayjob", "job")
@@ -153,7 +153,7 @@ def test_a_failure_is_told_in_the_trainers_words(jobs: Jobs):
     jobs.report("rayjob", "job", {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed"})
     status = jobs.until(phase="Failed", reason="TrainingFailed")
     assert status["message"] == "worker 1 failed: ValueError: no such class"
-    assert jobs.events()[-1] == "Failed"
+    eventually(lambda: "Failed" in jobs.events())
 
 
 @pytest.mark.usefixtures("process")

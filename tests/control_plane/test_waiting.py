@@ -38,7 +38,7 @@ def test_quota(jobs: Jobs):
     status = jobs.until(phase="Pending", reason="QuotaExceeded")
     assert "small" in status["message"]
     assert status["waiting"][0]["pods"] == 0
-    assert "Waiting" in eventually(jobs.events)
+    eventually(lambda: "Waiting" in jobs.events())
 
 
 def test_a_missing_service_account(jobs: Jobs):
