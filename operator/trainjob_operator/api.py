@@ -115,7 +115,7 @@ async def api_client() -> AsyncGenerator[ApiClient]:
 
 
 def _yaml(body: Mapping[str, Any]) -> str:
-    """JSON that is YAML, too: beyond the first 65,536 characters JSON's escapes are two halves, which YAML refuses."""
+    """JSON that is YAML, too: JSON escapes characters beyond U+FFFF in two halves, which YAML refuses."""
     text = json.dumps(body, ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 

@@ -36,16 +36,14 @@ def worker_template(
     """A pod of `workers` on the job's node pool."""
     template = _template(job, settings, "ray-worker", container_resources)
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
-    spec = template["spec"]
-    spec["nodeSelector"] = pool.node_selector | spec.get("nodeSelector", {})
-    spec["tolerations"] = [*pool.tolerations, *spec.get("tolerations", [])]
-    if pool.affinity is not None:
-        spec.setdefault("affinity", pool.affinity)
-    if pool.runtime_class_name is not None:
-        spec["runtimeClassName"] = pool.runtime_class_name
-    if pool.priority_class_name is not None:
-        spec["priorityClassName"] = pool.priority_class_name
-    spec["automountServiceAccountToken"] = False
+    spec = template["spec"] | {
+        "nodeSelector": pool.node_selector | job.spec.pods.node_selector,
+        "tolerations": [*pool.tolerations, *job.spec.pods.tolerations],
+        "affinity": job.spec.pods.affinity or pool.affinity,
+        "runtimeClassName": pool.runtime_class_name,
+        "priorityClassName": pool.priority_class_name,
+        "automountServiceAccountToken": False,
+    }
     template["spec"] = pool.pod | _without_empty(spec)
     return template
 
@@ -53,8 +51,8 @@ def worker_template(
 def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     """The pod that hands the entry point to the head and follows its log."""
     template = _template(job, settings, "ray-job-submitter", resources(0.1, "512Mi"))
-    template["spec"] |= {"restartPolicy": "Never", "automountServiceAccountToken": False}
-    template["spec"] = _without_empty(template["spec"])
+    own = {"restartPolicy": "Never", "automountServiceAccountToken": False}
+    template["spec"] = _without_empty(template["spec"] | own)
     return template
 
 
@@ -101,7 +99,7 @@ def _template(
             "labels": labels | {UID_LABEL: job.metadata.uid},
             "annotations": annotations | {NAME_ANNOTATION: job.metadata.name},
         },
-        "spec": {name: value for name, value in spec.items() if value is not None},
+        "spec": spec,
     }
 
 
@@ -126,4 +124,4 @@ def _named(items: list[Any]) -> list[Any]:
 
 
 def _without_empty(spec: KubernetesObject) -> KubernetesObject:
-    return {name: value for name, value in spec.items() if value not in ([], {})}
+    return {name: value for name, value in spec.items() if value not in (None, [], {})}

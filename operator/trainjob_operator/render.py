@@ -33,6 +33,8 @@ MUTABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
 """Fields of a RayJob's spec that may change after its creation; KubeRay ignores or resents the others' changes."""
 
 
+_VERSION = version("trainjob")
+
 LONGEST_SNAPSHOT = 200_000
 """Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
 
@@ -145,7 +147,7 @@ def workers_per_pod(job: TrainJob, pool: NodePool) -> int:
 
 def digest(settings: Settings) -> str:
     """Tells RayJobs of other settings or another version, which are left as they are."""
-    made_from = f"{version('trainjob')} {settings.model_dump_json()}"
+    made_from = f"{_VERSION} {settings.model_dump_json()}"
     return hashlib.sha256(made_from.encode()).hexdigest()[:16]
 
 

@@ -76,6 +76,7 @@ class Operator:
     async def _lead(self, client: ApiClient) -> None:
         self.leads = True
         LEADER.set(1)
+        QUEUE_DEPTH.set_function(self.queue.__len__)
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
         Watcher(self.queue.add).register(registry)
@@ -99,7 +100,6 @@ class Operator:
             self.ended.set()
 
     async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
-        QUEUE_DEPTH.set(len(self.queue))
         with RECONCILE_SECONDS.time():
             try:
                 again = await reconciler.reconcile(key)

@@ -1,7 +1,7 @@
 """A TrainJob's status: a pure function of the TrainJob, its RayJob and pods, and the time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -41,7 +41,7 @@ class Verdict:
     phase: Phase
     reason: str
     message: str = ""
-    at: datetime | None = field(default=None, compare=False)
+    at: datetime | None = None
     """When it came there, where the cluster says so."""
 
 

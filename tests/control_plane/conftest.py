@@ -6,6 +6,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from operator_process import Jobs, OperatorProcess, operator
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane, running
@@ -37,6 +38,19 @@ def namespace(cluster: Cluster) -> Generator[str]:
     cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace", name, "--timeout=30s")
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def jobs(cluster: Cluster, namespace: str) -> Jobs:
+    """The TrainJobs of a new namespace."""
+    return Jobs(cluster, namespace)
+
+
+@pytest.fixture
+def process(jobs: Jobs, tmp_path: Path) -> Generator[OperatorProcess]:
+    """An operator that watches this namespace."""
+    with operator(jobs.cluster, tmp_path, [jobs.namespace]) as process:
+        yield process
 
 
 def _install(cluster: Cluster) -> None:

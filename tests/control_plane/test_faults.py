@@ -3,7 +3,6 @@
 import json
 import random
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,6 @@ from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 
 JOBS = 40
-
-
-@pytest.fixture
-def jobs(control_plane: ControlPlane, namespace: str) -> Jobs:
-    return Jobs(control_plane, namespace)
 
 
 @pytest.fixture
@@ -75,12 +69,6 @@ def test_the_operator_is_killed_at_random_moments(jobs: Jobs, tmp_path: Path, se
         process.kill()
     with operator(jobs.cluster, tmp_path, [jobs.namespace]):
         assert_settled(jobs, names)
-
-
-@pytest.fixture
-def process(jobs: Jobs, tmp_path: Path) -> Generator[OperatorProcess]:
-    with operator(jobs.cluster, tmp_path, [jobs.namespace]) as process:
-        yield process
 
 
 @pytest.mark.usefixtures("process")

@@ -2,24 +2,12 @@
 
 import json
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from operator_process import Jobs, OperatorProcess, eventually, operator
+from operator_process import Jobs, eventually, operator
 
 from cluster.client import Cluster
-
-
-@pytest.fixture
-def jobs(cluster: Cluster, namespace: str) -> Jobs:
-    return Jobs(cluster, namespace)
-
-
-@pytest.fixture
-def process(cluster: Cluster, namespace: str, tmp_path: Path) -> Generator[OperatorProcess]:
-    with operator(cluster, tmp_path, [namespace]) as process:
-        yield process
 
 
 @pytest.mark.usefixtures("process")

@@ -1,24 +1,11 @@
 """What holds a job's pods back is in its status: refusals by the real API server, and what pods' statuses say."""
 
-from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from operator_process import Jobs, OperatorProcess, eventually, operator
+from operator_process import Jobs, eventually
 
-from cluster.client import Cluster
-
-
-@pytest.fixture
-def jobs(cluster: Cluster, namespace: str) -> Jobs:
-    return Jobs(cluster, namespace)
-
-
-@pytest.fixture(autouse=True)
-def process(cluster: Cluster, namespace: str, tmp_path: Path) -> Generator[OperatorProcess]:
-    with operator(cluster, tmp_path, [namespace]) as process:
-        yield process
+pytestmark = pytest.mark.usefixtures("process")
 
 
 def pod(jobs: Jobs, kind: str = "worker") -> str:

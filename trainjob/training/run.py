@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -143,7 +143,7 @@ class _Driver:
         handover = Handover()
         promised = {name: handover.promise(name) for name in self.fitted.rows}
         training = start(
-            partial(train, replace(self._task(None), streamed=streamed)),
+            partial(train, self._task(None, streamed)),
             datasets=promised,
             split=["train"] if streamed else [],
         )
@@ -167,8 +167,8 @@ class _Driver:
         yield
         self.data_seconds += time.perf_counter() - since
 
-    def _task(self, examples: Callable[[], dict[str, Examples]] | None) -> Task:
-        return Task(self.spec, self.folder, self.fitted, self.receiver.address, self.threads, examples)
+    def _task(self, examples: Callable[[], dict[str, Examples]] | None, streamed: bool = False) -> Task:
+        return Task(self.spec, self.folder, self.fitted, self.receiver.address, self.threads, examples, streamed)
 
 
 def _outcome(training: "Future[Result]") -> Outcome:
