@@ -12,9 +12,10 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config.incluster_config import load_incluster_config
 
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob_operator.names import MANAGER
 
-TRAIN_JOBS = "/apis/trainjob.dev/v1alpha1", "trainjobs"
+TRAIN_JOBS = f"/apis/{GROUP}/{VERSION}", PLURAL
 RAY_JOBS = "/apis/ray.io/v1", "rayjobs"
 PODS = "/api/v1", "pods"
 EVENTS = "/api/v1", "events"

@@ -6,8 +6,9 @@ from typing import Any
 from uuid import uuid4
 
 from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.trainjob import GROUP, KIND, VERSION
 from trainjob_operator.api import EVENTS, Api
-from trainjob_operator.names import GROUP, MANAGER
+from trainjob_operator.names import MANAGER
 
 
 def news(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[str, str, bool]]:
@@ -37,8 +38,8 @@ async def emit(api: Api, job: Mapping[str, Any], reason: str, message: str, warn
         "kind": "Event",
         "metadata": {"name": f"{job['name'][:200]}.{uuid4().hex[:16]}", "namespace": namespace},
         "involvedObject": {
-            "apiVersion": f"{GROUP}/v1alpha1",
-            "kind": "TrainJob",
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": KIND,
             "name": job["name"],
             "namespace": namespace,
             "uid": job["uid"],

@@ -5,8 +5,9 @@ from typing import Any
 
 import kopf
 
+from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob_operator.metrics import JOBS
-from trainjob_operator.names import GROUP, NAME_ANNOTATION, UID_LABEL
+from trainjob_operator.names import NAME_ANNOTATION, UID_LABEL
 from trainjob_operator.reconcile import Key
 from trainjob_operator.status import FINAL
 
@@ -22,7 +23,7 @@ class Watcher:
         self._phases: dict[Key, str] = {}
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
-        kopf.on.event(GROUP, "v1alpha1", "trainjobs", registry=registry)(self.train_job)
+        kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(self.train_job)
         own = {UID_LABEL: kopf.PRESENT}
         kopf.on.event("ray.io", "v1", "rayjobs", labels=own, registry=registry)(self.part)
         kopf.on.event("", "v1", "pods", labels=own, registry=registry)(self.part)

@@ -3,7 +3,8 @@
 import hashlib
 import re
 
-GROUP = "trainjob.dev"
+from trainjob.api.trainjob import GROUP
+
 MANAGER = "trainjob-operator"
 """Field manager of everything the operator writes."""
 UID_LABEL = f"{GROUP}/uid"

@@ -10,7 +10,6 @@ import yaml
 from trainjob.api import TrainJob
 from trainjob.api.cluster import WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob_operator.names import (
-    GROUP,
     MANAGER,
     NAME_ANNOTATION,
     QUEUE_LABEL,
@@ -60,8 +59,8 @@ def render(job: TrainJob, settings: Settings) -> KubernetesObject:
             "annotations": {NAME_ANNOTATION: job.metadata.name, RENDERED_ANNOTATION: digest(settings)},
             "ownerReferences": [
                 {
-                    "apiVersion": f"{GROUP}/v1alpha1",
-                    "kind": "TrainJob",
+                    "apiVersion": job.api_version,
+                    "kind": job.kind,
                     "name": job.metadata.name,
                     "uid": job.metadata.uid,
                     "controller": True,

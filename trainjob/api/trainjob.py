@@ -13,6 +13,9 @@ from trainjob.api.dataset import URI, Dataset
 from trainjob.api.model import Model, PositiveInt
 from trainjob.api.training import CLASSIFIER_METRICS, Checkpoints, Training
 
+GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
+"""What Kubernetes calls the type."""
+
 
 class Workers(Spec):
     """The processes that train, and what each of them gets."""

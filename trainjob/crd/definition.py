@@ -3,11 +3,9 @@
 from typing import Any
 
 from trainjob.api.job_status import TrainJobStatus
-from trainjob.api.trainjob import TrainJob, TrainJobSpec
+from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION, TrainJob, TrainJobSpec
 from trainjob.crd.kubernetes_types import Schema
 from trainjob.crd.schema import class_description, spec_schema, status_schema
-
-GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
 
 
 def crd() -> dict[str, Any]:
