@@ -1,0 +1,61 @@
+{{/* What the names of the release's objects begin with. */}}
+{{- define "trainjob.fullname" -}}
+{{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
+{{- $name | trunc 50 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* The name of the operator's Deployment and of what belongs to it. */}}
+{{- define "trainjob.operator" -}}
+{{ include "trainjob.fullname" . }}-operator
+{{- end }}
+
+{{/* Labels that tell the operator's pods. */}}
+{{- define "trainjob.selector" -}}
+app.kubernetes.io/name: trainjob-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "trainjob.labels" -}}
+{{ include "trainjob.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: trainjob
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* An image's full name, from a list: the image's values, the chart's appVersion. */}}
+{{- define "trainjob.image" -}}
+{{- $image := first . -}}
+{{ $image.repository }}:{{ default (last .) $image.tag }}{{ with $image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{/* The operator's settings file. */}}
+{{- define "trainjob.settings" -}}
+{{- $image := include "trainjob.image" (list .Values.trainer.image .Chart.AppVersion) -}}
+{{ toYaml (merge (dict "image" $image) .Values.settings) }}
+{{- end }}
+
+{{/* What the operator may do where it watches. */}}
+{{- define "trainjob.rules" -}}
+- apiGroups: [trainjob.dev]
+  resources: [trainjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [trainjob.dev]
+  resources: [trainjobs/status]
+  verbs: [patch]
+- apiGroups: [trainjob.dev]
+  resources: [trainjobs/finalizers] # owner references that hold up the owner's deletion
+  verbs: [update]
+- apiGroups: [ray.io]
+  resources: [rayjobs]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list, create]
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list]
+{{- end }}

@@ -1,0 +1,124 @@
+"""The chart's life in a cluster: installed, upgraded from the one before, rolled back, uninstalled."""
+
+import io
+import json
+import re
+import subprocess
+import tarfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from releases import CHART, DEFINITION, NAMESPACE, ROOT, Release, installed
+
+from cluster.control_plane import ControlPlane
+from control_plane.operator_process import document
+
+VALUES = {"settings": {"nodePools": {"a100": {"gpusPerNode": 8}}}}
+
+
+@pytest.fixture
+def release(cluster: ControlPlane) -> Generator[Release]:
+    """The chart that is not yet installed; after the test nothing is left of it."""
+    release = Release(cluster)
+    yield release
+    if release.get("secret", "sh.helm.release.v1.trainjob.v1") is not None:
+        release.uninstall()
+    cluster.kubectl("delete", DEFINITION, "--ignore-not-found")
+
+
+def chart_before(folder: Path) -> Path:
+    """The chart of the last commit that has another one, or the only one that there is."""
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True)
+
+    path = str(CHART.relative_to(ROOT))
+    for commit in git("log", "--format=%H", "--", path).stdout.decode().split():
+        archive = git("archive", commit, path)
+        if archive.returncode == 0 and git("diff", "--quiet", commit, "--", path).returncode == 1:
+            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+                files.extractall(folder, filter="data")
+            return folder / path
+    return CHART
+
+
+def job(cluster: ControlPlane, namespace: str) -> dict[str, Any]:
+    return json.loads(cluster.kubectl("get", "trainjob", "job", "--namespace", namespace, "--output=json"))
+
+
+def make_job(cluster: ControlPlane, namespace: str) -> dict[str, Any]:
+    """A TrainJob that is running."""
+    cluster.await_definitions()
+    cluster.kubectl("apply", "--namespace", namespace, "--filename=-", stdin=json.dumps(document("job")))
+    status = json.dumps({"status": {"phase": "Running", "rayClusterName": "job-abcde", "training": {"percent": 40}}})
+    own = ("--namespace", namespace, "--subresource=status", "--type=merge")
+    cluster.kubectl("patch", "trainjob", "job", *own, "--patch", status)
+    return job(cluster, namespace)
+
+
+def checksum(release: Release) -> str:
+    deployment = release.get("deployment")
+    assert deployment is not None
+    return deployment["spec"]["template"]["metadata"]["annotations"]["checksum/settings"]
+
+
+def test_jobs_outlive_upgrade_rollback_and_uninstallation(release: Release, namespace: str, tmp_path: Path):
+    cluster = release.cluster
+    assert isinstance(cluster, ControlPlane)
+    release.install({}, chart_before(tmp_path))
+    before, running = checksum(release), make_job(cluster, namespace)
+    release.upgrade(VALUES)
+    assert release.settings()["nodePools"] == VALUES["settings"]["nodePools"]
+    assert checksum(release) != before
+    assert job(cluster, namespace) == running
+    release.rollback()
+    assert release.settings()["nodePools"] == {}
+    assert checksum(release) == before
+    assert job(cluster, namespace) == running
+    release.uninstall()
+    assert release.get("deployment") is None
+    assert job(cluster, namespace) == running
+    release.install({})  # takes over the definition that it left
+    assert job(cluster, namespace) == running
+
+
+def test_an_upgrade_brings_the_definition_up_to_date(release: Release, tmp_path: Path):
+    old = tmp_path / "trainjob"
+    subprocess.run(["cp", "-r", CHART, old], check=True)
+    definition = old / "files" / "crd.yaml"
+    definition.write_text(re.sub(r"shortNames:\n +- tj", "shortNames: [old]", definition.read_text()))
+
+    def short_names() -> str:
+        return release.cluster.kubectl("get", DEFINITION, "--output=jsonpath={.spec.names.shortNames}")
+
+    release.install({}, old)
+    assert short_names() == '["old"]'
+    release.upgrade({})
+    assert short_names() == '["tj"]'
+
+
+def test_a_definition_that_is_not_kept_goes_with_the_release(release: Release):
+    release.install({"crds": {"keep": False}})
+    release.uninstall()
+    release.cluster.kubectl("wait", DEFINITION, "--for=delete", "--timeout=30s")
+
+
+def test_the_operator_s_pod_meets_the_restricted_level(cluster: ControlPlane):
+    with installed(cluster, {}) as release:
+        deployment = release.get("deployment")
+        assert deployment is not None
+        pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", **deployment["spec"]["template"]}
+        pod["metadata"]["name"] = "operator"
+        level = "pod-security.kubernetes.io/enforce"
+        cluster.kubectl("label", "namespace", NAMESPACE, f"{level}=restricted")
+        options = ("--namespace", NAMESPACE, "--dry-run=server", "--filename=-", "--output=name")
+        assert cluster.kubectl("create", *options, stdin=json.dumps(pod)).strip() == "pod/operator"
+        cluster.kubectl("label", "namespace", NAMESPACE, f"{level}-")
+
+
+def test_notes_do_not_warn_where_kuberay_is(release: Release):
+    notes = release.install({})
+    assert "STATUS: deployed" in notes
+    assert "WARNING" not in notes

@@ -1,0 +1,88 @@
+"""The manifests that people apply."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+import yaml
+from releases import CHART, ROOT, documents, installed, render, settings_file
+
+from cluster.control_plane import ControlPlane
+from servers.programs import requirement, sources
+from trainjob.api import TrainJob
+from trainjob_operator.render import render as render_ray_job
+from trainjob_operator.settings import Settings
+
+MANIFESTS = ROOT / "manifests"
+INSTALL = MANIFESTS / "install.yaml"
+EXAMPLES = sorted((MANIFESTS / "examples").glob("*.yaml"))
+POOLS = CHART / "examples" / "node-pools.yaml"
+
+
+@pytest.fixture(scope="module")
+def definition(cluster: ControlPlane) -> Generator[None]:
+    with installed(cluster, yaml.safe_load(POOLS.read_text())):
+        yield
+
+
+def test_what_is_generated_is_up_to_date():
+    command = [sys.executable, ROOT / "charts" / "generate.py", "--check"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT / "tests")}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_api_server_takes_the_operator_without_helm(cluster: ControlPlane):
+    count = len(documents(INSTALL.read_text()))
+    options = ("--server-side", "--dry-run=server", "--validate=strict", "--output=name")
+    assert len(cluster.kubectl("apply", *options, "--filename", INSTALL).splitlines()) == count
+    assert "helm" not in INSTALL.read_text().lower()
+
+
+def test_kuberay_is_the_version_that_the_tests_run(cluster: ControlPlane, tmp_path: Path):
+    module, version = requirement("kuberay")
+    folder = shutil.copytree(MANIFESTS / "kuberay", tmp_path / "kuberay")
+    text, remote = (folder / "kustomization.yaml").read_text(), f"{module}/config/default?ref={version}"
+    assert remote in text
+    (tmp_path / "ray-operator").symlink_to(sources("kuberay"))  # the same files, as they are on this machine
+    (folder / "kustomization.yaml").write_text(text.replace(remote, "../ray-operator/config/default"))
+    manifests = cluster.kubectl("kustomize", folder).split("\n---\n")
+    others = [text for text in manifests if "\nkind: CustomResourceDefinition\n" not in text]  # those are 4 MB
+    objects = [found for text in others for found in documents(text)]
+    assert len(others) == len(manifests) - 4
+    namespaces = {found["metadata"].get("namespace", "kuberay-system") for found in objects}
+    subjects = {subject["namespace"] for found in objects for subject in found.get("subjects", [])}
+    assert namespaces == subjects == {"kuberay-system"}
+    images = [
+        container["image"]
+        for found in objects
+        if found["kind"] == "Deployment"
+        for container in found["spec"]["template"]["spec"]["containers"]
+    ]
+    assert [image.rpartition(":")[2] for image in images] == [version]
+
+
+@pytest.mark.usefixtures("definition")
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_admitted_and_rendered(cluster: ControlPlane, path: Path):
+    options = ("--dry-run=server", "--validate=strict", "--output=yaml", "--filename", path)
+    made = documents(cluster.kubectl("create", *options))
+    [admitted] = [found for found in made if found["kind"] == "TrainJob"]
+    settings = Settings.model_validate(yaml.safe_load(settings_file(render(yaml.safe_load(POOLS.read_text())))))
+    ray_job = render_ray_job(TrainJob.model_validate(admitted, by_alias=True, by_name=False), settings)
+    cluster.kubectl("create", "--dry-run=server", "--validate=strict", "--filename=-", stdin=json.dumps(ray_job))
+
+
+def test_there_is_an_example_of_each_kind():
+    jobs = [found["spec"] for path in EXAMPLES for found in documents(path.read_text()) if found["kind"] == "TrainJob"]
+    assert {kind for job in jobs for kind in job["model"]} == {"textClassifier", "imageClassifier", "function"}
+    assert {kind for job in jobs for kind in job["storage"]} >= {
+        "uri",
+        "endpoint",
+        "secretName",
+        "persistentVolumeClaim",
+    }

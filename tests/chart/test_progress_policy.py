@@ -1,0 +1,237 @@
+"""Who may write what of a TrainJob's status: real tokens, bound to real pods, at a real API server."""
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from kubernetes import client, config
+from releases import NAMESPACE, OPERATOR, Object, installed, signed_in, token
+
+from cluster.control_plane import ControlPlane
+from control_plane.operator_process import document, eventually
+from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.wording import fields_of
+
+CLUSTER = "job-abcde"
+TIME = "2026-01-01T00:00:00Z"
+CONDITION = {"type": "Accepted", "status": "True", "reason": "Created", "message": "", "lastTransitionTime": TIME}
+STATUS: Object = {
+    "phase": "Running",
+    "reason": "Training",
+    "message": "training",
+    "conditions": [CONDITION],
+    "observedGeneration": 1,
+    "startTime": TIME,
+    "completionTime": TIME,
+    "attempt": 1,
+    "rayJobName": "job",
+    "rayClusterName": CLUSTER,
+    "dashboardURL": "job-head-svc.team.svc:8265",
+    "workers": {"desired": 2, "ready": 2},
+    "waiting": [{"reason": "Unschedulable", "pods": 1, "message": "0/1 nodes"}],
+    "training": {"stage": "Training", "percent": 10},
+}
+"""Every field of a status."""
+OTHER: Object = {
+    "phase": "Succeeded",
+    "reason": "Finished",
+    "message": "",
+    "conditions": [CONDITION | {"status": "False"}],
+    "observedGeneration": 2,
+    "startTime": "2026-01-02T00:00:00Z",
+    "completionTime": "2026-01-02T00:00:00Z",
+    "attempt": 2,
+    "rayJobName": "other",
+    "rayClusterName": "other-abcde",
+    "dashboardURL": "elsewhere",
+    "workers": {"desired": 2, "ready": 1},
+    "waiting": [],
+}
+"""Of every field but `training`, another value."""
+PROGRESS: Object = {"training": {"stage": "Training", "percent": 50}}
+FOREIGN = "only the head pod of RayCluster"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def policy(cluster: ControlPlane) -> Generator[None]:
+    """The chart's policy, in force."""
+    with installed(cluster, {}):
+        make_job(cluster, "default", "probe", STATUS)
+        bearer = token(cluster, "default", "default")
+        eventually(lambda: "only the head pod" in patch(cluster, bearer, "default", PROGRESS, name="probe"))
+        yield
+
+
+def send(cluster: ControlPlane, bearer: str, namespace: str, name: str, body: Object, content: str, **query: Any):
+    """Patches a TrainJob's status as the one who has the token; raises ApiException where that is refused."""
+    with config.new_client_from_config_dict(signed_in(cluster, bearer)) as connection:
+        client.CustomObjectsApi(connection).patch_namespaced_custom_object_status(
+            "trainjob.dev", "v1alpha1", namespace, "trainjobs", name, body, _content_type=content, **query
+        )
+
+
+def refusal(*arguments: Any, **query: Any) -> str:
+    """Why the API server refuses, or nothing."""
+    try:
+        send(*arguments, **query)
+    except client.ApiException as error:
+        if error.status != 403:
+            raise
+        return json.loads(str(error.body))["message"]
+    return ""
+
+
+def patch(cluster: ControlPlane, bearer: str, namespace: str, status: Object, name: str = "job") -> str:
+    return refusal(cluster, bearer, namespace, name, {"status": status}, "application/merge-patch+json")
+
+
+def apply(cluster: ControlPlane, bearer: str, namespace: str, status: Object, manager: str) -> str:
+    """The same by server-side apply, as the operator and the training process do it."""
+    body = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "job"}, "status": status}
+    content = "application/apply-patch+yaml"
+    return refusal(cluster, bearer, namespace, "job", body, content, field_manager=manager, force=True)
+
+
+def make_job(cluster: ControlPlane, namespace: str, name: str, status: Object) -> None:
+    cluster.kubectl("apply", "--namespace", namespace, "--filename=-", stdin=json.dumps(document(name)))
+    change = json.dumps({"status": status})
+    options = ("--namespace", namespace, "--subresource=status", "--type=merge", "--patch", change)
+    cluster.kubectl("patch", "trainjob", name, *options)
+
+
+def pod_token(cluster: ControlPlane, namespace: str, pod: str) -> str:
+    """What a pod of this name gets."""
+    spec = {"containers": [{"name": "ray", "image": "ray"}]}
+    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": namespace}, "spec": spec})
+    return token(cluster, namespace, "default", pod)
+
+
+@pytest.fixture
+def head(cluster: ControlPlane, namespace: str) -> str:
+    """The token of the head pod of a job whose status has every field."""
+    make_job(cluster, namespace, "job", STATUS)
+    return pod_token(cluster, namespace, f"{CLUSTER}-head-x7k2p")
+
+
+def status(cluster: ControlPlane, namespace: str) -> Object:
+    found = cluster.kubectl("get", "trainjob", "job", "--namespace", namespace, "--output=json")
+    return json.loads(found)["status"]
+
+
+def test_the_head_pod_reports_by_patch_and_by_apply(cluster: ControlPlane, namespace: str, head: str):
+    assert patch(cluster, head, namespace, PROGRESS) == ""
+    assert status(cluster, namespace) == STATUS | PROGRESS
+    end = {"training": {"stage": "Finished", "percent": 100}}
+    assert apply(cluster, head, namespace, end, "trainjob-trainer") == ""
+    assert status(cluster, namespace) == STATUS | end
+
+
+@pytest.mark.parametrize("own", [CLUSTER, "j" * 47 + "-abcde"])
+def test_the_names_that_kuberay_gives_to_head_pods(cluster: ControlPlane, namespace: str, own: str):
+    make_job(cluster, namespace, "job", {"rayClusterName": own})
+    for name in (f"{own[:50]}-head-x7k2p", f"{own[:50]}-head"):
+        assert patch(cluster, pod_token(cluster, namespace, name), namespace, PROGRESS) == ""
+
+
+def test_the_pods_that_kuberay_makes_of_the_longest_name(cluster: ControlPlane, namespace: str):
+    pods = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
+    workers = {
+        "groupName": "w",
+        "replicas": 1,
+        "minReplicas": 1,
+        "maxReplicas": 1,
+        "rayStartParams": {},
+        "template": pods,
+    }
+    head = {"rayStartParams": {}, "template": pods}
+    ray_job = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": "j" * 47, "namespace": namespace},
+        "spec": {"entrypoint": "true", "rayClusterSpec": {"headGroupSpec": head, "workerGroupSpecs": [workers]}},
+    }
+    cluster.apply(ray_job)
+    [made] = eventually(lambda: [found for found in cluster.find("rayjobs", namespace) if "status" in found])
+    make_job(cluster, namespace, "job", {"rayClusterName": made["status"]["rayClusterName"]})
+    found = eventually(lambda: two if len(two := cluster.find("pods", namespace)) == 2 else None)
+    answers = {
+        pod["metadata"]["labels"]["ray.io/node-type"]: patch(
+            cluster, token(cluster, namespace, "default", pod["metadata"]["name"]), namespace, PROGRESS
+        )
+        for pod in found
+    }
+    assert answers["head"] == ""
+    assert FOREIGN in answers["worker"]
+
+
+@pytest.mark.usefixtures("head")
+def test_every_other_pod_is_refused(cluster: ControlPlane, namespace: str):
+    for name in (
+        "other-abcde-head-x7k2p",
+        f"{CLUSTER}-workers-worker-x7k2p",
+        f"{CLUSTER}-head-y-head-x7k2p",
+        f"{CLUSTER}-headed",
+        f"x-{CLUSTER}-head-x7k2p",
+        "job-8fj2s",
+    ):
+        message = patch(cluster, pod_token(cluster, namespace, name), namespace, PROGRESS)
+        assert f"{FOREIGN} {CLUSTER} may report" in message
+        assert f"bound to pod {name}" in message
+
+
+@pytest.mark.usefixtures("head")
+def test_a_token_of_no_pod_is_refused(cluster: ControlPlane, namespace: str):
+    message = patch(cluster, token(cluster, namespace, "default"), namespace, PROGRESS)
+    assert FOREIGN in message
+    assert "bound to no pod" in message
+
+
+@pytest.mark.usefixtures("head")
+def test_a_head_pod_of_that_name_in_another_namespace_is_refused(cluster: ControlPlane, namespace: str):
+    bearer = pod_token(cluster, "team-a", f"{CLUSTER}-head-x7k2p")
+    assert "a service account of another namespace" in patch(cluster, bearer, namespace, PROGRESS)
+
+
+def test_before_there_is_a_raycluster_nobody_reports(cluster: ControlPlane, namespace: str):
+    make_job(cluster, namespace, "job", {})
+    for name in (f"{CLUSTER}-head-x7k2p", "head-x7k2p", "head"):
+        assert "it has no RayCluster" in patch(cluster, pod_token(cluster, namespace, name), namespace, PROGRESS)
+
+
+def test_the_test_knows_every_field():
+    assert set(STATUS) == set(OTHER) | {"training"} == set(fields_of(TrainJobStatus))
+
+
+def test_no_other_field_may_be_changed_or_taken_away(cluster: ControlPlane, namespace: str, head: str):
+    for field, other in OTHER.items():
+        for value in (other, None):
+            assert "status.training only" in patch(cluster, head, namespace, PROGRESS | {field: value}), field
+    assert status(cluster, namespace) == STATUS
+
+
+def test_nor_may_one_be_added(cluster: ControlPlane, namespace: str):
+    make_job(cluster, namespace, "job", {"rayClusterName": CLUSTER})
+    bearer = pod_token(cluster, namespace, f"{CLUSTER}-head-x7k2p")
+    assert "status.training only" in patch(cluster, bearer, namespace, PROGRESS | {"phase": "Succeeded"})
+
+
+def test_the_operator_writes_all_and_its_fields_are_not_the_head_pod_s_to_drop(
+    cluster: ControlPlane, namespace: str, head: str
+):
+    bearer = token(cluster, NAMESPACE, OPERATOR)
+    assert apply(cluster, bearer, namespace, OTHER | {"rayClusterName": CLUSTER}, OPERATOR) == ""
+    written = status(cluster, namespace)
+    assert written.items() >= (OTHER | {"rayClusterName": CLUSTER}).items()
+    assert "status.training only" in apply(cluster, head, namespace, PROGRESS, OPERATOR)
+    assert apply(cluster, head, namespace, PROGRESS, "trainjob-trainer") == ""
+    assert status(cluster, namespace) == written | PROGRESS
+
+
+def test_labels_and_spec_do_not_change_with_a_status(cluster: ControlPlane, namespace: str, head: str):
+    body = {"metadata": {"labels": {"theirs": "yes"}}, "spec": {"suspend": True}, "status": PROGRESS}
+    assert refusal(cluster, head, namespace, "job", body, "application/merge-patch+json") == ""
+    found = json.loads(cluster.kubectl("get", "trainjob", "job", "--namespace", namespace, "--output=json"))
+    assert "labels" not in found["metadata"]
+    assert not found["spec"].get("suspend")
+    assert found["status"]["training"] == PROGRESS["training"]
