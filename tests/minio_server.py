@@ -9,22 +9,49 @@ import urllib.error
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from servers.programs import program
 
 
-@dataclass(frozen=True)
+@dataclass
 class MinIO:
+    """A server that may be stopped and started again: address, keys and data stay the same."""
+
+    folder: Path
     endpoint: str
     access_key: str
     secret_key: str
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
     def environment(self) -> dict[str, str]:
         """What S3 clients take the credentials from."""
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
+
+    def start(self) -> None:
+        address = self.endpoint.removeprefix("http://")
+        settings = {"MINIO_ROOT_USER": self.access_key, "MINIO_ROOT_PASSWORD": self.secret_key}
+        with open(self.folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [program("minio"), "server", "--address", address, self.folder / "data"],
+                env=os.environ | settings | {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"},
+                stdout=log,
+                stderr=log,
+            )
+        while self._process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{self.endpoint}/minio/health/ready", timeout=5):
+                    return
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        raise RuntimeError(f"MinIO did not start:\n{(self.folder / 'log').read_text()}")
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=30)
 
 
 @contextmanager
@@ -32,29 +59,10 @@ def running(folder: Path) -> Generator[MinIO]:
     """A server that keeps its data in `folder`, until the end of the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    server = MinIO(f"http://{address}", secrets.token_hex(8), secrets.token_hex(16))
-    environment = {"MINIO_ROOT_USER": server.access_key, "MINIO_ROOT_PASSWORD": server.secret_key}
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen(
-            [program("minio"), "server", "--address", address, folder / "data"],
-            env=os.environ | environment | {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"},
-            stdout=log,
-            stderr=log,
-        )
+        endpoint = f"http://127.0.0.1:{free.getsockname()[1]}"
+    server = MinIO(folder, endpoint, secrets.token_hex(8), secrets.token_hex(16))
     try:
-        _wait(process, server, folder / "log")
+        server.start()
         yield server
     finally:
-        process.terminate()
-        process.wait(timeout=30)
-
-
-def _wait(process: subprocess.Popen[bytes], server: MinIO, log: Path) -> None:
-    while process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{server.endpoint}/minio/health/ready", timeout=5):
-                return
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.1)
-    raise RuntimeError(f"MinIO did not start:\n{log.read_text()}")
+        server.stop()

@@ -5,9 +5,22 @@ class UserError(Exception):
     """What is wrong, where, and what to do about it, in words for the person who wrote the TrainJob."""
 
 
+class PassingError(UserError):
+    """What may be gone by the time it is tried again."""
+
+
 class DataError(UserError):
     """The dataset cannot be used as it is; the message names the file and, where there is one, the row."""
 
 
 class StorageError(UserError):
     """The storage folder cannot be read or written."""
+
+
+class StorageUnreachable(StorageError, PassingError):
+    """The storage's server does not answer, or is not able to at the moment."""
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same again may end better: a mistake of the user's stays one."""
+    return not isinstance(error, UserError) or isinstance(error, PassingError)

@@ -2,30 +2,37 @@
 
 import os
 import re
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from trainjob.errors import StorageError
+from trainjob.errors import StorageError, StorageUnreachable
 
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
 ATTEMPTS = 3
+PAUSES_SECONDS = (1, 2, 4, 8, 15)
+"""Before a server that has answered before is tried again."""
 
+_UNREACHABLE = (
+    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|[Cc]ould(n't| not) (connect|resolve)|retry policy"
+    r"|SERVICE_UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|HTTP Status 5\d\d"
+)
 _REMEDIES = {
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|INVALID_SIGNATURE|SIGNATURE_DOES_NOT_MATCH": (
-        "access is refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and the rights of that key"
+        "access is refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (in a cluster, those in the Secret of "
+        "spec.storage.secretName), and the rights of that key"
     ),
     r"NO_SUCH_BUCKET|Bucket does not exist": "there is no such bucket: make it first, or correct the URI",
-    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|[Cc]ould(n't| not) (connect|resolve)|retry policy": (
-        "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up"
-    ),
+    _UNREACHABLE: ("the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up"),
     r"[Cc]redential": "no valid credentials were found",
     r"No space left": "the disk is full",
     r"Permission denied": "permission denied",
@@ -58,12 +65,43 @@ def storage_errors(uri: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{uri}: {_explained(str(error))}") from error
+        kind = StorageUnreachable if re.search(_UNREACHABLE, str(error)) else StorageError
+        raise kind(f"{uri}: {_explained(str(error))}") from error
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_Method = Callable[Concatenate["Folder", _Arguments], _Result]
+_answered: set[str | None] = set()
+"""Endpoints that have answered this process."""
+
+
+def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
+    """Has a method wait for a server that has answered before: it may be back soon."""
+
+    @wraps(method)
+    def patient(folder: "Folder", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        for pause in PAUSES_SECONDS:
+            try:
+                result = method(folder, *arguments, **named)
+            except StorageUnreachable:
+                if folder.endpoint not in _answered:
+                    raise
+                time.sleep(pause)
+            else:
+                _answered.add(folder.endpoint)
+                return result
+        return method(folder, *arguments, **named)
+
+    return patient
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder on local disk, `s3://` or `gs://`, made when first written to. Every method raises StorageError."""
+    """A folder on local disk, `s3://` or `gs://`, made when first written to.
+
+    Every method raises StorageError: StorageUnreachable, where a server does not answer or has been away for too long.
+    """
 
     uri: str
     endpoint: str | None = None
@@ -72,12 +110,14 @@ class Folder:
     def __truediv__(self, name: str) -> "Folder":
         return Folder(f"{self.uri.rstrip('/')}/{name}", self.endpoint)
 
+    @_patient
     def exists(self, name: str = "") -> bool:
         """Whether there is a file or folder `name`."""
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)):
             return filesystem.get_file_info(path).type != fs.FileType.NotFound
 
+    @_patient
     def list(self, name: str = "") -> list[str]:
         """Sorted names of what the folder `name` holds; none where it is missing."""
         filesystem, path = self._open(name)
@@ -86,11 +126,13 @@ class Folder:
                 info.base_name for info in filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
             )
 
+    @_patient
     def read(self, name: str) -> bytes:
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:
             return file.read()
 
+    @_patient
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file at once: a reader finds the old or the new one whole, even after a crash."""
         filesystem, path = self._open(name)
@@ -101,6 +143,7 @@ class Folder:
                 with filesystem.open_output_stream(path, compression=None) as file:
                     file.write(data)
 
+    @_patient
     def upload(self, local: Path, name: str) -> None:
         """Copy a local file or tree to `name`; files of a tree replace those of the same name."""
         filesystem, path = self._open(name)
@@ -108,6 +151,7 @@ class Folder:
             filesystem.create_dir(path if local.is_dir() else str(Path(path).parent))
             fs.copy_files(str(local.absolute()), path, source_filesystem=_local(), destination_filesystem=filesystem)
 
+    @_patient
     def download(self, name: str, local: Path) -> None:
         """Copy the file or tree `name` to `local`."""
         filesystem, path = self._open(name)
@@ -116,6 +160,7 @@ class Folder:
             (local if is_folder else local.parent).mkdir(parents=True, exist_ok=True)
             fs.copy_files(path, str(local.absolute()), source_filesystem=filesystem, destination_filesystem=_local())
 
+    @_patient
     def delete(self, name: str) -> None:
         """Remove the file or tree `name`, if it is there."""
         filesystem, path = self._open(name)

@@ -18,7 +18,8 @@ _KUBECTL_ANNOTATION = "kubectl.kubernetes.io/"
 
 
 def head_template(job: TrainJob, settings: Settings, snapshot: str) -> KubernetesObject:
-    """The head pod: it runs the driver, which reads the job from `snapshot`, but no worker."""
+    """The head pod: it runs the driver, which reads the job from `snapshot` and writes its progress into the TrainJob's
+    status, but no worker."""
     head = settings.defaults.head
     template = _template(job, settings, "ray-head", resources(head.cpus, head.memory))
     template["metadata"]["annotations"][SPEC_ANNOTATION] = snapshot
@@ -26,7 +27,7 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str) -> Kubernete
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
     mount = {"name": "trainjob", "mountPath": JOB_FOLDER, "readOnly": True}
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
-    template["spec"] = _without_empty(template["spec"])
+    template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 
 

@@ -6,7 +6,7 @@ All is read anew each time and nothing is remembered, so it can be interrupted a
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,7 +18,7 @@ from trainjob_operator.api import EVENTS, PODS, RAY_JOBS, TRAIN_JOBS, WORKLOADS,
 from trainjob_operator.difference import contains
 from trainjob_operator.events import emit, news
 from trainjob_operator.metrics import START_SECONDS
-from trainjob_operator.names import QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
+from trainjob_operator.names import MANAGER, QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
 from trainjob_operator.render import MUTABLE, Unrenderable, render
 from trainjob_operator.settings import Settings
 from trainjob_operator.status import FINAL, Observed, derive, reject, same
@@ -26,6 +26,8 @@ from trainjob_operator.status import FINAL, Observed, derive, reject, same
 LOOK_AGAIN_SECONDS = 4.0
 """While pods are on their way: an event may tell why they are not getting on."""
 REFUSED_SECONDS = 15.0
+AT_THE_LATEST_SECONDS = 300.0
+"""A watch that was broken for long does not tell what was deleted meanwhile."""
 
 Key = tuple[str, str]
 """Namespace and name of a TrainJob."""
@@ -47,7 +49,7 @@ class Reconciler:
         if body is None or "deletionTimestamp" in body["metadata"]:
             return None
         before = TrainJobStatus.model_validate(body.get("status", {}), extra="ignore")
-        now, generation = datetime.now(UTC).replace(microsecond=0), body["metadata"]["generation"]
+        now, generation = self.api.now, body["metadata"]["generation"]
         try:
             job = _parse(body)
         except Unrenderable as error:
@@ -68,20 +70,26 @@ class Reconciler:
             ray_job = await self._ensure_ray_job(job, before)
         except Unrenderable as error:
             return Observed(refused=error)
+        if ray_job is None:
+            return Observed()
         namespace = ray_job["metadata"]["namespace"]
         pods: list[KubernetesObject] = []
         if ray_job.get("status", {}).get("rayClusterName"):
             pods = await self.api.list(PODS, namespace, labelSelector=f"{UID_LABEL}={job.metadata.uid}")
         events = [event for pod in pods if _is_on_its_way(pod) for event in await self._events(namespace, pod)]
         workloads: list[KubernetesObject] = []
-        if QUEUE_LABEL in job.metadata.labels and ray_job["spec"].get("suspend"):
+        if QUEUE_LABEL in job.metadata.labels and (job.spec.suspend or ray_job["spec"].get("suspend")):
             workloads = await self._workloads(ray_job)
+            await self._tell_queue(job, workloads)
         return Observed(ray_job, pods, events, None, workloads)
 
-    async def _ensure_ray_job(self, job: TrainJob, before: TrainJobStatus) -> KubernetesObject:
+    async def _ensure_ray_job(self, job: TrainJob, before: TrainJobStatus) -> KubernetesObject | None:
+        """The RayJob, as it should be; a queue sees none before the TrainJob is to run, as it would start it."""
         namespace, name = str(job.metadata.namespace), ray_job_name(job.metadata.name)
-        desired = render(job, self.settings)
+        desired = render(job, self.settings, before.training)
         found = await self.api.get(RAY_JOBS, namespace, name)
+        if found is None and job.spec.suspend and QUEUE_LABEL in job.metadata.labels:
+            return None
         if found is None:
             if before.ray_job_name is not None:
                 message = f"RayJob {name} is gone before the job's end; making it again"
@@ -97,8 +105,7 @@ class Reconciler:
             if contains(found["spec"], changes):
                 return found
             return await self._accepted(self.api.merge(RAY_JOBS, namespace, name, {"spec": changes}))
-        released = before.reason == "Suspended" and not job.spec.suspend  # `suspend` is the queue's again
-        if contains(found, desired) and not released:
+        if contains(found, desired):
             return found
         return await self._accepted(self.api.apply(RAY_JOBS, namespace, name, desired))
 
@@ -124,6 +131,15 @@ class Reconciler:
                 return []
             raise
 
+    async def _tell_queue(self, job: TrainJob, workloads: list[KubernetesObject]) -> None:
+        """In a queue it is Kueue that suspends and resumes the RayJob: its Workload says whether it may run at all.
+        What others have deactivated stays so."""
+        for workload in workloads:
+            metadata, active = workload["metadata"], workload["spec"].get("active", True)
+            if active == job.spec.suspend and (active or _has_deactivated(workload)):
+                changes = {"spec": {"active": not active}}
+                await self.api.merge(WORKLOADS, metadata["namespace"], metadata["name"], changes)
+
     async def _write_status(self, body: Mapping[str, Any], before: TrainJobStatus, status: TrainJobStatus) -> None:
         if same(before, status):
             return
@@ -139,7 +155,7 @@ class Reconciler:
         logger.info("%s: %s", status.phase, status.message or status.reason, extra={"job": metadata["name"]})
         if status.phase == "Running" and before.phase != "Running" and status.attempt == 1:
             created = datetime.fromisoformat(metadata["creationTimestamp"])
-            START_SECONDS.observe((datetime.now(UTC) - created).total_seconds())
+            START_SECONDS.observe((self.api.now - created).total_seconds())
         for reason, message, warning in news(before, status):
             await emit(self.api, metadata, reason, message, warning)
 
@@ -169,19 +185,28 @@ def _parse(body: Mapping[str, Any]) -> TrainJob:
         raise Unrenderable("InvalidSpec", problems) from None
 
 
+def _has_deactivated(workload: Mapping[str, Any]) -> bool:
+    """Whether it is this operator that wrote last whether a Workload is active."""
+    fields = (each for each in workload["metadata"].get("managedFields", []) if each["manager"] == MANAGER)
+    return any("f:active" in each.get("fieldsV1", {}).get("f:spec", {}) for each in fields)
+
+
 def _is_on_its_way(pod: Mapping[str, Any]) -> bool:
     """Whether a pod is bound to a node but not running: only its events tell what it waits for."""
     status = pod.get("status", {})
     return status.get("phase") == "Pending" and bool(pod["spec"].get("nodeName"))
 
 
-def _look_again(job: TrainJob, status: TrainJobStatus, observed: Observed, now: datetime) -> float | None:
-    times: list[float] = []
+def _look_again(job: TrainJob, status: TrainJobStatus, observed: Observed, now: datetime) -> float:
+    times = [AT_THE_LATEST_SECONDS]
     if observed.refused is not None:
         times.append(REFUSED_SECONDS)
-    if any(_is_on_its_way(pod) for pod in observed.pods):
+    if any(_is_on_its_way(pod) for pod in observed.pods) or (job.spec.suspend and status.phase != "Suspended"):
         times.append(LOOK_AGAIN_SECONDS)
+    if status.reason == "Queued":  # Workloads are not watched: the longer one waits, the less often it is asked
+        since = next(each.last_transition_time for each in status.conditions if each.type == "Suspended")
+        times.append(max(LOOK_AGAIN_SECONDS, (now - since).total_seconds() / 10))
     if job.spec.deadlines.total is not None and status.start_time is not None:
         end = status.start_time + timedelta(seconds=seconds(job.spec.deadlines.total))
         times.append(max(0.05, (end - now).total_seconds()))
-    return min(times, default=None)
+    return min(times)

@@ -9,6 +9,7 @@ import yaml
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import WORKER_RESOURCE, KubernetesObject, seconds
+from trainjob.api.status import TrainingStatus
 from trainjob_operator.names import (
     MANAGER,
     NAME_ANNOTATION,
@@ -46,8 +47,9 @@ class Unrenderable(Exception):
         self.reason = reason
 
 
-def render(job: TrainJob, settings: Settings) -> KubernetesObject:
-    """The RayJob of `job`. Raises Unrenderable where its node pool is unknown."""
+def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:
+    """The RayJob of `job`, whose training process says `training`. Raises Unrenderable where its node pool is
+    unknown."""
     labels = job.metadata.labels | {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER}
     return {
         "apiVersion": "ray.io/v1",
@@ -68,7 +70,7 @@ def render(job: TrainJob, settings: Settings) -> KubernetesObject:
                 }
             ],
         },
-        "spec": _mutable(job, settings)
+        "spec": _mutable(job, settings, training)
         | {
             "entrypoint": f"python -m trainjob run {JOB_FOLDER}/{JOB_FILE}",
             "submissionMode": "K8sJobMode",
@@ -79,12 +81,12 @@ def render(job: TrainJob, settings: Settings) -> KubernetesObject:
     }
 
 
-def _mutable(job: TrainJob, settings: Settings) -> KubernetesObject:
-    spec: KubernetesObject = {"backoffLimit": job.spec.retries}
+def _mutable(job: TrainJob, settings: Settings, training: TrainingStatus | None) -> KubernetesObject:
+    spec: KubernetesObject = {"backoffLimit": 0 if has_failed_for_good(training) else job.spec.retries}
     start = job.spec.deadlines.start or settings.defaults.start_deadline
     if start is not None:
         spec["preRunningDeadlineSeconds"] = seconds(start)
-    if job.spec.suspend or QUEUE_LABEL not in job.metadata.labels:  # a queue decides by itself who waits
+    if QUEUE_LABEL not in job.metadata.labels:  # a queue decides by itself who waits
         spec["suspend"] = job.spec.suspend
     return spec
 
@@ -123,6 +125,11 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
             }
         ],
     }
+
+
+def has_failed_for_good(training: TrainingStatus | None) -> bool:
+    """Whether the training process itself says that no other attempt is worth making."""
+    return training is not None and training.failure is not None and not training.failure.retryable
 
 
 def node_pool(job: TrainJob, settings: Settings) -> NodePool:
@@ -168,7 +175,7 @@ def _snapshot(job: TrainJob, cpus: float) -> str:
     return snapshot
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Puts every text in quotes: without them some read as other things."""
 
 

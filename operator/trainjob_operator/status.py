@@ -11,7 +11,7 @@ from trainjob.api.job_status import Condition, Phase, TrainJobStatus, WorkersSta
 from trainjob.api.status import TrainingStatus
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
-from trainjob_operator.render import Unrenderable
+from trainjob_operator.render import Unrenderable, has_failed_for_good
 
 Object = Mapping[str, Any]
 
@@ -43,6 +43,9 @@ class Verdict:
     message: str = ""
     at: datetime | None = None
     """When it came there, where the cluster says so."""
+
+
+SUSPENDED = Verdict("Suspended", "Suspended", "spec.suspend is true")
 
 
 def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Observed, now: datetime) -> TrainJobStatus:
@@ -115,7 +118,7 @@ def _verdict(
     if observed.refused is not None:
         return Verdict("Pending", observed.refused.reason, str(observed.refused))
     if not ray_job:
-        return Verdict("Pending", "Created")
+        return SUSPENDED if job.spec.suspend else Verdict("Pending", "Created")
     return _of_ray_job(job, training, ray_job, observed)
 
 
@@ -128,8 +131,8 @@ def _of_ray_job(job: TrainJob, training: TrainingStatus | None, ray_job: Object,
         return _of_end(training, ran, ray)
     if deployment in ("Failed", "ValidationFailed"):
         return _failed(training, ray, ray.get("reason") or deployment)
-    if job.spec.suspend:
-        return Verdict("Suspended", "Suspended", "spec.suspend is true")
+    if job.spec.suspend and (QUEUE_LABEL not in job.metadata.labels or ray_job["spec"].get("suspend")):
+        return SUSPENDED
     if ray_job["spec"].get("suspend"):
         return Verdict("Suspended", *_queued(job, observed.workloads))
     if deployment in ("Suspending", "Suspended"):
@@ -148,21 +151,21 @@ def _of_ray_job(job: TrainJob, training: TrainingStatus | None, ray_job: Object,
 
 
 def _of_end(training: TrainingStatus | None, ran: str, ray: Object) -> Verdict:
-    if training is not None and training.failure is not None:
-        return _failed(training, ray, "TrainingFailed")
+    """SUCCEEDED means that the driver ended well: a failure that is still told is an earlier attempt's."""
     match ran:
         case "SUCCEEDED":
             return Verdict("Succeeded", "Succeeded", ray.get("message", ""), _time(ray.get("endTime")))
-        case "STOPPED":
+        case "STOPPED" if not has_failed_for_good(training):
             return Verdict("Failed", "Stopped", "the Ray job was stopped from outside", _time(ray.get("endTime")))
         case _:
             return _failed(training, ray, ray.get("reason") or "Failed")
 
 
 def _failed(training: TrainingStatus | None, ray: Object, reason: str) -> Verdict:
-    """In the trainer's own words, where it had any."""
+    """In the trainer's own words, where they are about this end."""
     message = ray.get("message", "")
-    if training is not None and training.failure is not None and reason in ("AppFailed", "Failed", "TrainingFailed"):
+    is_its_own = reason in ("AppFailed", "Failed") or has_failed_for_good(training)
+    if training is not None and training.failure is not None and is_its_own:
         failure = training.failure
         where = "the driver" if failure.rank is None else f"worker {failure.rank}"
         reason, message = "TrainingFailed", f"{where} failed: {failure.exception}: {failure.message}"
@@ -172,6 +175,8 @@ def _failed(training: TrainingStatus | None, ray: Object, reason: str) -> Verdic
 def _queued(job: TrainJob, workloads: Sequence[Object]) -> tuple[str, str]:
     """Why a queue holds the job back."""
     for workload in workloads:
+        if not workload.get("spec", {}).get("active", True):
+            return "Queued", f"the Workload {workload['metadata']['name']} is deactivated: its spec.active is false"
         for condition in workload.get("status", {}).get("conditions", []):
             if condition["type"] in ("QuotaReserved", "Admitted") and condition["status"] == "False":
                 return "Queued", condition.get("message", "")
@@ -211,7 +216,8 @@ def _conditions(
 
 def _attempt(job: TrainJob, ray: Object, before: TrainJobStatus) -> int:
     """KubeRay counts failures; the last failure has no attempt after it."""
-    return max(before.attempt or 1, min(ray.get("failed", 0) + 1, job.spec.retries + 1))
+    failed, is_over = ray.get("failed", 0), ray.get("jobDeploymentStatus") == "Failed"
+    return max(before.attempt or 1, min(failed if is_over else failed + 1, job.spec.retries + 1))
 
 
 def _is_current(pod: Object, ray: Object) -> bool:

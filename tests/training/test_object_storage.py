@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,3 +57,44 @@ def test_a_run_on_s3(
 
     folder.delete("summary.json")  # as if it had been stopped before its last words
     assert "continues from epoch-0002" in run.finish().stdout
+
+
+def test_a_server_that_goes_away_for_a_while(new_run: NewRun, minio: minio_server.MinIO, bucket: str):
+    storage = {"uri": f"s3://{bucket}/runs", "endpoint": minio.endpoint}
+    run = new_run("image", {"dataset.loader": "dataLoader", "storage": storage, "checkpoints.everySteps": 2})
+    checkpoints = Folder(f"s3://{bucket}/runs/run/checkpoints", minio.endpoint)
+    driver = run.start()
+    while not checkpoints.list():
+        assert driver.poll() is None, driver.communicate()[0]
+        time.sleep(0.1)
+    minio.stop()
+    time.sleep(2)
+    minio.start()
+    output = driver.communicate(timeout=300)[0]
+    assert driver.returncode == 0, output
+    assert "starting again" not in output
+
+
+@pytest.mark.parametrize(
+    ("changes", "environment", "said"),
+    [
+        ({"uri": "s3://no-such-bucket/runs"}, {}, "runs/run/trainjob.yaml: there is no such bucket"),
+        ({}, {"AWS_SECRET_ACCESS_KEY": "wrongwrongwrong"}, "spec.storage.secretName"),
+    ],
+)
+def test_storage_that_cannot_be_used(
+    new_run: NewRun,
+    minio: minio_server.MinIO,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, str],
+    environment: dict[str, str],
+    said: str,
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    storage = {"uri": f"s3://{bucket}/runs", "endpoint": minio.endpoint, **changes}
+    message = new_run("image", {"storage": storage}).refused()
+    assert said in message
+    assert len(message.splitlines()) == 1
+    assert not any(secret in message for secret in (minio.access_key, minio.secret_key, "wrongwrongwrong"))

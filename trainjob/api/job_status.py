@@ -2,13 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from trainjob.api.base import Spec
-from trainjob.api.status import TrainingStatus
+from trainjob.api.status import Time, TrainingStatus
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
-Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 Count = Annotated[int, Field(ge=0)]
 
 

@@ -1,9 +1,12 @@
 """`status.training`: what the training process says of itself, on a laptop and in a cluster."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
 
 from trainjob.api.base import Spec
 
+Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]
 
 
@@ -31,6 +34,9 @@ class Failure(Spec):
     """What it said."""
     traceback: str = ""
     """The end of its traceback."""
+    retryable: bool = True
+    """Whether another attempt is worth making: not after a mistake in the TrainJob, nor once `spec.retries` is used
+    up."""
 
 
 class TrainingStatus(Spec):
@@ -67,6 +73,8 @@ class TrainingStatus(Spec):
     best_checkpoint: CheckpointStatus | None = None
     """The best checkpoint so far."""
     evaluation: dict[str, float] = {}
-    """Scores on the test set."""
+    """Scores of the best checkpoint, once training has finished: `validation_…` and, with a test set, `test_…`."""
     failure: Failure | None = None
-    """Why training ended without a model."""
+    """Why training ended without a model; of the last attempt, until the next one has something to tell."""
+    updated_time: Time | None = None
+    """When this was written."""

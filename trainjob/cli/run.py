@@ -23,18 +23,20 @@ def run(
     started = time.time()
     from trainjob.api.load import load_trainjob
     from trainjob.cli.progress import display
+    from trainjob.cluster.reporter import reporting
 
     if workers is not None:
         overrides = [*overrides, f"spec.workers.count={workers}"]
     job = load_trainjob(file, overrides)
     seen: list[TrainingStatus] = []
     try:
-        with display(job.metadata.name) as progress:
+        with display(job.metadata.name) as progress, reporting(job.metadata) as report:
             from trainjob.training.run import run as train
 
             def on_status(status: "TrainingStatus") -> None:
                 seen[:] = [status]
                 progress.update(status)
+                report(status)
 
             finished = train(job, source=file.absolute().parent, started=started, fresh=fresh, on_status=on_status)
     except KeyboardInterrupt:
@@ -51,12 +53,10 @@ def run(
         raise typer.Exit(1) from None
 
     from trainjob.cli.summary import summary_lines
-    from trainjob.report.contents import read_contents
 
     if finished.already:
         typer.echo(f"{job.metadata.name} has finished before; --fresh trains it anew.")
-    evaluation = read_contents(finished.run).evaluation
-    typer.echo("\n".join(summary_lines(finished.summary, finished.run.uri, evaluation)))
+    typer.echo("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation)))
 
 
 def _how_to_continue(seen: "list[TrainingStatus]") -> str:

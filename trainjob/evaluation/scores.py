@@ -46,6 +46,16 @@ class Scores(Spec):
     confusion: list[list[int]]
     """Rows by true class (outer) and predicted class (inner)."""
 
+    def as_metrics(self, part: str) -> dict[str, float]:
+        """By the names of metrics, such as `validation_loss` for the part `validation`; the averages are macro ones."""
+        return {
+            f"{part}_loss": self.loss,
+            f"{part}_accuracy": self.accuracy,
+            f"{part}_precision": self.macro.precision,
+            f"{part}_recall": self.macro.recall,
+            f"{part}_f1": self.macro.f1,
+        }
+
 
 def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores:
     """All scores from `confusion`, int64 [C, C] with a row for each true class, and the sum of the rows' losses.

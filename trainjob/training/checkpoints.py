@@ -32,6 +32,11 @@ class Manifest(Spec):
     """SHA-256 of each file by its name."""
 
 
+def checkpoint_name(epoch: int, step: int) -> str:
+    """The folder of the checkpoint after so many epochs and steps."""
+    return f"epoch-{epoch:04d}-step-{step:08d}"
+
+
 class CheckpointStore:
     """The checkpoints of one run."""
 
@@ -44,7 +49,7 @@ class CheckpointStore:
 
     def save(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> str:
         """Stores what `write` puts into a folder and returns the checkpoint's name; then drops those not kept."""
-        name = f"epoch-{epoch:04d}-step-{step:08d}"
+        name = checkpoint_name(epoch, step)
         self._folder.delete(name)
         with tempfile.TemporaryDirectory(prefix="trainjob-checkpoint-") as temporary:
             local = Path(temporary)

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 
 from trainjob.api import TrainJob
 from trainjob.api.base import Spec
-from trainjob.errors import UserError
+from trainjob.errors import PassingError, UserError
 from trainjob.storage import Folder, storage_errors
 
 TRAINJOB = "trainjob.yaml"
@@ -31,10 +31,12 @@ MAY_CHANGE = (
 
 
 class Attempts(Spec):
-    """How often a run was started, and when first."""
+    """How often a run was started and how often it has failed, and when it was first started."""
 
     started: AwareDatetime
     count: int
+    failures: int = 0
+    """Of the workers and of the driver, as far as it lived to count them."""
 
 
 def run_folder(job: TrainJob) -> Folder:
@@ -62,7 +64,7 @@ def locked(run: Folder) -> Generator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{run.uri}: this run is under way in another process; wait for it or end it") from None
+            raise PassingError(f"{run.uri}: this run is under way in another process; wait for it or end it") from None
         yield
 
 
@@ -75,9 +77,24 @@ def begin(run: Folder, job: TrainJob) -> Attempts:
     attempts = Attempts(started=datetime.now(UTC), count=1)
     if run.exists(ATTEMPTS):
         earlier = Attempts.model_validate_json(run.read(ATTEMPTS))
-        attempts = Attempts(started=earlier.started, count=earlier.count + 1)
-    run.write(ATTEMPTS, attempts.model_dump_json(by_alias=True).encode())
+        attempts = earlier.model_copy(update={"count": earlier.count + 1})
+    _write(run, attempts)
     return attempts
+
+
+def count_failure(run: Folder) -> int:
+    """Counts a failure and returns how many there have been. Raises StorageError."""
+    if not run.exists(ATTEMPTS):
+        return 1
+    attempts = Attempts.model_validate_json(run.read(ATTEMPTS))
+    counted = attempts.model_copy(update={"failures": attempts.failures + 1})
+    _write(run, counted)
+    return counted.failures
+
+
+def retries_left(job: TrainJob, attempts: Attempts) -> int:
+    """What is left of `spec.retries`; on a laptop, where each command is the user's own decision, all of it."""
+    return job.spec.retries if job.metadata.uid is None else max(0, job.spec.retries - attempts.failures)
 
 
 def clear(run: Folder) -> None:
@@ -90,6 +107,10 @@ def clear(run: Folder) -> None:
 def to_dict(job: TrainJob) -> dict[str, Any]:
     """The TrainJob as YAML has it, with every default filled in."""
     return job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
+
+
+def _write(run: Folder, attempts: Attempts) -> None:
+    run.write(ATTEMPTS, attempts.model_dump_json(by_alias=True).encode())
 
 
 def _check_same(run: Folder, before: dict[str, Any], now: dict[str, Any]) -> None:

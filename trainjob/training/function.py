@@ -24,7 +24,7 @@ from trainjob.errors import UserError
 from trainjob.report.summary import Summary, TrainingWorkers
 from trainjob.storage import Folder
 from trainjob.training.channel import Address, Sender
-from trainjob.training.folder import Attempts
+from trainjob.training.folder import Attempts, retries_left
 from trainjob.training.history import History
 from trainjob.training.outcome import WorkerError
 from trainjob.training.ray_cluster import start_on_ray, start_ray
@@ -47,6 +47,8 @@ def train_function(
         spec,
         run,
         threads,
+        retries_left(job, attempts),
+        driver,
         datasets,
         callbacks=[_Progress(run, driver)],
         checkpoints=_checkpoint_config(spec.checkpoints),
@@ -62,7 +64,7 @@ def train_function(
             count=spec.workers.count, device="gpu" if spec.workers.gpus else "cpu", threads=threads
         ),
         metrics=_numbers(result.metrics or {}),
-        checkpoint=result.checkpoint.path if result.checkpoint is not None else None,
+        checkpoint=_uri(run, result.checkpoint) if result.checkpoint is not None else None,
         seconds={"start": total - (ended - since), "data": prepared - since, "training": ended - prepared},
         versions=versions(),
         hardware=hardware("cpu"),
@@ -89,7 +91,8 @@ def find_function(function: Function, source: Path) -> Callable[..., Any]:
 
 
 def _function_loop(function: Function, source: Path) -> None:
-    os.chdir(source)
+    if source.is_dir():  # on a cluster's workers it is not
+        os.chdir(source)
     try:
         found = find_function(function, source)
         if inspect.signature(found).parameters:
@@ -114,6 +117,12 @@ def _checkpoint_config(spec: Checkpoints) -> CheckpointConfig:
     )
 
 
+def _uri(run: Folder, checkpoint: Checkpoint) -> str:
+    """Ray's path of a checkpoint lacks the scheme."""
+    scheme, separator, _ = run.uri.partition("://")
+    return f"{scheme}{separator}{checkpoint.path}" if separator else checkpoint.path
+
+
 class _Progress(UserCallback):
     """Tells the driver and the run's folder what rank 0 reports; lives in Ray Train's controller."""
 
@@ -133,7 +142,7 @@ class _Progress(UserCallback):
         values = _numbers(metrics[0])
         epoch = int(values.get("epoch", self._reports))
         if checkpoint is not None:
-            self._latest = CheckpointStatus(uri=checkpoint.path, step=self._reports)
+            self._latest = CheckpointStatus(uri=_uri(self._run, checkpoint), step=self._reports)
         history.add("epoch", self._reports, epoch, values)
         history.flush()
         sender.send(

@@ -171,7 +171,7 @@ class Trainer:
         self.enter("validation")
         share_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
         scores = self.scorer.score(self.module, "validation")
-        metrics = {"train_loss": progress.loss_sum / progress.samples, **_metrics(scores)}
+        metrics = {"train_loss": progress.loss_sum / progress.samples, **scores.as_metrics("validation")}
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
         progress.epoch, progress.batch, progress.loss_sum, progress.samples = progress.epoch + 1, 0, 0.0, 0
@@ -268,16 +268,6 @@ class Trainer:
         if self._random_states is not None:
             _set_random_states(self._random_states, self.device)
             self._random_states = None
-
-
-def _metrics(scores: Scores) -> dict[str, float]:
-    return {
-        "validation_loss": scores.loss,
-        "validation_accuracy": scores.accuracy,
-        "validation_precision": scores.macro.precision,
-        "validation_recall": scores.macro.recall,
-        "validation_f1": scores.macro.f1,
-    }
 
 
 def _random_states(device: torch.device) -> dict[str, Any]:

@@ -1,6 +1,10 @@
-"""How training ended, as the workers tell the driver."""
+"""How training ended, as the workers tell the driver and the driver tells everybody."""
+
+import traceback as tracebacks
 
 from trainjob.api.base import Spec
+from trainjob.api.status import Failure
+from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 
 
@@ -49,3 +53,25 @@ class WorkerError(Exception):
 def first_failure(errors: list[Exception]) -> Exception:
     """The error that came first: when one worker dies, the others fail because of it."""
     return min(errors, key=lambda error: error.time if isinstance(error, WorkerError) else 0.0)
+
+
+def told(rank: int, error: Exception) -> Exception:
+    """What a worker on Ray raised; if it died without a word, Ray tells that it no longer answers."""
+    from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError
+
+    if isinstance(error, UserError | WorkerError):
+        return error
+    if isinstance(error, WorkerHealthCheckFailedError):
+        why = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+        return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
+    return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
+
+
+def failure_of(error: Exception, retryable: bool) -> Failure:
+    """What `status.training` says of an error that ends the driver."""
+    if isinstance(error, WorkerError):
+        rank, exception, message, trace = error.rank, error.exception, error.message, error.traceback
+    else:
+        rank, exception, message = None, type(error).__name__, str(error)
+        trace = "" if isinstance(error, UserError) else "".join(tracebacks.format_exception(error))
+    return Failure(rank=rank, exception=exception, message=message, traceback=trace, retryable=retryable)

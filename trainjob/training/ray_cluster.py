@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import WORKER_RESOURCE
 from trainjob.data import Examples
-from trainjob.errors import UserError
+from trainjob.errors import PassingError
 from trainjob.storage import Folder, open_filesystem
-from trainjob.training.outcome import WorkerError, first_failure
+from trainjob.training.channel import Address
+from trainjob.training.outcome import first_failure, told
 
 if TYPE_CHECKING:
     from ray.train import Result
@@ -47,7 +48,7 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
         try:
             ray.init(**quiet)
         except ConnectionError:
-            raise UserError(
+            raise PassingError(
                 f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
                 "RAY_AUTH_MODE=token if it asks for a token, or unset RAY_ADDRESS to train on this machine alone"
             ) from None
@@ -81,26 +82,30 @@ def start_on_ray(
     spec: TrainJobSpec,
     run: Folder,
     threads: int,
+    retries: int,
+    driver: Address,
     datasets: Mapping[str, Any] | None = None,
     split: Sequence[str] = ("train",),
     callbacks: list[Any] | None = None,
     checkpoints: Any = None,
 ) -> "Future[Result]":
-    """Has `work` run on every worker, again after a failure up to `spec.retries` times.
+    """Has `work` run on every worker, again after a failure up to `retries` times.
 
     Of `datasets`, those named in `split` are shared out between the workers; of the others, each gets all rows.
 
     Gives Ray Train's result, or raises what the first worker to fail raised.
     """
     from ray.data import DataContext
-    from ray.train import DataConfig, FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
+    from ray.train import DataConfig, RunConfig, ScalingConfig, WorkerGroupError
+
+    from trainjob.training.failure_policy import CountingPolicy
 
     options = DataContext.get_current().execution_options
     options.preserve_order = True
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
     gpus = spec.workers.gpus
-    trainer = _trainer_class()(
+    trainer = _trainer_class(CountingPolicy(retries, run, driver))(
         work,
         scaling_config=ScalingConfig(
             num_workers=spec.workers.count,
@@ -111,7 +116,6 @@ def start_on_ray(
             name=name,
             storage_path=path,
             storage_filesystem=filesystem,
-            failure_config=FailureConfig(max_failures=spec.retries),
             callbacks=callbacks,
             checkpoint_config=checkpoints,
         ),
@@ -123,7 +127,7 @@ def start_on_ray(
         try:
             return trainer.fit()
         except WorkerGroupError as error:
-            raise first_failure([_told(*failure) for failure in error.worker_failures.items()]) from None
+            raise first_failure([told(*failure) for failure in error.worker_failures.items()]) from None
 
     return _in_thread(fit)
 
@@ -135,29 +139,23 @@ def _place() -> dict[str, float]:
     return {WORKER_RESOURCE: 1} if WORKER_RESOURCE in ray.cluster_resources() else {}
 
 
-def _told(rank: int, error: Exception) -> Exception:
-    """What the worker raised; if it died without a word, Ray tells that it no longer answers."""
-    from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError
-
-    if isinstance(error, UserError | WorkerError):
-        return error
-    if isinstance(error, WorkerHealthCheckFailedError):
-        why = "its process ended unexpectedly; perhaps the system killed it for want of memory"
-        return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
-    return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
-
-
-def _trainer_class() -> "type[TorchTrainer]":
-    """Ray Train's trainer; on a cluster that ends with the run, without the actor that cleans up after it."""
+def _trainer_class(policy: Any) -> "type[TorchTrainer]":
+    """Ray Train's trainer with a failure policy of our own and, on a cluster that ends with the run, without the actor
+    that cleans up after it."""
     from ray.train.torch import TorchTrainer
     from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 
-    class LocalTrainer(TorchTrainer):
+    class Trainer(TorchTrainer):
+        def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
+            return super()._initialize_and_run_controller(**arguments | {"failure_policy": policy})
+
         def _create_default_callbacks(self) -> list[Any]:
             callbacks = super()._create_default_callbacks()
+            if on_cluster():
+                return callbacks
             return [callback for callback in callbacks if not isinstance(callback, PlacementGroupCleanerCallback)]
 
-    return TorchTrainer if on_cluster() else LocalTrainer
+    return Trainer
 
 
 def _in_thread(work: Callable[[], Any]) -> "Future[Any]":

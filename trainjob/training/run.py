@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.status import TrainingStatus
 from trainjob.data import Examples, Fitted, fit, prepare_datasets, prepare_examples
+from trainjob.errors import StorageError, StorageUnreachable, may_pass
+from trainjob.evaluation import Scores
+from trainjob.report.contents import read_contents
 from trainjob.report.summary import FILE as SUMMARY
 from trainjob.report.summary import Summary
 from trainjob.storage import Folder
 from trainjob.training.channel import Receiver
-from trainjob.training.folder import Attempts, begin, clear, locked, run_folder
+from trainjob.training.folder import Attempts, begin, clear, count_failure, locked, retries_left, run_folder
 from trainjob.training.handover import Handover
 from trainjob.training.imports import importing
 from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
-from trainjob.training.outcome import Outcome, WorkerError
+from trainjob.training.outcome import Outcome, WorkerError, failure_of
 from trainjob.training.ray_cluster import on_cluster, put, start_on_ray, start_ray
-from trainjob.training.summarize import summarize, write_results
+from trainjob.training.snapshots import OnStatus, Snapshots
+from trainjob.training.summarize import last_words, summarize, write_results
 from trainjob.training.task import Task, train
 
 if TYPE_CHECKING:
@@ -35,8 +39,6 @@ if TYPE_CHECKING:
 KEPT_BYTES = 256 * 2**20
 """Training rows up to this size are read once by every worker and kept; more are streamed in every epoch."""
 
-OnStatus = Callable[[TrainingStatus], None]
-
 
 @dataclass(frozen=True)
 class Finished:
@@ -44,6 +46,8 @@ class Finished:
 
     run: Folder
     summary: Summary
+    evaluation: dict[str, Scores]
+    """Of the best checkpoint, by part of the data."""
     already: bool
     """Whether it had finished before: nothing was trained now."""
 
@@ -57,45 +61,71 @@ def run(
     command started, in seconds since 1970. Raises UserError for what the user can mend, and WorkerError for what
     a worker raised in its last attempt.
     """
+    snapshots = Snapshots(on_status)
+    try:
+        finished = _run(job, source, started, fresh, snapshots)
+    except Exception as error:
+        snapshots.end(message="", eta=None, failure=failure_of(error, _is_retryable(job, error)))
+        raise
+    snapshots.end(**last_words(job, finished.run, finished.summary, finished.evaluation))
+    return finished
+
+
+def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Snapshots) -> Finished:
     folder = run_folder(job)
     with locked(folder):
         if fresh:
             clear(folder)
         if folder.exists(SUMMARY):
-            return Finished(folder, Summary.model_validate_json(folder.read(SUMMARY)), already=True)
+            summary = Summary.model_validate_json(folder.read(SUMMARY))
+            return Finished(folder, summary, read_contents(folder).evaluation, already=True)
         attempts = begin(folder, job)
-        on_status(TrainingStatus(stage="Preparing"))
-        with Receiver(on_status, _own_address()) as receiver:
+        snapshots.add(TrainingStatus(stage="Preparing"))
+        with Receiver(snapshots.add, _own_address()) as receiver:
             if job.spec.model.function is not None:
                 from trainjob.training.function import train_function
 
                 threads = worker_threads(job.spec)
                 summary = train_function(job, folder, source, attempts, receiver.address, threads, started)
                 write_results(folder, summary, None)
-            else:
-                summary = _run_classifier(job, folder, attempts, receiver, on_status, started)
-        on_status(TrainingStatus(stage="Finished"))
-        return Finished(folder, summary, already=False)
+                return Finished(folder, summary, {}, already=False)
+            return _run_classifier(job, folder, attempts, receiver, snapshots, started)
+
+
+def _is_retryable(job: TrainJob, error: Exception) -> bool:
+    """Whether another attempt may end better and is still allowed; in a cluster, counts the failure."""
+    if job.metadata.uid is None or isinstance(error, StorageUnreachable):
+        return may_pass(error)
+    try:
+        return count_failure(run_folder(job)) <= job.spec.retries and may_pass(error)
+    except StorageError:  # uncounted: the cluster counts attempts, too
+        return may_pass(error)
 
 
 def _run_classifier(
-    job: TrainJob, folder: Folder, attempts: Attempts, receiver: Receiver, on_status: OnStatus, started: float
-) -> Summary:
-    driver = _Driver(job.spec, folder, receiver, on_status)
+    job: TrainJob, folder: Folder, attempts: Attempts, receiver: Receiver, snapshots: Snapshots, started: float
+) -> Finished:
+    driver = _Driver(job, folder, attempts, receiver, snapshots)
     outcome = driver.train_locally() if driver.is_local else driver.train_on_ray()
     start = outcome.entered - started - driver.data_seconds
     seconds = {"start": start, "data": driver.data_seconds} | outcome.seconds
     summary = summarize(job, outcome, attempts, driver.fitted, driver.threads, seconds)
     write_results(folder, summary, outcome)
-    return summary
+    parts = {"validation": outcome.validation, "test": outcome.test}
+    evaluation = {part: scores for part, scores in parts.items() if scores is not None}
+    return Finished(folder, summary, evaluation, already=False)
 
 
 class _Driver:
     """Prepares the data and has the workers train on it."""
 
-    def __init__(self, spec: TrainJobSpec, folder: Folder, receiver: Receiver, on_status: OnStatus) -> None:
+    def __init__(
+        self, job: TrainJob, folder: Folder, attempts: Attempts, receiver: Receiver, snapshots: Snapshots
+    ) -> None:
+        spec = job.spec
         assert spec.dataset is not None
-        self.spec, self.folder, self.receiver, self.on_status = spec, folder, receiver, on_status
+        self.spec, self.folder, self.receiver, self.snapshots = spec, folder, receiver, snapshots
+        self.retries = retries_left(job, attempts)
         self.is_local = spec.dataset.loader == "dataLoader" and not on_cluster()
         self.threads = worker_threads(spec)
         self.data_seconds = 0.0
@@ -112,13 +142,13 @@ class _Driver:
                 with self._counted():
                     save_arrays(prepare_examples(self.spec, self.fitted), arrays)
                 task = self._task(partial(load_arrays, arrays))
-                for retries_left in range(self.spec.retries, -1, -1):
+                for left in range(self.retries, -1, -1):
                     try:
                         return workers.run(task)
                     except WorkerError as error:
-                        if retries_left == 0:
+                        if left == 0:
                             raise
-                        self.on_status(TrainingStatus(stage="Starting", message=f"{error}; starting again"))
+                        self.snapshots.add(TrainingStatus(stage="Starting", message=f"{error}; starting again"))
                         workers = start_workers()
             finally:
                 workers.kill()
@@ -133,8 +163,15 @@ class _Driver:
             start_ray(self.spec, self.threads)
             for work in meanwhile:
                 work.result()
-        self.on_status(TrainingStatus(stage="Starting"))
-        start = partial(start_on_ray, spec=self.spec, run=self.folder, threads=self.threads)
+        self.snapshots.add(TrainingStatus(stage="Starting"))
+        start = partial(
+            start_on_ray,
+            spec=self.spec,
+            run=self.folder,
+            threads=self.threads,
+            retries=self.retries,
+            driver=self.receiver.address,
+        )
         if self.spec.dataset.loader == "dataLoader":
             with self._counted():
                 rows = put(prepare_examples(self.spec, self.fitted))

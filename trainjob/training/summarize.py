@@ -3,16 +3,21 @@
 import json
 import os
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from trainjob.api import TrainJob
+from trainjob.api.status import CheckpointStatus
 from trainjob.data import Fitted
+from trainjob.evaluation import Scores
 from trainjob.report.render import render
 from trainjob.report.summary import FILE as SUMMARY
 from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
+from trainjob.training.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.training.folder import Attempts
 from trainjob.training.outcome import Outcome
 
@@ -50,6 +55,25 @@ def summarize(
         versions=versions(),
         hardware=hardware(outcome.device),
     )
+
+
+def last_words(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, Scores]) -> dict[str, Any]:
+    """What `status.training` says of a finished run."""
+    words: dict[str, Any] = {
+        "stage": "Finished",
+        "message": "",
+        "percent": 100.0,
+        "eta": None,
+        "evaluation": {
+            name: value for part, scores in evaluation.items() for name, value in scores.as_metrics(part).items()
+        },
+    }
+    if summary.metrics:
+        words["metrics"] = summary.metrics
+    if best := summary.best_checkpoint:
+        uri = CheckpointStore(run, job.spec.checkpoints).uri(checkpoint_name(best.epoch, best.step))
+        words["best_checkpoint"] = CheckpointStatus(uri=uri, step=best.step, metric=best.metric, value=best.value)
+    return words
 
 
 def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> None:

@@ -88,7 +88,7 @@ def test_every_pod_meets_the_restricted_level_of_pod_security(which: str, spec: 
 
 def test_only_the_head_gets_a_token():
     tokens = {
-        which: template["spec"].get("automountServiceAccountToken", True)
+        which: template["spec"]["automountServiceAccountToken"]
         for which, template in templates(trainjob(pods=PODS)).items()
     }
     assert tokens == {"head": True, "worker": False, "submitter": False}

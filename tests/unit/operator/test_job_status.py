@@ -17,8 +17,8 @@ END = "2026-01-01T11:59:58Z"
 SUSPENDED = pytest.mark.parametrize("deployment", ["", "Initializing", "Running", "Suspending", "Suspended"])
 
 
-def failure(rank: int | None = 1) -> Failure:
-    return Failure(rank=rank, exception="OutOfMemoryError", message="CUDA out of memory")
+def failure(rank: int | None = 1, *, retryable: bool = True) -> Failure:
+    return Failure(rank=rank, exception="OutOfMemoryError", message="CUDA out of memory", retryable=retryable)
 
 
 def status_of(
@@ -75,7 +75,6 @@ def test_kuberays_status_is_read(deployment: str, ran: str, phase: str, reason: 
         ("Running", "RUNNING", "Running", "Training"),
         ("Running", "FAILED", "Running", "Finishing"),
         ("Complete", "SUCCEEDED", "Succeeded", "Succeeded"),
-        ("Failed", "FAILED", "Failed", "Failed"),
     ],
 )
 def test_after_a_failed_attempt_a_start_is_a_retry(deployment: str, ran: str, phase: str, reason: str):
@@ -158,15 +157,37 @@ def test_a_finished_training_outranks_a_deadline_and_a_rayjob_that_is_gone():
     assert (found.phase, found.completion_time) == ("Succeeded", NOW)
 
 
-@pytest.mark.parametrize(
-    ("deployment", "ran"), [("Failed", "FAILED"), ("Complete", "SUCCEEDED"), ("Complete", "STOPPED")]
-)
 @pytest.mark.parametrize(("rank", "where"), [(1, "worker 1"), (0, "worker 0"), (None, "the driver")])
-def test_a_failure_is_told_in_the_trainers_words(deployment: str, ran: str, rank: int | None, where: str):
+def test_a_failure_is_told_in_the_trainers_words(rank: int | None, where: str):
     before = TrainJobStatus(training=TrainingStatus(failure=failure(rank)))
-    found = of_ray_job(deployment, ran, before=before, reason="AppFailed", message="exit code 1")
+    found = of_ray_job("Failed", "FAILED", before=before, reason="AppFailed", message="exit code 1")
     assert (found.phase, found.reason) == ("Failed", "TrainingFailed")
     assert found.message == f"{where} failed: OutOfMemoryError: CUDA out of memory"
+
+
+@pytest.mark.parametrize(
+    ("deployment", "ran", "reason", "retryable", "phase", "told"),
+    [
+        ("Running", "RUNNING", "", False, "Running", "Training"),
+        ("Running", "FAILED", "", False, "Running", "Finishing"),
+        ("Retrying", "FAILED", "AppFailed", False, "Retrying", "AppFailed"),
+        ("Failed", "FAILED", "AppFailed", True, "Failed", "TrainingFailed"),
+        ("Failed", "FAILED", "AppFailed", False, "Failed", "TrainingFailed"),
+        ("Failed", "", "PreRunningDeadlineExceeded", True, "Failed", "PreRunningDeadlineExceeded"),
+        ("Failed", "RUNNING", "JobStatusCheckTimeoutExceeded", True, "Failed", "JobStatusCheckTimeoutExceeded"),
+        ("Failed", "RUNNING", "JobStatusCheckTimeoutExceeded", False, "Failed", "TrainingFailed"),
+        ("Complete", "SUCCEEDED", "", True, "Succeeded", "Succeeded"),
+        ("Complete", "SUCCEEDED", "", False, "Succeeded", "Succeeded"),
+        ("Complete", "STOPPED", "", True, "Failed", "Stopped"),
+        ("Complete", "STOPPED", "", False, "Failed", "TrainingFailed"),
+    ],
+)
+def test_a_failure_may_be_an_earlier_attempts(
+    deployment: str, ran: str, reason: str, retryable: bool, phase: str, told: str
+):
+    before = TrainJobStatus(training=TrainingStatus(failure=failure(retryable=retryable)))
+    found = of_ray_job(deployment, ran, before=before, reason=reason)
+    assert (found.phase, found.reason) == (phase, told)
 
 
 @pytest.mark.parametrize("deployment", ["", "Initializing", "Running", "Retrying"])
@@ -212,12 +233,22 @@ def test_a_job_that_has_not_started_meets_no_deadline():
 
 
 @pytest.mark.parametrize(
-    ("failed", "retries", "before", "attempt"),
-    [(0, 0, None, 1), (1, 0, None, 1), (1, 3, None, 2), (3, 3, 3, 4), (4, 3, 4, 4), (0, 3, 2, 2)],
+    ("deployment", "failed", "retries", "before", "attempt"),
+    [
+        ("Running", 0, 0, None, 1),
+        ("Running", 1, 0, None, 1),
+        ("Running", 1, 3, None, 2),
+        ("Running", 0, 3, 2, 2),
+        ("Retrying", 1, 3, 1, 2),
+        ("Running", 3, 3, 3, 4),
+        ("Failed", 1, 3, None, 1),
+        ("Failed", 1, 3, 1, 1),
+        ("Failed", 4, 3, 4, 4),
+    ],
 )
-def test_attempts_are_counted(failed: int, retries: int, before: int | None, attempt: int):
+def test_attempts_are_counted(deployment: str, failed: int, retries: int, before: int | None, attempt: int):
     job = trainjob(retries=retries)
-    found = of_ray_job("Running", "RUNNING", failed=failed, job=job, before=TrainJobStatus(attempt=before))
+    found = of_ray_job(deployment, "RUNNING", failed=failed, job=job, before=TrainJobStatus(attempt=before))
     assert found.attempt == attempt
 
 

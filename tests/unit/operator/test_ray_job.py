@@ -10,6 +10,7 @@ from operator_objects import UID, Object, document, trainjob
 
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
+from trainjob.api.status import Failure, TrainingStatus
 from trainjob_operator.names import RENDERED_ANNOTATION
 from trainjob_operator.render import Unrenderable, render
 from trainjob_operator.settings import Settings
@@ -160,7 +161,7 @@ def test_an_unknown_pool_is_refused_by_naming_those_there_are(pools: Object, kno
         ({}, False, {"suspend": False}),
         ({}, True, {"suspend": True}),
         ({"kueue.x-k8s.io/queue-name": "gpus"}, False, {}),
-        ({"kueue.x-k8s.io/queue-name": "gpus"}, True, {"suspend": True}),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, True, {}),
     ],
 )
 def test_a_queue_decides_itself_whether_its_job_waits(labels: Object, suspend: bool, expected: Object):
@@ -189,6 +190,20 @@ def test_the_rayjob_belongs_to_its_trainjob():
     assert ray_job["metadata"]["annotations"]["trainjob.dev/name"] == "bert.v1"
     assert ray_job["spec"]["backoffLimit"] == 3
     assert ray_job["spec"]["rayClusterSpec"]["rayVersion"] == "2.60.0"
+
+
+@pytest.mark.parametrize(
+    ("training", "limit"),
+    [
+        (None, 3),
+        (TrainingStatus(stage="Training"), 3),
+        (TrainingStatus(failure=Failure(exception="OSError", message="", retryable=True)), 3),
+        (TrainingStatus(failure=Failure(exception="UserError", message="", retryable=False)), 0),
+    ],
+)
+def test_a_training_that_has_failed_for_good_is_not_started_again(training: TrainingStatus | None, limit: int):
+    ray_job = render(trainjob(retries=3), Settings(image="i"), training)
+    assert ray_job["spec"]["backoffLimit"] == limit
 
 
 def test_rayjobs_of_other_settings_are_told_apart():

@@ -1,12 +1,13 @@
 import os
 import pickle
 import socket
+import threading
 from pathlib import Path
 
 import pytest
 
 from minio_server import MinIO
-from trainjob.errors import StorageError
+from trainjob.errors import StorageError, StorageUnreachable
 from trainjob.storage import Folder, open_filesystem
 
 
@@ -104,8 +105,11 @@ def test_a_missing_bucket(minio: MinIO) -> None:
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
 def test_wrong_credentials(minio: MinIO, bucket: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "wrongwrongwrong")
-    with pytest.raises(StorageError, match=r"check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+    with pytest.raises(StorageError, match=r"check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.*secretName") as raised:
         Folder(f"s3://{bucket}", minio.endpoint).write("y", b"x")
+    assert not isinstance(raised.value, StorageUnreachable)
+    for secret in (minio.access_key, minio.secret_key, "wrongwrongwrong"):
+        assert secret not in str(raised.value)
 
 
 def test_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,8 +118,21 @@ def test_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(StorageError, match=r"s3://bucket/x: the server does not answer.*spec\.storage\.endpoint"):
+        with pytest.raises(
+            StorageUnreachable, match=r"s3://bucket/x: the server does not answer.*spec\.storage\.endpoint"
+        ):
             Folder("s3://bucket", endpoint).exists("x")
+
+
+def test_a_server_that_was_there_is_waited_for(minio: MinIO, bucket: str) -> None:
+    folder = Folder(f"s3://{bucket}", minio.endpoint)
+    folder.write("name", b"before")
+    minio.stop()
+    back = threading.Timer(2, minio.start)
+    back.start()
+    folder.write("name", b"after")
+    back.join()
+    assert folder.read("name") == b"after"
 
 
 def test_the_endpoint_can_come_from_the_environment(minio: MinIO, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

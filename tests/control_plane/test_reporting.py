@@ -1,0 +1,310 @@
+"""What the training process writes into its TrainJob, on a real API server and beside a real operator."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operator_process import Jobs, eventually
+
+from cluster.client import Cluster
+from cluster.control_plane import ControlPlane
+from trainjob.api import Metadata
+from trainjob.api.status import Failure, TrainingStatus
+from trainjob.cluster.api_server import ApiServer, Operation
+from trainjob.cluster.reporter import SECONDS_BETWEEN, StatusReporter
+
+ROLE = {"apiGroups": ["trainjob.dev"], "resources": ["trainjobs/status"], "verbs": ["patch"]}
+
+
+@dataclass(frozen=True)
+class CountingServer(ApiServer):
+    """Counts what is asked of it."""
+
+    requests: list[str] = field(default_factory=list[str])
+
+    def patch(self, path: str, operations: Sequence[Operation], manager: str) -> None:
+        self.requests.append(path)
+        super().patch(path, operations, manager)
+
+
+@pytest.fixture
+def account(jobs: Jobs, tmp_path: Path) -> Path:
+    """What the kubelet mounts into a pod of the service account `trainer`, which may write no status yet."""
+    jobs.kubectl("create", "serviceaccount", "trainer")
+    folder = tmp_path / "account"
+    folder.mkdir()
+    (folder / "token").write_text(jobs.kubectl("create", "token", "trainer"))
+    roots = eventually(lambda: jobs.get("configmap", "kube-root-ca.crt"))
+    (folder / "ca.crt").write_text(roots["data"]["ca.crt"])
+    return folder
+
+
+@pytest.fixture
+def server(cluster: Cluster, account: Path) -> CountingServer:
+    url = cluster.kubectl("config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
+    return CountingServer(url, account)
+
+
+@pytest.fixture
+def allowed(jobs: Jobs) -> None:
+    """The service account may write the status of TrainJobs."""
+    account = {"kind": "ServiceAccount", "name": "trainer", "namespace": jobs.namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reporter"}
+    metadata, version = {"name": "reporter", "namespace": jobs.namespace}, "rbac.authorization.k8s.io/v1"
+    jobs.cluster.apply(
+        {"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": [ROLE]},
+        {"apiVersion": version, "kind": "RoleBinding", "metadata": metadata, "subjects": [account], "roleRef": role},
+    )
+
+
+@pytest.fixture
+def reporter(jobs: Jobs, server: CountingServer, allowed: None) -> StatusReporter:
+    """The reporter of a new TrainJob."""
+    jobs.create(retries=3)
+    jobs.report("trainjob", "job", {"phase": "Pending"})  # as the operator has, long before there is a pod
+    return StatusReporter(server, metadata_of(jobs))
+
+
+def metadata_of(jobs: Jobs) -> Metadata:
+    found = jobs.get("trainjob")
+    assert found is not None
+    return Metadata.model_validate(found["metadata"])
+
+
+def training(jobs: Jobs) -> dict[str, Any]:
+    return jobs.status().get("training", {})
+
+
+def at_step(step: int) -> TrainingStatus:
+    return TrainingStatus(stage="Training", step=step, steps=100, percent=float(step))
+
+
+@pytest.mark.usefixtures("process")
+def test_the_trainers_part_and_the_operators_do_not_disturb_each_other(jobs: Jobs, reporter: StatusReporter):
+    jobs.until(phase="Pending", reason="PodsStarting")
+    reporter.update(at_step(1))
+    eventually(lambda: training(jobs).get("step") == 1)
+    jobs.report("rayjob", "job", {"jobStatus": "RUNNING", "jobDeploymentStatus": "Running"})
+    status = jobs.until(phase="Running")
+    assert status["training"]["updatedTime"] is not None
+    reporter.update(at_step(2).model_copy(update={"metrics": {"loss": 0.5}}))
+    reporter.close()
+    after = jobs.status()
+    assert (after["training"]["step"], after["training"]["metrics"]) == (2, {"loss": 0.5})
+    assert {**after, "training": None} == {**status, "training": None}
+    fields = json.loads(jobs.kubectl("get", "trainjob", "job", "--output=json", "--show-managed-fields"))
+    owned = {
+        entry["manager"]: set(entry["fieldsV1"]["f:status"])
+        for entry in fields["metadata"]["managedFields"]
+        if entry.get("subresource") == "status"
+    }
+    assert owned["trainjob-trainer"] == {"f:training"}
+    assert "f:training" not in owned["trainjob-operator"]
+
+
+def test_only_the_newest_is_written(jobs: Jobs, reporter: StatusReporter, server: CountingServer):
+    since = time.monotonic()
+    for step in range(100):
+        reporter.update(at_step(step))
+        time.sleep(0.05)
+    most = (time.monotonic() - since) / SECONDS_BETWEEN + 2  # the first at once, and the last one
+    reporter.close()
+    assert training(jobs)["step"] == 99
+    assert 2 <= len(server.requests) <= most
+
+
+def test_what_a_snapshot_lacks_is_removed(jobs: Jobs, reporter: StatusReporter):
+    failure = Failure(rank=1, exception="ValueError", message="of attempt 1", traceback="…")
+    reporter.update(at_step(7).model_copy(update={"failure": failure}))
+    eventually(lambda: training(jobs).get("failure"))
+    reporter.update(TrainingStatus(stage="Preparing"))
+    reporter.close()
+    assert training(jobs).keys() == {"stage", "epoch", "epochs", "epochsCompleted", "step", "percent", "updatedTime"}
+
+
+def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
+    checkpoint = {
+        "uri": "s3://runs/job/\N{ROCKET}",
+        "step": 2**40,
+        "metric": "validation_loss",
+        "value": 0.5,
+    }
+    everything = {
+        "stage": "Finished",
+        "message": "no\n\x00\x7f\u2028 half \ud83d",
+        "epoch": 3,
+        "epochs": 3,
+        "epochsCompleted": 3,
+        "step": 2**40,
+        "steps": 2**40,
+        "percent": 100.0,
+        "eta": 0.5,
+        "samplesPerSecond": 1e12,
+        "loss": 1e-30,
+        "learningRate": 1e-5,
+        "metrics": {"validation_loss": 0.5, "a.b/c d": -1.0},
+        "latestCheckpoint": checkpoint,
+        "bestCheckpoint": checkpoint,
+        "evaluation": {"test_f1": 0.25},
+        "failure": {"rank": 0, "exception": "E", "message": "m", "traceback": "t" * 9999, "retryable": False},
+    }
+    assert set(everything) == {info.alias for info in TrainingStatus.model_fields.values()} - {"updatedTime"}
+    reporter.update(TrainingStatus.model_construct(**TrainingStatus.model_validate(everything).__dict__))
+    reporter.close()
+    found = training(jobs)
+    assert found.keys() == {*everything, "updatedTime"}
+    assert found["bestCheckpoint"] == checkpoint
+    assert (found["loss"], found["learningRate"], found["failure"]["retryable"]) == (1e-30, 1e-5, False)
+
+
+def test_a_token_that_is_renewed_is_read_again(jobs: Jobs, reporter: StatusReporter, account: Path):
+    token = (account / "token").read_text()
+    (account / "token").write_text("outdated")
+    reporter.update(at_step(1))
+    time.sleep(0.5)
+    assert training(jobs) == {}
+    (account / "token").write_text(token)
+    reporter.close()
+    assert training(jobs)["step"] == 1
+
+
+@pytest.mark.usefixtures("allowed", "process")
+def test_another_trainjob_of_the_same_name_is_left_alone(jobs: Jobs, server: CountingServer):
+    jobs.create()
+    metadata = metadata_of(jobs)
+    reporter = StatusReporter(server, metadata)
+    jobs.kubectl("delete", "trainjob", "job")
+    jobs.create()
+    jobs.until(phase="Pending")
+    reporter.update(at_step(1))
+    reporter.close()
+    assert training(jobs) == {}
+    assert server.requests != []
+    jobs.kubectl("delete", "trainjob", "job")
+    gone = StatusReporter(server, metadata)
+    gone.update(at_step(2))
+    gone.close()
+    gone.update(at_step(3))
+    assert jobs.get("trainjob") is None
+
+
+def test_training_ends_where_reports_are_not_allowed(
+    jobs: Jobs, server: CountingServer, caplog: pytest.LogCaptureFixture
+):
+    jobs.create()
+    reporter = StatusReporter(server, metadata_of(jobs))
+    reporter.update(at_step(1))
+    eventually(lambda: server.requests)
+    with caplog.at_level(logging.WARNING):
+        reporter.close()
+    assert training(jobs) == {}
+    [line] = {record.getMessage() for record in caplog.records}
+    assert "status.training may not be written" in line
+    assert "cannot patch resource" in line
+
+
+@pytest.mark.usefixtures("process")
+def test_a_failure_for_good_is_not_retried(jobs: Jobs, reporter: StatusReporter):
+    def limit() -> int:
+        return jobs.ray_job()["spec"]["backoffLimit"]
+
+    failed = at_step(7).model_copy(update={"failure": Failure(rank=1, exception="ValueError", message="no such class")})
+    for_good = Failure(exception="UserError", message="there is no such bucket", retryable=False)
+    jobs.until(phase="Pending", reason="PodsStarting")
+    reporter.update(failed)
+    eventually(lambda: training(jobs).get("failure"))
+    reporter.update(failed.model_copy(update={"failure": for_good}))
+    eventually(lambda: limit() == 0)
+    reporter.update(TrainingStatus(stage="Preparing"))  # KubeRay was faster than the operator: there is a next attempt
+    eventually(lambda: limit() == 3)
+    reporter.update(TrainingStatus(stage="Preparing", failure=for_good))
+    reporter.close()
+    eventually(lambda: limit() == 0)
+    jobs.report("rayjob", "job", {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed"})
+    status = jobs.until(phase="Failed", reason="TrainingFailed")
+    assert status["message"] == "the driver failed: UserError: there is no such bucket"
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from trainjob.cluster import api_server
+api_server.ACCOUNT = Path(sys.argv.pop(1))
+from trainjob.cli.app import main
+main()
+"""
+
+
+def test_the_command_tells_why_it_failed(jobs: Jobs, server: CountingServer, allowed: None, tmp_path: Path):
+    """`trainjob run` on the TrainJob as the operator passes it, as if in the head pod."""
+    jobs.create(retries=3)
+    jobs.report("trainjob", "job", {"phase": "Pending"})
+    job = {
+        "apiVersion": "trainjob.dev/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "job", "namespace": jobs.namespace, "uid": metadata_of(jobs).uid},
+        "spec": {
+            "model": {"imageClassifier": {"cnn": {}}},
+            "dataset": {"train": {"uri": str(tmp_path / "no-such-images")}, "loader": "dataLoader"},
+            "storage": {"uri": str(tmp_path / "runs")},
+            "retries": 3,
+        },
+    }
+    (tmp_path / "trainjob.yaml").write_text(json.dumps(job))
+    host, port = server.url.removeprefix("https://").split(":")
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(server.account), "run", str(tmp_path / "trainjob.yaml")],
+        env=os.environ | {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    found = training(jobs)
+    assert found["stage"] == "Preparing"
+    assert found["failure"]["exception"] == "DataError"
+    assert str(tmp_path / "no-such-images") in found["failure"]["message"]
+    assert found["failure"]["retryable"] is False
+    assert "\x1b" not in done.stdout
+
+
+class TestAnOutage:
+    """The API server is killed and comes back."""
+
+    @pytest.fixture
+    def cluster(self, control_plane: ControlPlane) -> Generator[Cluster]:
+        yield control_plane
+        for name in ("kube-controller-manager", "kuberay-operator"):  # which would be slow to try again
+            control_plane.restart(name)
+
+    def test_the_newest_snapshot_is_written_afterwards(
+        self, control_plane: ControlPlane, jobs: Jobs, reporter: StatusReporter
+    ):
+        reporter.update(at_step(1))
+        eventually(lambda: training(jobs).get("step") == 1)
+        control_plane.kill("kube-apiserver")
+        for step in range(2, 6):
+            reporter.update(at_step(step))
+            time.sleep(1)
+        control_plane.start("kube-apiserver")
+        eventually(lambda: training(jobs).get("step") == 5, seconds=60)
+        reporter.close()
+
+    def test_the_end_waits_until_the_last_word_is_written(
+        self, control_plane: ControlPlane, jobs: Jobs, reporter: StatusReporter
+    ):
+        control_plane.kill("kube-apiserver")
+        reporter.update(TrainingStatus(stage="Finished", percent=100.0))
+        back = threading.Timer(3, control_plane.start, ["kube-apiserver"])
+        back.start()
+        reporter.close()
+        back.join()
+        assert training(jobs)["stage"] == "Finished"

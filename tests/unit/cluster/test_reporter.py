@@ -1,0 +1,110 @@
+"""What is written of a snapshot, and when."""
+
+import json
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from trainjob.api.status import CheckpointStatus, Failure, TrainingStatus
+from trainjob.cluster.api_server import Refusal
+from trainjob.cluster.reporter import LONGEST_TEXT, MOST_METRICS, Answer, meaning, pause_after, written
+
+AT = datetime(2026, 1, 1, 12, 0, 5, 999, tzinfo=UTC)
+
+
+def test_a_snapshot_is_written_short():
+    status = TrainingStatus(
+        stage="Training",
+        epoch=2,
+        percent=33.333333,
+        eta=125.678,
+        loss=0.123456789,
+        learning_rate=1.23456789e-5,
+        samples_per_second=98765.4321,
+        metrics={"validation_loss": 2 / 3},
+        latest_checkpoint=CheckpointStatus(uri="s3://runs/a", step=7, value=1 / 3),
+    )
+    assert written(status, AT) == {
+        "stage": "Training",
+        "epoch": 2,
+        "epochs": 0,
+        "epochsCompleted": 0,
+        "step": 0,
+        "percent": 33.3,
+        "eta": 126.0,
+        "loss": 0.123457,
+        "learningRate": 1.23457e-05,
+        "samplesPerSecond": 98765.4,
+        "metrics": {"validation_loss": 0.666667},
+        "latestCheckpoint": {"uri": "s3://runs/a", "step": 7, "value": 0.333333},
+        "updatedTime": "2026-01-01T12:00:05Z",
+    }
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_does_not_know_are_left_out(number: float):
+    odd = {"loss": number, "eta": number, "percent": number, "metrics": {"a": number, "b": 1.0}}
+    found = written(TrainingStatus().model_copy(update=odd), AT)
+    assert found.keys() & odd.keys() == {"metrics"}
+    assert found["metrics"] == {"b": 1.0}
+
+
+def test_texts_and_metrics_are_bounded():
+    failure = Failure(exception="E", message="m" * 9999, traceback="first" + "t" * 9999 + "last")
+    metrics = {f"metric-{number}": 1.0 for number in range(9999)}
+    found = written(TrainingStatus(message="s" * 9999, failure=failure, metrics=metrics), AT)
+    assert (len(found["message"]), len(found["failure"]["message"])) == (LONGEST_TEXT, LONGEST_TEXT)
+    assert len(found["failure"]["traceback"]) == LONGEST_TEXT
+    assert found["failure"]["traceback"].endswith("last")
+    assert found["failure"]["retryable"] is True
+    assert len(found["metrics"]) == MOST_METRICS
+
+
+@pytest.mark.parametrize(
+    "text", ["\N{ROCKET}", "\x7f\x85\u2028\ufeff", "no", "1e3", "a: b\n\ttab", "half \ud83d", "\x00"]
+)
+def test_any_text_can_be_sent(text: str):
+    found = written(TrainingStatus(message=text), AT)
+    assert json.loads(json.dumps(found).encode())["message"] == text.replace("\ud83d", "?")
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (404, "gone"),
+        (400, "refused"),
+        (403, "refused"),
+        (422, "refused"),
+        (401, "away"),
+        (409, "away"),
+        (429, "away"),
+        (500, "away"),
+        (503, "away"),
+    ],
+)
+def test_what_a_refusal_means(status: int, answer: Answer):
+    assert meaning(Refusal(status, "no")) == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "times", "closing", "pause"),
+    [
+        ("written", 1, False, 2),
+        ("written", 1, True, 0),
+        ("gone", 1, False, None),
+        ("gone", 1, True, None),
+        ("away", 1, False, 4),
+        ("away", 3, False, 16),
+        ("away", 99, False, 30),
+        ("away", 1, True, 2),
+        ("away", 99, True, 2),
+        ("refused", 1, False, 4),
+        ("refused", 5, False, 30),
+        ("refused", 1, True, 2),
+        ("refused", 5, True, None),
+        ("refused", 99, True, None),
+    ],
+)
+def test_how_soon_the_next_snapshot_is_written(answer: Answer, times: int, closing: bool, pause: float | None):
+    assert pause_after(answer, times, closing) == pause

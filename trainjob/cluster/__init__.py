@@ -1,0 +1,1 @@
+"""What reaches the cluster that a TrainJob is in, with nothing but the standard library."""

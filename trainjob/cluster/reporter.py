@@ -1,0 +1,180 @@
+"""Writes how training goes into its TrainJob's `status.training`, and never disturbs training."""
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.client import HTTPException
+from typing import Any, Literal
+
+from trainjob.api import Metadata
+from trainjob.api.status import TrainingStatus
+from trainjob.api.trainjob import GROUP, PLURAL, VERSION
+from trainjob.cluster.api_server import ApiServer, Operation, Refusal
+
+MANAGER = "trainjob-trainer"
+"""Field manager of `status.training`."""
+
+SECONDS_BETWEEN = 2.0
+LONGEST_PAUSE_SECONDS = 30.0
+FINAL_SECONDS = 60.0
+"""How long the last snapshot is tried to be written."""
+LASTING_REFUSALS = 5
+"""In a row. Fewer may pass: `status.rayClusterName` is on its way, or an API server that starts knows no roles yet."""
+LONGEST_TEXT = 4096
+MOST_METRICS = 100
+_DECIMALS = {"percent": 1, "eta": 0}
+"""Of these fields; other numbers have six digits that count."""
+
+Answer = Literal["written", "gone", "refused", "away"]
+
+logger = logging.getLogger("trainjob.cluster")
+
+
+@contextmanager
+def reporting(metadata: Metadata) -> Generator[Callable[[TrainingStatus], None]]:
+    """Gives what is to be called with each snapshot; the last one is written at the end of the block.
+
+    Outside the TrainJob's own cluster it does nothing.
+    """
+    server = ApiServer.of_this_pod()
+    if server is None or metadata.namespace is None or metadata.uid is None:
+        yield lambda _: None
+        return
+    reporter = StatusReporter(server, metadata)
+    try:
+        yield reporter.update
+    finally:
+        reporter.close()
+
+
+class StatusReporter:
+    """Writes the newest snapshot, on a thread of its own."""
+
+    def __init__(self, server: ApiServer, metadata: Metadata) -> None:
+        self._server, self._metadata = server, metadata
+        self._changed = threading.Condition()
+        self._newest: TrainingStatus | None = None
+        self._closing = False
+        self._said = ""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def update(self, status: TrainingStatus) -> None:
+        """Has this snapshot written in place of any that waits."""
+        with self._changed:
+            self._newest = status
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Returns once the last snapshot is written, or cannot be."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(FINAL_SECONDS)
+        if self._thread.is_alive():
+            self._say(f"the final report was not written within {FINAL_SECONDS:.0f} seconds: {self._said}")
+
+    def _run(self) -> None:
+        before, times = "written", 0
+        while (status := self._take()) is not None:
+            answer = self._write(status)
+            before, times = answer, times + 1 if answer == before else 1
+            closing = self._closing
+            pause = pause_after(answer, times, closing)
+            if pause is None:
+                return
+            with self._changed:
+                if answer != "written" and self._newest is None:
+                    self._newest = status
+                self._changed.wait_for(lambda closing=closing: self._closing != closing, pause)
+
+    def _take(self) -> TrainingStatus | None:
+        """The newest snapshot, once there is one; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._newest is not None or self._closing)
+            status, self._newest = self._newest, None
+            return status
+
+    def _write(self, status: TrainingStatus) -> Answer:
+        job = self._metadata
+        # Not server-side apply, which takes no notice of a UID when it writes a status.
+        operations: list[Operation] = [
+            {"op": "test", "path": "/metadata/uid", "value": job.uid},
+            {"op": "add", "path": "/status/training", "value": written(status, datetime.now(UTC))},
+        ]
+        path = f"/apis/{GROUP}/{VERSION}/namespaces/{job.namespace}/{PLURAL}/{job.name}/status"
+        try:
+            self._server.patch(path, operations, MANAGER)
+        except Refusal as refusal:
+            answer = meaning(refusal)
+            self._say(_NEWS[answer].format(refusal))
+            return answer
+        except (OSError, HTTPException) as error:
+            self._say(_NEWS["away"].format(f"{type(error).__name__}: {error}"))
+            return "away"
+        self._said = ""
+        return "written"
+
+    def _say(self, text: str) -> None:
+        """Logs what has not just been said."""
+        if text != self._said:
+            self._said = text
+            logger.warning("TrainJob %s/%s: %s", self._metadata.namespace, self._metadata.name, text)
+
+
+_NEWS: dict[Answer, str] = {
+    "gone": "it is gone, so its status is no longer written ({})",
+    "refused": (
+        "status.training may not be written; see whether the chart's role and policy for progress reports are "
+        "installed, and whether this still is the same TrainJob ({})"
+    ),
+    "away": "the API server does not answer; status.training is written once it does ({})",
+}
+
+
+def meaning(refusal: Refusal) -> Answer:
+    """What a refusal says of the next write."""
+    match refusal.status:
+        case 404:
+            return "gone"
+        case 400 | 403 | 422:  # 422, in words that do not tell, also where the UID is another or no status there yet
+            return "refused"
+        case _:
+            return "away"
+
+
+def pause_after(answer: Answer, times: int, closing: bool) -> float | None:
+    """Seconds until the next write, after an answer so many times in a row; None where there is to be none."""
+    lasts = answer == "refused" and times >= LASTING_REFUSALS
+    if answer == "gone" or (lasts and closing):
+        return None
+    if closing:
+        return 0.0 if answer == "written" else SECONDS_BETWEEN
+    if answer == "written":
+        return SECONDS_BETWEEN
+    return LONGEST_PAUSE_SECONDS if lasts else min(SECONDS_BETWEEN * 2 ** min(times, 10), LONGEST_PAUSE_SECONDS)
+
+
+def written(status: TrainingStatus, at: datetime) -> dict[str, Any]:
+    """A snapshot as it is written at this time: short, and with no number that JSON does not know."""
+    metrics = dict(list(status.metrics.items())[:MOST_METRICS])
+    stamped = status.model_copy(update={"metrics": metrics, "updated_time": at.replace(microsecond=0)})
+    return _plain(stamped.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _plain(value: Any, name: str = "") -> Any:
+    match value:
+        case dict():
+            plain = {key: _plain(item, key) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {key: item for key, item in plain.items() if item not in (None, "", {})}
+        case float():
+            rounded = round(value, _DECIMALS[name]) if name in _DECIMALS else float(f"{value:.6g}")
+            return rounded if math.isfinite(value) else None
+        case str():
+            text = value[-LONGEST_TEXT:] if name == "traceback" else value[:LONGEST_TEXT]
+            return text.encode(errors="replace").decode()
+        case _:
+            return value
