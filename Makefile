@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
-SOURCES := trainjob operator tests examples benchmarks
+SOURCES := trainjob operator charts tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint generate bench clean
+.PHONY: help demo test lint generate chart bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,13 @@ lint: $(VENV)/dev.stamp  ## Lint and check types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/pyright
 
-generate: $(VENV)/dev.stamp  ## Write what is derived from the TrainJob type: CRD and reference page
+generate: $(VENV)/dev.stamp  ## Write what is derived: CRD, reference pages, the chart's schema and manifests/install.yaml
 	$(BIN)/python -m trainjob.crd
+	PYTHONPATH=tests $(BIN)/python charts/generate.py
+
+chart: $(VENV)/dev.stamp  ## Check the Helm chart and pack it into dist/
+	helm=$$(PYTHONPATH=tests $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \
+		$$helm lint --strict charts/trainjob && $$helm package charts/trainjob --destination dist
 
 bench: $(VENV)/dev.stamp  ## Run the benchmarks (docs/benchmarks.md has the results)
 	$(BIN)/python examples/make_docstrings.py

@@ -10,11 +10,19 @@ HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trainjob" / "bin"
 
 PACKAGES = {  # of each program: the folder of its module, and what `go build` makes it of
+    "coredns": ("coredns", "."),
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
+    "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
+    "kind": ("kind", "sigs.k8s.io/kind"),
     "kube-apiserver": ("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
     "kube-controller-manager": ("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    "kube-proxy": ("kubernetes", "k8s.io/kubernetes/cmd/kube-proxy"),
+    "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    "kubeadm": ("kubernetes", "k8s.io/kubernetes/cmd/kubeadm"),
     "kubectl": ("kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
+    "kubelet": ("kubernetes", "k8s.io/kubernetes/cmd/kubelet"),
     "kuberay-operator": ("kuberay", "github.com/ray-project/kuberay/ray-operator"),
+    "kueue": ("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "minio": ("minio", "github.com/minio/minio"),
 }
 

@@ -1,0 +1,59 @@
+# Two images: `docker build --target operator .` and `docker build --target trainer .`
+# What changes rarely comes first: after a change of code only the last layer of each is made anew.
+ARG BASE_IMAGE=python:3.11-slim
+
+
+FROM ${BASE_IMAGE} AS base
+LABEL org.opencontainers.image.title="trainjob" \
+      org.opencontainers.image.description="Train a model from one YAML file, on this machine or on a Kubernetes cluster" \
+      org.opencontainers.image.licenses="Apache-2.0"
+ENV PATH=/opt/trainjob/bin:$PATH \
+    UV_NO_CACHE=1 \
+    VIRTUAL_ENV=/opt/trainjob
+RUN useradd --uid 1000 --user-group --create-home trainjob
+WORKDIR /src
+COPY pyproject.toml constraints.txt ./
+
+
+FROM base AS code
+RUN python3 -m venv --without-pip /opt/trainjob \
+ && python3 -m venv /opt/uv \
+ && /opt/uv/bin/pip install --no-cache-dir 'uv>=0.8,<1'
+COPY README.md LICENSE ./
+COPY trainjob trainjob
+COPY operator operator
+RUN /opt/uv/bin/uv pip install --no-deps --prefix /code .
+
+
+FROM base AS trainer
+# KubeRay's probes and submitter call bash and wget; people like to have ps and pip.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends bash procps wget \
+ && rm -rf /var/lib/apt/lists/*
+# Index of a PyTorch build other than the package index's own, such as that for CPUs or for ROCm.
+ARG TORCH_INDEX=
+RUN python3 -m venv /opt/trainjob \
+ && python3 -m venv /opt/uv \
+ && /opt/uv/bin/pip install --no-cache-dir 'uv>=0.8,<1' \
+ && /opt/uv/bin/uv pip install --compile-bytecode --requirements pyproject.toml --extra train --extra cluster \
+    --constraints constraints.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+ && rm -r /opt/uv
+COPY --from=code /code /opt/trainjob
+ENV RAY_USAGE_STATS_ENABLED=0
+USER 1000:1000
+WORKDIR /home/trainjob
+CMD ["trainjob", "--help"]
+
+
+FROM base AS operator
+# Importing what the operator uses compiles it; the whole of the Kubernetes client would fill 60 MB more.
+RUN python3 -m venv --without-pip /opt/trainjob \
+ && python3 -m venv /opt/uv \
+ && /opt/uv/bin/pip install --no-cache-dir 'uv>=0.8,<1' \
+ && /opt/uv/bin/uv pip install --requirements pyproject.toml --extra operator --constraints constraints.txt \
+ && rm -r /opt/uv \
+ && python3 -c 'import kopf, kubernetes.aio.client, prometheus_client, typer'
+COPY --from=code /code /opt/trainjob
+USER 1000:1000
+WORKDIR /home/trainjob
+ENTRYPOINT ["trainjob-operator"]

@@ -1,0 +1,209 @@
+"""TrainJobs on a cluster that runs pods, the data that they read, and what they leave behind."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from pyarrow import fs
+
+from cluster.client import Cluster, KubectlError
+from cluster.component import free_ports
+from control_plane.operator_process import Jobs, eventually
+from servers.programs import program
+
+BUCKET = "e2e"
+ENDPOINT = "http://minio.minio:9000"
+
+Status = dict[str, Any]
+
+
+class ObjectStore:
+    """The cluster's MinIO, as this machine reaches it."""
+
+    def __init__(self, endpoint: str, credentials: dict[str, str]) -> None:
+        self.endpoint, self.credentials = endpoint, credentials
+        key, secret = credentials["AWS_ACCESS_KEY_ID"], credentials["AWS_SECRET_ACCESS_KEY"]
+        self.files = fs.S3FileSystem(
+            access_key=key, secret_key=secret, endpoint_override=endpoint, allow_bucket_creation=True
+        )
+
+    def upload(self, folder: Path, target: str) -> None:
+        self.files.create_dir(target)
+        fs.copy_files(str(folder), target, destination_filesystem=self.files)
+
+    def secret(self, namespace: str) -> dict[str, Any]:
+        """The Secret that a TrainJob's `storage.secretName` names."""
+        metadata = {"name": "s3", "namespace": namespace}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": self.credentials}
+
+    def read(self, path: str) -> bytes:
+        with self.files.open_input_stream(path) as stream:
+            return stream.read()
+
+    def exists(self, path: str) -> bool:
+        return self.files.get_file_info(path).type != fs.FileType.NotFound
+
+    def trainjob(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs the `trainjob` command with the store's credentials."""
+        environment = os.environ | self.credentials | {"AWS_ENDPOINT_URL": self.endpoint}
+        command = [sys.executable, "-m", "trainjob", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@contextmanager
+def object_store(cluster: Cluster) -> Generator[ObjectStore]:
+    (port,) = free_ports(1)
+    command = [program("kubectl"), "--kubeconfig", cluster.kubeconfig, "--namespace", "minio", "port-forward"]
+    quiet = subprocess.DEVNULL
+    forward = subprocess.Popen([*command, "service/minio", f"{port}:9000"], stdout=quiet, stderr=quiet)
+    try:
+        found = json.loads(cluster.kubectl("get", "secret", "minio", "--namespace", "minio", "--output=json"))["data"]
+        credentials = {key: base64.b64decode(value).decode() for key, value in found.items()}
+        store = ObjectStore(f"http://127.0.0.1:{port}", credentials)
+        eventually(lambda: store.files.get_file_info("/") or True)
+        yield store
+    finally:
+        forward.terminate()
+        forward.wait()
+
+
+class TrainJobs(Jobs):
+    """The TrainJobs of one namespace."""
+
+    def __init__(self, cluster: Cluster, namespace: str, store: ObjectStore) -> None:
+        super().__init__(cluster, namespace)
+        self.store = store
+
+    def submit(self, name: str = "job", **spec: Any) -> None:
+        """A TrainJob on the tests' texts; `spec` has fields besides."""
+        self.create(name, **(self.texts() | spec))
+
+    def storage(self) -> dict[str, str]:
+        return {"uri": f"s3://{BUCKET}/{self.namespace}", "endpoint": ENDPOINT, "secretName": "s3"}
+
+    def texts(self, epochs: int = 2, workers: int = 2) -> dict[str, Any]:
+        return {
+            "model": {
+                "textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}
+            },
+            "dataset": {
+                "train": {"uri": f"s3://{BUCKET}/texts/train.csv"},
+                "test": {"uri": f"s3://{BUCKET}/texts/test.csv"},
+                "text": ["title", "body"],
+                "label": "label",
+            },
+            "training": {
+                "epochs": epochs,
+                "batchSize": 16,
+                "precision": "float32",
+                "optimizer": {"adamW": {"learningRate": 2.0e-3}},
+            },
+            "checkpoints": {"everySteps": 10},
+            "workers": {"count": workers},
+            "storage": self.storage(),
+        }
+
+    def submit_function(self, code: str, name: str = "job", config: dict[str, Any] | None = None, **spec: Any) -> None:
+        """A TrainJob of `train_loop` in this code, which a ConfigMap holds."""
+        metadata = {"name": name, "namespace": self.namespace}
+        self.cluster.apply(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"own.py": dedent(code)}}
+        )
+        pods = {
+            "env": [{"name": "PYTHONPATH", "value": "/code"}],
+            "volumes": [{"name": "code", "configMap": {"name": name}}],
+            "volumeMounts": [{"name": "code", "mountPath": "/code"}],
+        }
+        function = {"name": "own:train_loop", "config": config or {"epochs": 20}}
+        self.kubectl(
+            "apply",
+            "-f",
+            "-",
+            stdin=json.dumps(
+                {
+                    "apiVersion": "trainjob.dev/v1alpha1",
+                    "kind": "TrainJob",
+                    "metadata": {"name": name},
+                    "spec": {
+                        "model": {"function": function},
+                        "workers": {"count": 2},
+                        "storage": self.storage(),
+                        "pods": pods,
+                    }
+                    | spec,
+                }
+            ),
+        )
+
+    def run(self, name: str = "job") -> str:
+        """The folder of the job's run in its storage."""
+        found = self.get("trainjob", name)
+        assert found is not None
+        return f"{name}-{found['metadata']['uid'][:8]}"
+
+    def until_gone(self, name: str = "job") -> None:
+        """Waits until the job has no Ray pod any more."""
+        eventually(lambda: not self.pods(name=name), seconds=60, because=lambda: f"still there: {self.pods(name=name)}")
+
+    def until_phase(self, phase: str, name: str = "job", seconds: float = 240) -> Status:
+        """The TrainJob's status in that phase. Fails at once when the job has ended in another."""
+        return self.until_true(lambda status: status.get("phase") == phase, phase, name, seconds)
+
+    def until_true(
+        self, reached: Callable[[Status], bool], what: str, name: str = "job", seconds: float = 240
+    ) -> Status:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            try:
+                status = self.status(name)
+            except KubectlError:
+                status = {}
+            if reached(status):
+                return status
+            assert status.get("phase") not in ("Succeeded", "Failed"), f"ended before {what}: {status}"
+            time.sleep(0.5)
+        raise AssertionError(f"{what} was not reached: {self.status(name)}")
+
+    def until_waiting(self, name: str, *reasons: str) -> list[Status]:
+        """What the job waits for, once it is for one of these reasons."""
+
+        def told() -> list[Status] | None:
+            waiting = self.status(name).get("waiting", [])
+            return waiting if any(each["reason"] in reasons for each in waiting) else None
+
+        return eventually(told, seconds=60, because=lambda: f"waits for {self.status(name)}")
+
+    def pods(self, kind: str = "", name: str = "job") -> list[str]:
+        """Names of the job's Ray pods: of all, or of those that are `head` or `worker`."""
+        ray_job = self.get("rayjob", name)
+        cluster = (ray_job or {}).get("status", {}).get("rayClusterName", "")
+        selector = f"ray.io/cluster={cluster}" + (f",ray.io/node-type={kind}" if kind else "")
+        found = json.loads(self.kubectl("get", "pods", f"--selector={selector}", "--output=json"))["items"]
+        return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def kill(self, pod: str) -> None:
+        """Ends a pod as a lost machine does."""
+        self.kubectl("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
+
+
+def write_evidence(cluster: Cluster, namespace: str, folder: Path) -> None:
+    """Objects, events and logs of a namespace, and the logs of those that look after it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = "trainjobs,rayjobs,rayclusters,jobs,pods,events"
+    (folder / "objects.yaml").write_text(cluster.kubectl("get", kinds, "--namespace", namespace, "--output=yaml"))
+    for where in (namespace, "trainjob-system", "kuberay-system"):
+        for pod in cluster.find("pods", where):
+            name = pod["metadata"]["name"]
+            try:
+                log = cluster.kubectl("logs", name, "--namespace", where, "--all-containers", "--tail=2000")
+            except KubectlError as error:
+                log = str(error)
+            (folder / f"{name}.log").write_text(log)

@@ -1,0 +1,129 @@
+"""A kind cluster, which runs pods, and a registry that it takes images from."""
+
+import json
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+from cluster.client import Cluster
+from kind.engine import docker, engine, environment, sh
+from kind.images import node_image
+from servers.programs import CACHE, program
+
+NAME = "trainjob"
+FOLDER = CACHE.parent / "kind"
+PORT = 5000
+REGISTRY = f"localhost:{PORT}"
+
+
+class KindCluster(Cluster):
+    """Its files lie in `folder`."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(folder / "kubeconfig")
+        self.folder = folder
+        self.environment = environment(folder)
+
+    def up(self) -> None:
+        """Starts what does not run yet."""
+        if NAME not in self._kind("get", "clusters").split():
+            image = [] if docker() else ["--image", node_image(self.folder)]
+            configuration = Path(__file__).with_name("kind.yaml")
+            self._kind("create", "cluster", "--name", NAME, "--config", configuration, *image,
+                       "--kubeconfig", self.kubeconfig, "--wait", "180s")  # fmt: skip
+        self._start_registry()
+        self._make_volumes()
+
+    def down(self) -> None:
+        """Removes it; the registry keeps its images for the next one."""
+        self._kind("delete", "cluster", "--name", NAME, "--kubeconfig", self.kubeconfig)
+        if docker():
+            sh("docker", "rm", "--force", "kind-registry")
+        elif (process := self.folder / "registry.pid").exists():
+            subprocess.run(["kill", process.read_text()])
+            process.unlink()
+
+    def nodes(self) -> list[str]:
+        """Their names, which are those of their containers, too."""
+        return self._kind("get", "nodes", "--name", NAME).split()
+
+    def on_node(self, node: str, *command: str) -> str:
+        """What a command prints on a node."""
+        return sh(engine(), "exec", node, *command, env=self.environment)
+
+    def _kind(self, *arguments: str | Path) -> str:
+        return sh(program("kind"), *arguments, env=self.environment)
+
+    def _start_registry(self) -> None:
+        """Starts it, and tells the nodes where it is."""
+        if docker():
+            if not sh("docker", "ps", "--quiet", "--filter", "name=kind-registry"):
+                sh("docker", "run", "--detach", "--name", "kind-registry", "--network", "kind",
+                   "--publish", f"127.0.0.1:{PORT}:5000", "registry:2")  # fmt: skip
+            address = "kind-registry:5000"
+        else:
+            self._serve_registry()
+            network = json.loads(sh("podman", "network", "inspect", "kind", env=self.environment))
+            address = f"{network[0]['subnets'][0]['gateway']}:{PORT}"
+        hosts = f"/etc/containerd/certs.d/{REGISTRY}"
+        for node in self.nodes():
+            write = f"mkdir -p {hosts} && printf '[host.\"http://{address}\"]\\n' > {hosts}/hosts.toml"
+            self.on_node(node, "sh", "-c", write)
+
+    def _make_volumes(self) -> None:
+        """Some volumes on one worker, where kind brings no provisioner."""
+        if docker():
+            return
+        node = self.nodes()[-1]
+        for volume in json.loads(self.kubectl("get", "persistentvolumes", "--output=json"))["items"]:
+            if volume["status"]["phase"] == "Released":
+                self.kubectl("delete", "persistentvolume", volume["metadata"]["name"])
+        for number in range(4):
+            path = f"/var/volumes/{number}"
+            self.on_node(node, "mkdir", "-p", "-m", "777", path)
+            affinity = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+            self.apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolume",
+                    "metadata": {"name": f"volume-{number}"},
+                    "spec": {
+                        "storageClassName": "standard",
+                        "capacity": {"storage": "5Gi"},
+                        "accessModes": ["ReadWriteOnce"],
+                        "hostPath": {"path": path},
+                        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}},
+                    },
+                }
+            )
+
+    def _serve_registry(self) -> None:
+        if _answers(f"http://{REGISTRY}/v2/"):
+            return
+        settings = {
+            "version": 0.1,
+            "http": {"addr": f":{PORT}"},
+            "log": {"level": "warn"},
+            "storage": {"filesystem": {"rootdirectory": str(CACHE.parent / "registry")}},
+        }
+        (self.folder / "registry.yml").write_text(json.dumps(settings))
+        with open(self.folder / "registry.log", "ab") as log:
+            process = subprocess.Popen(
+                ["docker-registry", "serve", self.folder / "registry.yml"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        (self.folder / "registry.pid").write_text(str(process.pid))
+        deadline = time.monotonic() + 30
+        while not _answers(f"http://{REGISTRY}/v2/"):
+            assert time.monotonic() < deadline, f"the registry did not start: see {self.folder / 'registry.log'}"
+            time.sleep(0.1)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,59 @@
+"""What runs kind's nodes and builds images: Docker, or else podman with buildah."""
+
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+PACKAGES = "podman aardvark-dns buildah debootstrap containerd runc docker-registry jq gcc libc6-dev iptables iproute2"
+TOOLS = ("podman", "buildah", "debootstrap", "containerd", "runc", "docker-registry", "jq", "gcc")
+
+
+class EngineError(Exception):
+    """A command that failed, with what it said, or what the machine lacks."""
+
+
+def sh(*command: str | Path, env: Mapping[str, str] | None = None) -> str:
+    """What the command prints. Raises EngineError."""
+    done = subprocess.run(command, text=True, capture_output=True, env=os.environ | (env or {}))
+    if done.returncode:
+        raise EngineError(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+@cache
+def docker() -> bool:
+    """Whether a Docker daemon answers; podman stands in where none does. Raises EngineError where that cannot."""
+    if shutil.which("docker") and not subprocess.run(["docker", "info"], capture_output=True).returncode:
+        return True
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    if missing or os.geteuid() != 0:
+        lacks = f"lacks {', '.join(missing)}" if missing else "is not run by root"
+        raise EngineError(f"there is no Docker daemon, and podman's way {lacks}: as root, apt-get install {PACKAGES}")
+    return False
+
+
+def engine() -> str:
+    """The program that runs containers."""
+    return "docker" if docker() else "podman"
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What kind and podman are to be run with; podman's own settings lie in `folder`.
+
+    Without the capability SYS_RESOURCE a container cannot raise its limits; crun refuses hybrid cgroups; podman's limit
+    of 2,048 processes would leave a pod 307 of them, systemd's share, which kills Ray's raylet.
+    """
+    if docker():
+        return {}
+    settings = folder / "containers.conf"
+    files, processes = (resource.getrlimit(limit)[1] for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC))
+    processes = min(processes, 30_000)
+    settings.write_text(
+        f'[containers]\npids_limit = 0\ndefault_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]\n'
+        '[engine]\nruntime = "runc"\nstop_timeout = 1\n'
+    )
+    return {"KIND_EXPERIMENTAL_PROVIDER": "podman", "CONTAINERS_CONF": str(settings)}

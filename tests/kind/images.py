@@ -1,0 +1,84 @@
+"""Images: built by Docker, or by buildah on Debian's own Python where no registry serves one; pushed to a registry."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from kind.engine import docker, sh
+from servers.programs import program, requirement, sources
+
+ROOT = Path(__file__).parents[2]
+BASE_IMAGE = "localhost/debian-python:bookworm"
+NODE_PROGRAMS = ("coredns", "etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler",
+                 "kubeadm", "kubectl", "kubelet")  # fmt: skip
+CERTIFICATES = "/etc/ssl/certs"
+
+
+def build_project(target: str, registry: str) -> str:
+    """Builds a target of the project's Dockerfile. The name that it is pushed under has its content in the tag."""
+    name = f"trainjob-{target}"
+    if docker():
+        sh("docker", "build", "--target", target, "--tag", name, ROOT)
+        number = sh("docker", "image", "inspect", "--format", "{{.Id}}", name)
+    else:
+        _make_base_image()
+        # What fetches packages in the build is to trust what this machine trusts.
+        trust = [f"--env={name}={CERTIFICATES}/ca-certificates.crt" for name in ("SSL_CERT_FILE", "PIP_CERT")]
+        options = ["--layers", "--isolation=chroot", "--network=host", f"--volume={CERTIFICATES}:{CERTIFICATES}:ro"]
+        base = f"--build-arg=BASE_IMAGE={BASE_IMAGE}"
+        sh("buildah", "build", *options, *trust, base, "--target", target, "--tag", name, ROOT)
+        number = sh("buildah", "inspect", "--type=image", "--format", "{{.FromImageID}}", name)
+    return push(name, f"{registry}/{name}:{number.removeprefix('sha256:')[:12]}")
+
+
+def build_server(name: str, registry: str) -> str:
+    """An image of one of the tests' servers, by its version, and nothing else."""
+    module = {"kuberay-operator": "kuberay", "minio": "minio"}[name]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy2(program(name), Path(folder) / "server")
+        (Path(folder) / "Dockerfile").write_text(
+            'FROM scratch\nCOPY --chmod=755 server /manager\nUSER 65532:65532\nENTRYPOINT ["/manager"]\n'
+        )
+        build = ["docker", "build"] if docker() else ["buildah", "build", "--isolation=chroot"]
+        sh(*build, "--tag", f"trainjob-{name}", folder)
+    return push(f"trainjob-{name}", f"{registry}/{name}:{requirement(module)[1]}")
+
+
+def push(local: str, name: str) -> str:
+    """Returns `name`."""
+    if docker():
+        sh("docker", "tag", local, name)
+        sh("docker", "push", "--quiet", name)
+    else:
+        fast = ["--compression-format=zstd", "--compression-level=1"]
+        sh("buildah", "push", "--quiet", *fast, "--tls-verify=false", local, f"docker://{name}")
+    return name
+
+
+def _make_base_image() -> None:
+    if sh("buildah", "images", "--quiet", "--filter", f"reference={BASE_IMAGE}"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        packages = "ca-certificates,python3,python3-venv"
+        sh("debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", folder)
+        for waste in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man"):
+            shutil.rmtree(Path(folder) / waste)
+        (Path(folder) / "var/lib/apt/lists/partial").mkdir(parents=True)
+        (Path(folder) / "var/cache/apt/archives/partial").mkdir(parents=True)
+        container = sh("buildah", "from", "scratch")
+        sh("buildah", "copy", container, folder, "/")
+        sh("buildah", "commit", "--rm", container, BASE_IMAGE)
+
+
+def node_image(folder: Path) -> str:
+    """kind's node image, made of our own binaries and Debian's packages: it takes some minutes, once."""
+    name = f"localhost/trainjob-node:{requirement('kubernetes')[1]}"
+    if not sh("podman", "images", "--quiet", name):
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            binaries = Path(work) / "bin"
+            binaries.mkdir()
+            for binary in NODE_PROGRAMS:
+                os.link(program(binary), binaries / binary)
+            sh(Path(__file__).parent / "node" / "node-image", name, binaries, work, sources("kind"))
+    return name

@@ -1,0 +1,52 @@
+"""What runs on the cluster: KubeRay and MinIO in the versions that the tests pin, and the project's own chart."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from cluster.client import Cluster
+from kind.engine import sh
+from kind.images import ROOT, build_project, build_server
+from servers.programs import program, sources
+
+HERE = Path(__file__).parent
+
+
+def install(cluster: Cluster, registry: str) -> None:
+    """Builds all images, pushes them to `registry`, and installs what uses them. Done again, it brings what is new."""
+    _install_kuberay(cluster, build_server("kuberay-operator", registry))
+    minio = (HERE / "minio.yaml").read_text().replace("IMAGE", build_server("minio", registry))
+    cluster.kubectl("apply", "--server-side", "-f", "-", stdin=minio)
+    install_chart(cluster, build_project("operator", registry), build_project("trainer", registry))
+    for namespace, deployment in (("kuberay-system", "kuberay-operator"), ("minio", "minio")):
+        cluster.kubectl("rollout", "status", f"deployment/{deployment}", "--namespace", namespace, "--timeout=300s")
+
+
+def install_chart(cluster: Cluster, operator: str, trainer: str) -> None:
+    """The chart, with these images."""
+    settings: list[str] = []
+    for key, image in (("image", operator), ("trainer.image", trainer)):
+        repository, tag = image.rsplit(":", 1)
+        settings += ["--set", f"{key}.repository={repository},{key}.tag={tag}"]
+    sh(
+        program("helm"), "upgrade", "trainjob", ROOT / "charts" / "trainjob", "--install",
+        "--namespace", "trainjob-system", "--create-namespace", "--kubeconfig", cluster.kubeconfig,
+        "--values", HERE / "values.yaml", *settings, "--wait", "--timeout", "5m",
+    )  # fmt: skip
+
+
+def _install_kuberay(cluster: Cluster, image: str) -> None:
+    repository, tag = image.rsplit(":", 1)
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(sources("kuberay") / "config", Path(folder) / "config", copy_function=shutil.copyfile)
+        kustomization = {
+            "namespace": "kuberay-system",
+            "resources": ["config/crd", "config/rbac", "config/manager"],
+            "images": [{"name": "kuberay/operator", "newName": repository, "newTag": tag}],
+        }
+        (Path(folder) / "kustomization.yaml").write_text(json.dumps(kustomization))
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kuberay-system"}}
+        cluster.apply(namespace)
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", folder)
+        cluster.await_definitions()
