@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version
 SOURCES := trainjob operator charts tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint generate chart bench clean
+.PHONY: help demo test soak lint generate chart bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 
 test: lint  ## Lint, check types and run the tests
 	$(BIN)/python -m pytest
+
+soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs and many more random seeds
+	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py
 
 lint: $(VENV)/dev.stamp  ## Lint and check types
 	$(BIN)/ruff check $(SOURCES)
@@ -37,6 +40,7 @@ bench: $(VENV)/dev.stamp  ## Run the benchmarks (docs/benchmarks.md has the resu
 	$(BIN)/python benchmarks/baseline_tfidf.py examples/data/docstrings/train.csv examples/data/docstrings/test.csv \
 		--text docstring --label package
 	set -e; for name in text_throughput loop_overhead startup memory; do $(BIN)/python benchmarks/$$name.py; done
+	PYTHONPATH=tests $(BIN)/python benchmarks/operator_figures.py
 
 clean:  ## Remove the virtual environment and what the tools have left
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

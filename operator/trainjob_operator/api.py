@@ -2,8 +2,10 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,7 +21,7 @@ TRAIN_JOBS = f"/apis/{GROUP}/{VERSION}", PLURAL
 RAY_JOBS = "/apis/ray.io/v1", "rayjobs"
 PODS = "/api/v1", "pods"
 EVENTS = "/api/v1", "events"
-WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1", "workloads"
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2", "workloads"
 
 Resource = tuple[str, str]
 
@@ -45,6 +47,10 @@ class Api:
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
+        self.applied: dict[str, str] = {}
+        """Version of each RayJob as it was after it was last applied, by its UID."""
+        self.now = datetime.now(UTC)
+        """The API server's time at its last answer: clocks of machines differ, and this one is every replica's."""
 
     async def get(self, resource: Resource, namespace: str, name: str) -> KubernetesObject | None:
         """The object, or None where there is none."""
@@ -62,19 +68,27 @@ class Api:
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
         return await self._send("POST", _path(resource, namespace), body)
 
-    async def apply(
-        self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any], part: str = ""
-    ) -> KubernetesObject:
-        """Server-side apply of the object or, with `part="/status"`, of its status: fields of ours that others have
-        changed are taken back."""
+    async def apply(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> KubernetesObject:
+        """Server-side apply of the object: fields of ours that others have changed are taken back."""
         query = {"fieldManager": MANAGER, "force": "true"}
-        return await self._send("PATCH", _path(resource, namespace, name) + part, _yaml(body), query, APPLY)
+        applied = await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY)
+        if resource == RAY_JOBS:
+            self.applied[applied["metadata"]["uid"]] = applied["metadata"]["resourceVersion"]
+        return applied
 
     async def merge(
         self, resource: Resource, namespace: str, name: str, changes: Mapping[str, Any]
     ) -> KubernetesObject:
         query = {"fieldManager": MANAGER}
         return await self._send("PATCH", _path(resource, namespace, name), changes, query, MERGE)
+
+    async def patch_status(
+        self, resource: Resource, namespace: str, name: str, patch: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """JSON Patch of the object's status."""
+        query = {"fieldManager": MANAGER}
+        path = _path(resource, namespace, name) + "/status"
+        await self._send("PATCH", path, patch, query, "application/json-patch+json")
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
         """Deletes the object of this UID, and then what it owns; one that has gone is fine."""
@@ -89,7 +103,7 @@ class Api:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | str | None = None,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | None = None,
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> KubernetesObject:
@@ -97,16 +111,18 @@ class Api:
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
         response = await self._client.call_api(method, url, headers, body, _request_timeout=TIMEOUT_SECONDS)
-        data = json.loads(await response.read() or "{}")
+        if date := response.headers.get("Date"):
+            self.now = parsedate_to_datetime(date)
+        answer = await response.read()
         if response.status >= 400:
-            raise ApiError(response.status, data.get("message", response.reason or ""))
-        return data
+            raise ApiError(response.status, _message(answer))
+        return json.loads(answer or "{}")
 
 
 @asynccontextmanager
 async def api_client() -> AsyncGenerator[ApiClient]:
     """A client of the cluster that this pod runs in, or else of the one that KUBECONFIG names."""
-    configuration = Configuration()
+    configuration = Configuration(client_session_kwargs={"trust_env": False})  # or ~/.netrc is read for each request
     try:
         load_incluster_config(configuration)
     except config.ConfigException:
@@ -119,6 +135,14 @@ def _yaml(body: Mapping[str, Any]) -> str:
     """JSON that is YAML, too: JSON escapes characters beyond U+FFFF in two halves, which YAML refuses."""
     text = json.dumps(body, ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
+
+
+def _message(answer: bytes) -> str:
+    """A refusal's words; not all are Kubernetes' objects, such as those of a server or proxy with too much to do."""
+    try:
+        return json.loads(answer)["message"]
+    except (ValueError, KeyError, TypeError):
+        return answer.decode(errors="replace")[:1024].strip()
 
 
 def _path(resource: Resource, namespace: str, name: str = "") -> str:

@@ -1,7 +1,6 @@
 """Kubernetes Events of a TrainJob: what `kubectl describe` lists."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +15,8 @@ def news(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[str, s
     message = after.message or after.reason or ""
     if before.ray_job_name is None and after.ray_job_name is not None:
         yield "Created", f"made RayJob {after.ray_job_name}", False
-    if before.phase != after.phase:
+    fails_again = after.phase == "Retrying" and before.attempt != after.attempt
+    if before.phase != after.phase or fails_again:
         match after.phase:
             case "Running":
                 yield "Started", f"training runs, attempt {after.attempt}", False
@@ -32,7 +32,7 @@ def news(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[str, s
 
 async def emit(api: Api, job: Mapping[str, Any], reason: str, message: str, warning: bool) -> None:
     """Records an event of the TrainJob that has the metadata `job`."""
-    namespace, now = job["namespace"], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    namespace, now = job["namespace"], api.now.strftime("%Y-%m-%dT%H:%M:%SZ")
     event = {
         "apiVersion": "v1",
         "kind": "Event",

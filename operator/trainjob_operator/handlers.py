@@ -15,10 +15,11 @@ Body = Mapping[str, Any]
 
 
 class Watcher:
-    """Adds TrainJobs to a queue as something about them changes."""
+    """Adds TrainJobs to a queue as something about them changes. `applied` has the version of each RayJob that was last
+    applied, by its UID."""
 
-    def __init__(self, add: Callable[[Key], None]) -> None:
-        self._add = add
+    def __init__(self, add: Callable[[Key], None], applied: dict[str, str]) -> None:
+        self._add, self._applied = add, applied
         self._seen: dict[Key, tuple[Any, ...]] = {}
         self._phases: dict[Key, str] = {}
 
@@ -38,26 +39,29 @@ class Watcher:
             self._seen.pop(key, None)
             return
         training = status.get("training") or {}
+        failure = training.get("failure")
         state = (
             metadata["uid"],
             metadata["generation"],
             metadata.get("labels"),
             metadata.get("annotations"),
             training.get("stage") == "Finished",
-            training.get("failure") is not None,
-            bool(status),
+            failure and failure.get("retryable", True),
         )
         if _is_settled(body):
             self._seen.pop(key, None)
-        elif self._seen.get(key) != state:
+        elif self._seen.get(key) != state or not status or event["type"] is None:  # None: a list, after a gap
             self._seen[key] = state
             self._add(key)
 
     async def part(self, body: kopf.Body, **_: Any) -> None:
-        """A RayJob or a pod of some TrainJob."""
-        name = body["metadata"].get("annotations", {}).get(NAME_ANNOTATION)
-        if name is not None:
-            self._add((body["metadata"]["namespace"], name))
+        """A RayJob or a pod of some TrainJob. What was applied here is known already, and of a TrainJob that is yet to
+        be seen all will be looked at."""
+        metadata = body["metadata"]
+        key = (metadata["namespace"], metadata.get("annotations", {}).get(NAME_ANNOTATION))
+        is_known = self._applied.pop(metadata["uid"], None) == metadata["resourceVersion"]
+        if key in self._seen and not is_known:
+            self._add(key)
 
     def _count(self, key: Key, phase: str | None) -> None:
         """Keeps the number of jobs by namespace and phase."""

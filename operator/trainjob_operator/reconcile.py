@@ -144,14 +144,7 @@ class Reconciler:
         if same(before, status):
             return
         metadata = body["metadata"]
-        own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
-        document = {
-            "apiVersion": body["apiVersion"],
-            "kind": body["kind"],
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
-            "status": own,
-        }
-        await self.api.apply(TRAIN_JOBS, metadata["namespace"], metadata["name"], document, "/status")
+        await self.api.patch_status(TRAIN_JOBS, metadata["namespace"], metadata["name"], _status_patch(body, status))
         logger.info("%s: %s", status.phase, status.message or status.reason, extra={"job": metadata["name"]})
         if status.phase == "Running" and before.phase != "Running" and status.attempt == 1:
             created = datetime.fromisoformat(metadata["creationTimestamp"])
@@ -189,6 +182,19 @@ def _has_deactivated(workload: Mapping[str, Any]) -> bool:
     """Whether it is this operator that wrote last whether a Workload is active."""
     fields = (each for each in workload["metadata"].get("managedFields", []) if each["manager"] == MANAGER)
     return any("f:active" in each.get("fieldsV1", {}).get("f:spec", {}) for each in fields)
+
+
+def _status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:
+    """JSON Patch that makes all of a TrainJob's status but `training` this one, unless another TrainJob has the name by
+    now; server-side apply would write all the same, as it ignores a UID there."""
+    found: Mapping[str, Any] | None = body.get("status")
+    own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
+    patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]
+    if found is None:
+        return [*patch, {"op": "add", "path": "/status", "value": own}]
+    gone = found.keys() - own.keys() - {"training"}
+    patch += [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in own.items()]
+    return patch + [{"op": "remove", "path": f"/status/{name}"} for name in gone]
 
 
 def _is_on_its_way(pod: Mapping[str, Any]) -> bool:

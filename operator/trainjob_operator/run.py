@@ -21,6 +21,7 @@ from trainjob_operator.api import Api, api_client
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import Lease
 from trainjob_operator.metrics import LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
+from trainjob_operator.names import UID_LABEL
 from trainjob_operator.reconcile import Key, Reconciler
 from trainjob_operator.settings import Settings
 from trainjob_operator.work_queue import WorkQueue
@@ -79,8 +80,9 @@ class Operator:
         QUEUE_DEPTH.set_function(self.queue.__len__)
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
-        Watcher(self.queue.add).register(registry)
-        reconciler = Reconciler(Api(client), self.settings)
+        api = Api(client)
+        Watcher(self.queue.add, api.applied).register(registry)
+        reconciler = Reconciler(api, self.settings)
         workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
         namespaces = self.settings.namespaces
         try:
@@ -150,5 +152,22 @@ def _kopf_settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True
-    settings.watching.chunk_size = 500
+    settings.watching.chunk_size = 100
+    settings.watching.label_selectors["rayjobs"] = UID_LABEL
+    settings.watching.label_selectors["pods"] = UID_LABEL
+    settings.queueing.idle_timeout = 0.1  # the worker of an object holds it in memory for as long
+    settings.persistence.diffbase_storage = _NoDifferences()
     return settings
+
+
+class _NoDifferences(kopf.DiffBaseStorage):
+    """Spares kopf finding out what has changed in an object: nobody asks."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        pass

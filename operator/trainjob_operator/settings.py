@@ -61,7 +61,7 @@ class Defaults(Spec):
     """CPU cores of each worker."""
     worker_memory: Quantity = "4Gi"
     """Memory of each worker."""
-    data_cpus: Annotated[int, Field(ge=1)] = 1
+    data_cpus: Annotated[float, Field(gt=0)] = 1
     """CPU cores of every worker pod that are kept for Ray Data: a job whose workers take them all would hang."""
     start_deadline: Duration | None = None
     """`spec.deadlines.start`."""

@@ -140,7 +140,7 @@ def _of_ray_job(job: TrainJob, training: TrainingStatus | None, ray_job: Object,
     if deployment == "Retrying":
         return Verdict("Retrying", ray.get("reason") or "Failed", ray.get("message", ""))
     if deployment == "Running" and ran == "RUNNING":
-        return Verdict("Running", "Training")
+        return _of_training(observed.pods, ray)
     if deployment == "Running" and ran in ("SUCCEEDED", "FAILED", "STOPPED"):
         return Verdict("Running", "Finishing")
     if deployment == "Running":
@@ -148,6 +148,15 @@ def _of_ray_job(job: TrainJob, training: TrainingStatus | None, ray_job: Object,
     if retrying:
         return Verdict("Retrying", "PodsStarting", "an attempt failed; the next one is starting")
     return Verdict("Pending", "PodsStarting" if deployment else "Created")
+
+
+def _of_training(pods: Sequence[Object], ray: Object) -> Verdict:
+    """KubeRay goes on saying RUNNING while a lost head pod and its driver are made anew."""
+    heads = [pod for pod in pods if _is_current(pod, ray) and _is_head(pod)]
+    if heads and not any(map(_is_running, heads)):
+        message = "the head pod was lost; the driver will continue from the latest checkpoint"
+        return Verdict("Retrying", "HeadLost", message)
+    return Verdict("Running", "Training")
 
 
 def _of_end(training: TrainingStatus | None, ran: str, ray: Object) -> Verdict:
@@ -224,6 +233,14 @@ def _is_current(pod: Object, ray: Object) -> bool:
     """Whether a pod is of the present attempt: its RayCluster's, or the submitter's."""
     cluster = pod["metadata"].get("labels", {}).get("ray.io/cluster")
     return cluster is None or cluster == ray.get("rayClusterName")
+
+
+def _is_head(pod: Object) -> bool:
+    return pod["metadata"].get("labels", {}).get("ray.io/node-type") == "head"
+
+
+def _is_running(pod: Object) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") == "Running"
 
 
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:

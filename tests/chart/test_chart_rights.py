@@ -24,8 +24,9 @@ Use = tuple[str, str]
 NOT_ASKED: set[Use] = {
     ("create", "ray.io/rayjobs"),  # what a patch needs that makes a new one
     ("update", "trainjob.dev/trainjobs/finalizers"),  # what owner references need
+    ("patch", "kueue.x-k8s.io/workloads"),  # there is no Kueue here: tests/control_plane/test_kueue.py has one
 }
-"""Rights that go with a request of another kind."""
+"""Rights that go with a request of another kind, or with one that is made elsewhere."""
 LOOK: set[Use] = {
     (verb, f"trainjob.dev/{resource}")
     for verb in ("get", "list", "watch")
@@ -99,7 +100,9 @@ def live(jobs: Jobs, requests: Requests) -> None:
     target = {"kind": "Node", "name": "a-node"}  # with a node, a pod is on its way: its events tell more
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     jobs.cluster.create_raw(f"/api/v1/namespaces/{jobs.namespace}/pods/{name}/binding", binding)
-    jobs.create("queued", {"labels": {"kueue.x-k8s.io/queue-name": "research"}}, suspend=True)
+    jobs.create("queued", {"labels": {"kueue.x-k8s.io/queue-name": "research"}})
+    jobs.ray_job("queued")
+    jobs.patch("trainjob", "queued", {"spec": {"suspend": True}})
     eventually(lambda: asked(("create", "events"), ("list", "events"), ("list", "kueue.x-k8s.io/workloads")))
     jobs.create("late", deadlines={"total": "1s"}, ttlAfterFinished="1s")
     eventually(lambda: jobs.get("trainjob", "late") is None and jobs.get("rayjob", "late") is None)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +25,14 @@ Result = TypeVar("Result")
 class OperatorProcess:
     """One replica of the operator, beside the cluster."""
 
-    def __init__(self, cluster: Cluster, folder: Path, namespaces: list[str], *options: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        folder: Path,
+        namespaces: list[str],
+        *options: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = folder / f"operator-{time.monotonic_ns()}.log"
         settings = folder / "settings.yaml"
         settings.write_text(yaml.safe_dump(SETTINGS | {"namespaces": namespaces}))
@@ -34,7 +41,7 @@ class OperatorProcess:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, "--settings", str(settings), "--port", str(self.port), *options],
-                env=os.environ | {"KUBECONFIG": str(cluster.kubeconfig)},
+                env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), **(environment or {})},
                 stdout=log,
                 stderr=log,
             )
@@ -58,8 +65,10 @@ class OperatorProcess:
 
 
 @contextmanager
-def operator(cluster: Cluster, folder: Path, namespaces: list[str], *options: str) -> Generator[OperatorProcess]:
-    process = OperatorProcess(cluster, folder, namespaces, *options)
+def operator(
+    cluster: Cluster, folder: Path, namespaces: list[str], *options: str, environment: Mapping[str, str] | None = None
+) -> Generator[OperatorProcess]:
+    process = OperatorProcess(cluster, folder, namespaces, *options, environment=environment)
     try:
         process.wait_ready()
         yield process

@@ -1,18 +1,28 @@
-"""Whatever dies meanwhile: in the end each TrainJob has one RayJob and its verdict, and keeps it."""
+"""Whatever dies meanwhile: in the end each TrainJob has one RayJob and its verdict, and keeps it.
 
+`make soak` runs the same with more jobs and more random seeds.
+"""
+
+import base64
 import json
 import random
+import signal
 import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from operator_process import Jobs, OperatorProcess, document, eventually, operator
+from many_jobs import SOAK, ManyJobs
+from operator_process import Jobs, OperatorProcess, eventually, operator
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 
-JOBS = 40
+JOBS, SEEDS = (200, 20) if SOAK else (30, 2)
+HOUR = 3600
 
 
 @pytest.fixture
@@ -21,66 +31,147 @@ def cluster(control_plane: ControlPlane) -> Cluster:
     return control_plane
 
 
-def create_many(jobs: Jobs) -> list[str]:
-    names = [f"job-{number}" for number in range(JOBS)]
-    documents: list[Any] = [document(name, suspend=True) for name in names]  # suspended: pods are not the point here
-    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
-    jobs.kubectl("create", "-f", "-", stdin=manifest)
-    return names
+@pytest.fixture
+def many(jobs: Jobs) -> ManyJobs:
+    return ManyJobs(jobs, JOBS)
 
 
-def end(jobs: Jobs, name: str) -> None:
-    """Has KubeRay's status say that the job has succeeded or, for every third, failed."""
-    failed = int(name.rpartition("-")[2]) % 3 == 0
-    status = {
-        "jobStatus": "FAILED" if failed else "SUCCEEDED",
-        "jobDeploymentStatus": "Failed" if failed else "Complete",
-    }
-    jobs.report("rayjob", name, status)
-
-
-def assert_settled(jobs: Jobs, names: list[str]) -> None:
-    """One RayJob of each TrainJob, and the right verdict."""
-
-    def verdicts() -> dict[str, str]:
-        found = jobs.cluster.find("trainjobs", jobs.namespace)
-        return {item["metadata"]["name"]: item.get("status", {}).get("phase", "") for item in found}
-
-    expected = {name: "Failed" if number % 3 == 0 else "Succeeded" for number, name in enumerate(names)}
-    eventually(lambda: verdicts() == expected, seconds=90, because=lambda: str(verdicts()))
-    ray_jobs = jobs.cluster.find("rayjobs", jobs.namespace)
-    owners = [ray_job["metadata"]["ownerReferences"][0]["name"] for ray_job in ray_jobs]
-    assert sorted(owners) == sorted(names)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_operator_is_killed_at_random_moments(jobs: Jobs, tmp_path: Path, seed: int):
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_operator_is_killed_at_random_moments(jobs: Jobs, many: ManyJobs, tmp_path: Path, seed: int):
     chance = random.Random(seed)
-    names = create_many(jobs)
-    left = list(names)
+    many.create()
+    left = chance.sample(many.names, JOBS)
     while left:
-        process = OperatorProcess(jobs.cluster, tmp_path, [jobs.namespace])
-        until = time.monotonic() + chance.uniform(1.0, 4.0)
-        while left and time.monotonic() < until:
-            if jobs.get("rayjob", left[0]) is None:
-                time.sleep(0.05)
-            else:
-                end(jobs, left.pop(0))
-        process.kill()
+        with killed_in_the_end(OperatorProcess(jobs.cluster, tmp_path, [jobs.namespace])):
+            until = time.monotonic() + chance.uniform(1.0, 4.0)
+            while left and time.monotonic() < until:
+                if not many.has_ray_job(left[0]):
+                    time.sleep(0.02)
+                elif chance.random() < 0.1:
+                    many.delete_ray_job(left[0])
+                else:
+                    many.end(left.pop(0))
     with operator(jobs.cluster, tmp_path, [jobs.namespace]):
-        assert_settled(jobs, names)
+        many.assert_settled()
+
+
+@contextmanager
+def killed_in_the_end(process: OperatorProcess) -> Generator[None]:
+    try:
+        yield
+    finally:
+        process.kill()
 
 
 @pytest.mark.usefixtures("process")
-def test_the_api_server_is_restarted(control_plane: ControlPlane, jobs: Jobs):
-    names = create_many(jobs)
+def test_the_api_server_is_restarted(control_plane: ControlPlane, many: ManyJobs):
+    many.create()
     control_plane.kill("kube-apiserver")
     time.sleep(2)
     control_plane.start("kube-apiserver")
-    for name in names:
-        eventually(lambda name=name: jobs.get("rayjob", name), seconds=90)
-        end(jobs, name)
-    assert_settled(jobs, names)
+    many.end_all()
+    many.assert_settled()
+
+
+def test_a_watch_expires(control_plane: ControlPlane, many: ManyJobs, process: OperatorProcess):
+    """What changes while nobody watches, and is then compacted away, is found by listing."""
+    many.create()
+    many.await_ray_jobs()
+    version = many.jobs.cluster.find("trainjobs", many.jobs.namespace)[0]["metadata"]["resourceVersion"]
+    process.process.send_signal(signal.SIGSTOP)
+    control_plane.restart("kube-apiserver")
+    deleted, half = many.names.pop(), many.names[: JOBS // 2]
+    many.jobs.kubectl("delete", "trainjob", deleted)
+    many.delete_ray_job(many.names[-1])
+    for name in half:
+        many.end(name)
+    many.names.append("job-1000")
+    many.jobs.create("job-1000", suspend=True)
+    compact(control_plane)
+    control_plane.restart("kube-apiserver")
+    assert "too old resource version" in watch_from(many.jobs, version)
+    process.process.send_signal(signal.SIGCONT)
+    many.await_ray_jobs()
+    for name in many.names[JOBS // 2 :]:
+        many.end(name)
+    many.assert_settled()
+
+
+def compact(control_plane: ControlPlane) -> None:
+    """Has etcd forget all but what is now."""
+    key = base64.b64encode(b"none").decode()
+    revision = etcd(control_plane, "range", {"key": key})["header"]["revision"]
+    etcd(control_plane, "compaction", {"revision": revision, "physical": True})
+
+
+def etcd(control_plane: ControlPlane, call: str, body: dict[str, Any]) -> dict[str, Any]:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(f"{control_plane.etcd_url}/v3/kv/{call}", json.dumps(body).encode(), timeout=10) as response:
+        return json.load(response)
+
+
+def watch_from(jobs: Jobs, version: str) -> str:
+    """What a watch from an old version on tells."""
+    path = f"/apis/trainjob.dev/v1alpha1/namespaces/{jobs.namespace}/trainjobs"
+    return jobs.kubectl("get", "--raw", f"{path}?watch=true&timeoutSeconds=1&resourceVersion={version}")
+
+
+@pytest.fixture
+def slowed(jobs: Jobs, tmp_path: Path) -> Generator[Path]:
+    """A kubeconfig of a service account of whose requests the API server takes only a few at once."""
+    name, cluster = jobs.namespace, jobs.cluster
+    account = {"kind": "ServiceAccount", "name": "operator", "namespace": name}
+    limited = {"nominalConcurrencyShares": 1, "lendablePercent": 0, "borrowingLimitPercent": 0}
+    rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+    subject = {"kind": "ServiceAccount", "serviceAccount": {"name": "operator", "namespace": name}}
+    flow, group = "flowcontrol.apiserver.k8s.io/v1", "rbac.authorization.k8s.io"
+    objects: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator", "namespace": name}},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [account],
+        },
+        {
+            "apiVersion": flow,
+            "kind": "PriorityLevelConfiguration",
+            "metadata": {"name": name},
+            "spec": {"type": "Limited", "limited": {**limited, "limitResponse": {"type": "Reject"}}},
+        },
+        {
+            "apiVersion": flow,
+            "kind": "FlowSchema",
+            "metadata": {"name": name},
+            "spec": {
+                "matchingPrecedence": 100,
+                "priorityLevelConfiguration": {"name": name},
+                "rules": [{"subjects": [subject], "resourceRules": [rule]}],
+            },
+        },
+    ]
+    cluster.apply(*objects)
+    configuration = json.loads(cluster.kubeconfig.read_text())
+    configuration["users"][0]["user"]["token"] = jobs.kubectl("create", "token", "operator").strip()
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(configuration))
+    yield kubeconfig
+    for kind in ("flowschema", "prioritylevelconfiguration", "clusterrolebinding"):
+        cluster.kubectl("delete", kind, name)
+
+
+def test_the_api_server_refuses_when_it_has_too_much_to_do(
+    control_plane: ControlPlane, many: ManyJobs, slowed: Path, tmp_path: Path
+):
+    environment = {"KUBECONFIG": str(slowed)}
+    with operator(control_plane, tmp_path, [many.jobs.namespace], environment=environment):
+        many.create()
+        many.end_all()
+        many.assert_settled()
+    lines = control_plane.kubectl("get", "--raw", "/metrics").splitlines()
+    told = f'apiserver_flowcontrol_rejected_requests_total{{flow_schema="{many.jobs.namespace}"'
+    assert any(line.startswith(told) for line in lines)
 
 
 @pytest.mark.usefixtures("process")
@@ -93,14 +184,14 @@ def test_kuberay_is_down_for_a_while(control_plane: ControlPlane, jobs: Jobs):
 
 
 @pytest.mark.usefixtures("process")
-def test_a_writer_competes_for_the_rayjobs(jobs: Jobs):
-    names = create_many(jobs)[:5]
+def test_a_writer_competes_for_the_rayjobs(many: ManyJobs):
+    many.create()
+    many.await_ray_jobs()
+    jobs, names = many.jobs, many.names[:5]
     for turn in range(5):
         for name in names:
-            eventually(lambda name=name: jobs.get("rayjob", name))
-            jobs.patch(
-                "rayjob", name, {"spec": {"backoffLimit": turn + 1}, "metadata": {"labels": {"turn": str(turn)}}}
-            )
+            change = {"spec": {"backoffLimit": turn + 1}, "metadata": {"labels": {"turn": str(turn)}}}
+            jobs.patch("rayjob", name, change)
 
     def is_back() -> bool:
         ray_jobs = [jobs.ray_job(name) for name in names]
@@ -110,14 +201,31 @@ def test_a_writer_competes_for_the_rayjobs(jobs: Jobs):
     eventually(is_back)
 
 
-def test_two_operators_at_once(jobs: Jobs, tmp_path: Path):
+def test_two_operators_at_once(jobs: Jobs, many: ManyJobs, tmp_path: Path):
     """As when a replica that has lost the Lease has not yet noticed."""
     with operator(jobs.cluster, tmp_path, [jobs.namespace]), operator(jobs.cluster, tmp_path, [jobs.namespace]):
-        names = create_many(jobs)
-        for name in names:
-            eventually(lambda name=name: jobs.get("rayjob", name))
-            end(jobs, name)
-        assert_settled(jobs, names)
+        many.create()
+        many.end_all()
+        many.assert_settled()
+
+
+def test_clocks_that_differ_by_hours(jobs: Jobs, tmp_path: Path):
+    """The clock of one replica is an hour slow, and that of the next one an hour fast: no deadline has passed."""
+    many = ManyJobs(jobs, 5)
+    with operator(jobs.cluster, tmp_path, [jobs.namespace], environment=clock(-HOUR)):
+        many.create(suspend=False, deadlines={"total": "30m"}, ttlAfterFinished="30m")
+        for name in many.names:
+            jobs.until(name, phase="Pending", reason="PodsStarting")
+    with operator(jobs.cluster, tmp_path, [jobs.namespace], environment=clock(HOUR)):
+        many.names.append("job-1000")
+        jobs.create("job-1000", suspend=True)
+        jobs.until("job-1000", phase="Suspended")
+        many.end_all()
+        many.assert_settled()
+
+
+def clock(shift: int) -> dict[str, str]:
+    return {"PYTHONPATH": str(Path(__file__).parent / "shifted_clock"), "CLOCK_SHIFT_SECONDS": str(shift)}
 
 
 @pytest.mark.parametrize("gracefully", [True, False])

@@ -77,3 +77,21 @@ def test_a_running_job_tells_of_waiting_pods_beside_its_reason():
 def test_where_no_pod_is_wanted_none_waits(deployment: str, suspend: bool):
     observed = Observed(ray_job(deployment, "SUCCEEDED"), [pod(**UNPULLED)])
     assert status_of(observed, job=trainjob(suspend=suspend)).waiting == []
+
+
+OLD_HEAD: Object = HEAD | {"ray.io/cluster": "job-vwxyz"}
+
+
+@pytest.mark.parametrize(
+    ("heads", "phase", "reason"),
+    [
+        ([pod("head", labels=HEAD, phase="Running")], "Running", "Training"),
+        ([pod("head", labels=HEAD)], "Retrying", "HeadLost"),
+        ([pod("head", labels=HEAD, phase="Failed")], "Retrying", "HeadLost"),
+        ([pod("head", labels=HEAD, phase="Failed"), pod("next", labels=HEAD, phase="Running")], "Running", "Training"),
+        ([pod("head", labels=OLD_HEAD, phase="Failed")], "Running", "Training"),
+    ],
+)
+def test_without_its_head_a_job_is_not_training(heads: list[Object], phase: str, reason: str):
+    status = status_of(Observed(ray_job("Running", "RUNNING"), heads))
+    assert (status.phase, status.reason) == (phase, reason)

@@ -1,0 +1,313 @@
+"""The operator's throughput, delay and upkeep on a control plane of its own, beside KubeRay and a bare client.
+
+The API server is real and so is KubeRay; no pod runs. Each has the machine to itself: KubeRay does not run while the
+operator or the bare client is measured, nor the operator while KubeRay is. Everything is measured by this one process,
+which also makes the load, so what it costs weighs on all of them alike.
+"""
+
+import argparse
+import asyncio
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+from operator_cluster import (
+    RAY_JOBS,
+    TRAIN_JOBS,
+    Client,
+    Object,
+    Resource,
+    Seen,
+    at_once,
+    cpu_seconds,
+    namespace,
+    peak_mb,
+    percentile,
+)
+
+from cluster.control_plane import ControlPlane, running
+from control_plane.operator_process import SETTINGS, OperatorProcess, document, operator
+from trainjob.api import TrainJob
+from trainjob.crd import crd
+from trainjob_operator.render import render
+from trainjob_operator.settings import Settings
+
+Figures = dict[str, list[float]]
+
+
+class Bench:
+    """One control plane and what has been measured on it."""
+
+    def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
+        self.control_plane, self.client = control_plane, client
+        self.figures: Figures = {}
+
+    def note(self, name: str, value: float) -> None:
+        self.figures.setdefault(name, []).append(value)
+        print(f"  {name}: {value:.4g}", flush=True)
+
+    def start_operator(self, jobs: Client) -> OperatorProcess:
+        return OperatorProcess(self.control_plane, self.control_plane.folder, [jobs.namespace])
+
+    async def many_at_once(self, number: int, turn: int) -> None:
+        """Bare RayJobs by a bare client, then as many TrainJobs for the operator."""
+        async with namespace(self.client, f"bare-{turn}") as bare:
+            bodies = ray_jobs(number, bare.namespace)
+            since = time.perf_counter()
+            await at_once([partial(bare.create, RAY_JOBS, body) for body in bodies])
+            self.note("bare client: RayJobs a second", number / (time.perf_counter() - since))
+        async with namespace(self.client, f"same-{turn}") as same:
+            bodies = list(zip(train_jobs(number), ray_jobs(number, same.namespace), strict=True))
+            since = time.perf_counter()
+            await at_once([partial(create_same, same, *body) for body in bodies])
+            self.note("bare client: the operator's writes a second", number / (time.perf_counter() - since))
+        async with namespace(self.client, f"many-{turn}") as jobs:
+            with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]) as process:
+                spent = cpu_seconds(psutil.Process(process.process.pid))
+                since, settled = await create_and_wait(jobs, TRAIN_JOBS, train_jobs(number), has_ray_job)
+                self.note("operator: TrainJobs a second", number / (settled - since))
+                spent = cpu_seconds(psutil.Process(process.process.pid)) - spent
+                self.note("operator: CPU ms a TrainJob", 1000 * spent / number)
+
+    async def kuberay(self, number: int) -> None:
+        """KubeRay's own controller on the same RayJobs, with its default flags."""
+        async with namespace(self.client, "kuberay") as jobs:
+            self.control_plane.start("kuberay-operator", "--reconcile-concurrency=1")
+            since, settled = await create_and_wait(jobs, RAY_JOBS, ray_jobs(number, jobs.namespace), has_ray_cluster)
+            self.note("KubeRay: RayJobs a second", number / (settled - since))
+
+    async def delays(self, samples: int) -> None:
+        """One TrainJob after the other, with nothing else to do."""
+        async with namespace(self.client, "delays") as jobs:
+            with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]):
+                made, told = Seen(jobs, RAY_JOBS, lambda _: True), Seen(jobs, TRAIN_JOBS, is_running)
+                for number in range(samples):
+                    name = f"job-{number}"
+                    await asyncio.sleep(random.uniform(0.02, 0.2))
+                    since = time.perf_counter()
+                    await jobs.create(TRAIN_JOBS, document(name))
+                    self.figures.setdefault("applied", []).append(await made.time(name) - since)
+                    await asyncio.sleep(random.uniform(0.1, 0.3))
+                    since = time.perf_counter()
+                    await jobs.report(RAY_JOBS, name, RUNNING)
+                    self.figures.setdefault("changed", []).append(await told.time(name) - since)
+                made.end()
+                told.end()
+        for kind, name in {"applied": "apply → RayJob, ms", "changed": "RayJob's change → status, ms"}.items():
+            values = self.figures.pop(kind)
+            self.note(f"{name}, p50", 1000 * percentile(values, 0.5))
+            self.note(f"{name}, p99", 1000 * percentile(values, 0.99))
+
+    async def finished(self, number: int, seconds: float) -> None:
+        """A restart with TrainJobs that have ended, whose RayJobs are still there, and then nothing."""
+        async with namespace(self.client, "finished") as jobs:
+            await at_once([partial(make_finished, jobs, body) for body in train_jobs(number)])
+            before = await jobs.server_writes()
+            since = time.perf_counter()
+            process = self.start_operator(jobs)
+            try:
+                while counted(process) < number:
+                    await asyncio.sleep(0.02)
+                self.note("restart → ready, s", time.perf_counter() - since)
+                await asyncio.sleep(15)  # for what a start leaves to do
+                watched = psutil.Process(process.process.pid)
+                spent = cpu_seconds(watched)
+                await asyncio.sleep(seconds)
+                self.note("finished: CPU, % of a core", 100 * (cpu_seconds(watched) - spent) / seconds)
+                self.note("finished: RSS, MB", watched.memory_info().rss / 1e6)
+                self.note("finished: most RSS, MB", peak_mb(watched.pid))
+                self.note("finished: writes", await jobs.server_writes() - before)
+            finally:
+                process.kill()
+
+    async def progress(self, number: int, seconds: float) -> None:
+        """Jobs whose trainers report every 5 seconds."""
+        async with namespace(self.client, "progress") as jobs:
+            with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]) as process:
+                await create_and_wait(jobs, TRAIN_JOBS, train_jobs(number), has_ray_job)
+                await at_once([partial(jobs.report, RAY_JOBS, f"job-{n}", RUNNING) for n in range(number)])
+                await jobs.until_all(TRAIN_JOBS, number, is_running)
+                trainers = [asyncio.create_task(report_progress(jobs, f"job-{n}")) for n in range(number)]
+                await asyncio.sleep(10)
+                watched = psutil.Process(process.process.pid)
+                spent = cpu_seconds(watched)
+                await asyncio.sleep(seconds)
+                self.note("progress: CPU, % of a core", 100 * (cpu_seconds(watched) - spent) / seconds)
+                for trainer in trainers:
+                    trainer.cancel()
+
+
+PENDING = {
+    "phase": "Pending",
+    "reason": "Created",
+    "rayJobName": "job",
+    "conditions": [
+        {"type": name, "status": "False", "reason": "Not" + name, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for name in ("Accepted", "Complete", "Failed", "Suspended")
+    ],
+}
+RUNNING = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING", "rayClusterName": "a-cluster"}
+
+
+def has_ray_job(train_job: Object) -> bool:
+    return bool(train_job.get("status", {}).get("rayJobName"))
+
+
+def has_ray_cluster(ray_job: Object) -> bool:
+    return bool(ray_job.get("status", {}).get("rayClusterName"))
+
+
+def is_running(train_job: Object) -> bool:
+    return train_job.get("status", {}).get("phase") == "Running"
+
+
+def train_jobs(number: int) -> list[dict[str, Any]]:
+    return [document(f"job-{each}") for each in range(number)]
+
+
+def ray_jobs(number: int, namespace: str) -> list[dict[str, Any]]:
+    """What the operator would make of as many TrainJobs, without an owner."""
+    settings = Settings.model_validate(SETTINGS, by_alias=True, by_name=False)
+    rendered: list[dict[str, Any]] = []
+    for body in train_jobs(number):
+        body["metadata"] |= {"namespace": namespace, "uid": f"uid-{len(rendered)}"}
+        ray_job = render(TrainJob.model_validate(body, by_alias=True, by_name=False), settings)
+        del ray_job["metadata"]["ownerReferences"]
+        rendered.append(ray_job)
+    return rendered
+
+
+async def create_and_wait(
+    jobs: Client, resource: Resource, bodies: list[dict[str, Any]], holds: Callable[[Object], bool]
+) -> tuple[float, float]:
+    """When the first was created, and when all of them had what `holds` looks for."""
+    waiting = asyncio.create_task(jobs.until_all(resource, len(bodies), holds))
+    since = time.perf_counter()
+    await at_once([partial(jobs.create, resource, body) for body in bodies])
+    return since, await waiting
+
+
+async def create_same(jobs: Client, train_job: dict[str, Any], ray_job: dict[str, Any]) -> None:
+    """All that is written of a TrainJob until the operator is done with it, but for an Event."""
+    await jobs.create(TRAIN_JOBS, train_job)
+    await jobs.create(RAY_JOBS, ray_job)
+    await jobs.apply_status(train_job["metadata"]["name"], "bench", PENDING)
+
+
+async def make_finished(jobs: Client, body: dict[str, Any]) -> None:
+    """A TrainJob that has succeeded, with its RayJob, as both remain."""
+    made = await jobs.create(TRAIN_JOBS, body)
+    settings = Settings.model_validate(SETTINGS, by_alias=True, by_name=False)
+    job = TrainJob.model_validate(made, by_alias=True, by_name=False)
+    await jobs.create(RAY_JOBS, render(job, settings))
+    name, now = job.metadata.name, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    await jobs.report(RAY_JOBS, name, {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"})
+    status = {"phase": "Succeeded", "reason": "Succeeded", "rayJobName": name, "completionTime": now, "attempt": 1}
+    await jobs.report(TRAIN_JOBS, name, status)
+
+
+async def report_progress(jobs: Client, name: str) -> None:
+    await asyncio.sleep(random.uniform(0, 5))
+    step = 0
+    while True:
+        step += 1
+        training = {"stage": "Training", "epoch": 1, "epochs": 3, "step": step, "steps": 9999, "percent": step / 100}
+        await jobs.apply_status(name, "trainjob-trainer", {"training": training})
+        await asyncio.sleep(5)
+
+
+def counted(process: OperatorProcess) -> float:
+    """How many TrainJobs the operator says there are, once it is ready."""
+    try:
+        process.get("/readyz")
+        lines = process.get("/metrics").splitlines()
+    except OSError:
+        return 0
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("trainjob_jobs{"))
+
+
+def table(figures: Mapping[str, list[float]]) -> str:
+    """The medians, and whether they reach their aims."""
+    median = {name: statistics.median(values) for name, values in figures.items()}
+    operator = median.get("operator: TrainJobs a second", 0.0)
+    for name, peer in PEERS.items():
+        if operator and peer in median:
+            median[name] = operator / median[peer]
+    lines = ["| | median | min | max | aim | |", "|---|---|---|---|---|---|"]
+    for name, value in median.items():
+        values = figures.get(name, [value])
+        aim = AIMS.get(name)
+        told, met = ("", "") if aim is None else (f"{'≥' if aim[0] else '≤'} {aim[1]:g}", verdict(value, *aim))
+        lines.append(f"| {name} | {value:.4g} | {min(values):.4g} | {max(values):.4g} | {told} | {met} |")
+    return "\n".join(lines)
+
+
+def verdict(value: float, at_least: bool, aim: float) -> str:
+    return "reached" if (value >= aim if at_least else value <= aim) else "missed"
+
+
+PEERS = {
+    "operator / bare client": "bare client: RayJobs a second",
+    "operator / bare client with the same writes": "bare client: the operator's writes a second",
+    "operator / KubeRay": "KubeRay: RayJobs a second",
+}
+AIMS: dict[str, tuple[bool, float]] = {
+    "operator / bare client": (True, 0.5),
+    "operator / KubeRay": (True, 1.0),
+    "apply → RayJob, ms, p99": (False, 100),
+    "RayJob's change → status, ms, p99": (False, 150),
+    "restart → ready, s": (False, 15),
+    "finished: CPU, % of a core": (False, 1),
+    "finished: RSS, MB": (False, 150),
+    "finished: writes": (False, 0),
+    "progress: CPU, % of a core": (False, 10),
+}
+"""Whether more is better, and the aim."""
+
+
+async def measure(control_plane: ControlPlane, arguments: argparse.Namespace) -> Figures:
+    configuration = Configuration()
+    await config.load_kube_config(str(control_plane.kubeconfig), client_configuration=configuration)
+    control_plane.stop("kuberay-operator")
+    async with ApiClient(configuration) as client:
+        bench = Bench(control_plane, client)
+        for turn in range(arguments.rounds):
+            if "many" in arguments.parts:
+                await bench.many_at_once(arguments.jobs, turn)
+            if "delays" in arguments.parts:
+                await bench.delays(arguments.samples)
+            if "progress" in arguments.parts:
+                await bench.progress(100, arguments.seconds)
+            if "finished" in arguments.parts:
+                await bench.finished(5 * arguments.jobs, arguments.seconds)
+        if "kuberay" in arguments.parts:
+            await bench.kuberay(arguments.jobs)
+        return bench.figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--samples", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--parts", nargs="+", default=["many", "delays", "progress", "finished", "kuberay"])
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="trainjob-operator-") as folder, running(Path(folder)) as control_plane:
+        control_plane.apply(crd())
+        control_plane.await_definitions()
+        figures = asyncio.run(measure(control_plane, arguments))
+    print(table(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""TrainJobs in a queue of a real Kueue, which decides when their RayJobs run.
+
+Its webhooks are left out: they would need certificates of their own, and the operator does not count on them.
+"""
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from operator_process import Jobs, eventually
+
+from cluster.client import Cluster
+from cluster.component import Component, free_ports
+from cluster.control_plane import ControlPlane
+from servers.programs import program, sources
+
+pytestmark = pytest.mark.usefixtures("process")
+
+API = "kueue.x-k8s.io/v1beta2"
+IN_QUEUE = {"labels": {"kueue.x-k8s.io/queue-name": "queue"}}
+
+
+CLIENT = {"service": {"namespace": "kueue-system", "name": "none", "path": "/convert"}}
+CONVERSION = {
+    "spec": {
+        "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": CLIENT}}
+    }
+}
+"""Kueue starts only where it finds that it could convert old versions, of which there are none here."""
+
+
+@pytest.fixture(scope="module")
+def kueue(control_plane: ControlPlane) -> Generator[ControlPlane]:
+    """A control plane with Kueue."""
+    control_plane.kubectl("apply", "--server-side", "-f", sources("kueue") / "config" / "components" / "crd" / "bases")
+    control_plane.await_definitions()
+    for plural in ("localqueues", "clusterqueues", "workloads", "cohorts", "multikueueclusters"):
+        control_plane.kubectl("patch", "crd", f"{plural}.kueue.x-k8s.io", "--type=merge", "-p", json.dumps(CONVERSION))
+    control_plane.kubectl("create", "namespace", "kueue-system")
+    control_plane.kubectl("create", "secret", "generic", "certificates", "--namespace=kueue-system")
+    component = _manager(control_plane)
+    try:
+        component.start()
+        yield control_plane
+    finally:
+        component.kill()
+
+
+def _manager(control_plane: ControlPlane) -> Component:
+    health, webhook = free_ports(2)
+    folder = control_plane.folder / "kueue"
+    folder.mkdir()
+    for end in ("crt", "key"):  # the API server's do: nobody asks the webhooks anything
+        (folder / f"tls.{end}").write_bytes((control_plane.folder / f"apiserver.{end}").read_bytes())
+    configuration = folder / "configuration.yaml"
+    settings: dict[str, Any] = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "namespace": "kueue-system",
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{health}"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": webhook, "certDir": str(folder)},
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": True, "webhookSecretName": "certificates"},
+        "integrations": {"frameworks": ["ray.io/rayjob"]},
+        "featureGates": {"VisibilityOnDemand": False},
+    }
+    configuration.write_text(json.dumps(settings))
+    command = [program("kueue"), f"--kubeconfig={control_plane.kubeconfig}", f"--config={configuration}"]
+    return Component(
+        command, control_plane.folder / "kueue.log", f"http://127.0.0.1:{health}/readyz", folder / "tls.crt"
+    )
+
+
+@pytest.fixture
+def cluster(kueue: ControlPlane) -> Cluster:
+    return kueue
+
+
+@pytest.fixture
+def quota(jobs: Jobs) -> Generator["Quota"]:
+    """That of a queue of the namespace, which has none at first."""
+    name = jobs.namespace
+    local = {"apiVersion": API, "kind": "LocalQueue", "metadata": {"name": "queue", "namespace": name}}
+    jobs.cluster.apply(
+        {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}},
+        {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": {"namespaceSelector": {}}},
+        {**local, "spec": {"clusterQueue": name}},
+    )
+    quota = Quota(jobs)
+    quota.set(0)
+    yield quota
+    jobs.cluster.kubectl("delete", "clusterqueue", jobs.namespace, "--wait=false")
+
+
+class Quota:
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    def set(self, cpus: int) -> None:
+        """How many CPUs the queue's jobs may have in all."""
+        name = self._jobs.namespace
+        resources = [{"name": "cpu", "nominalQuota": cpus}, {"name": "memory", "nominalQuota": "1Ti"}]
+        group = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": name, "resources": resources}]}
+        self._jobs.patch("clusterqueue", name, {"spec": {"resourceGroups": [group]}})
+
+
+def test_a_job_waits_for_quota_and_says_so(jobs: Jobs, quota: Quota):
+    jobs.create(metadata=IN_QUEUE)
+    jobs.until(phase="Suspended", reason="Queued")
+    eventually(lambda: "insufficient" in jobs.status()["message"], because=lambda: str(jobs.status()))
+    assert jobs.cluster.find("pods", jobs.namespace) == []
+    quota.set(100)
+    jobs.until(phase="Pending", reason="PodsStarting")
+    eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 2)
+
+
+def test_an_admitted_job_is_suspended_and_resumed(jobs: Jobs, quota: Quota):
+    quota.set(100)
+    jobs.create(metadata=IN_QUEUE)
+    jobs.until(phase="Pending", reason="PodsStarting")
+    jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
+    jobs.until(phase="Suspended", reason="Suspended")
+    eventually(lambda: jobs.cluster.find("raycluster", jobs.namespace) == [])
+    version = jobs.ray_job()["metadata"]["generation"]
+    jobs.create("other", metadata=IN_QUEUE)
+    jobs.until("other", phase="Pending", reason="PodsStarting")
+    assert jobs.ray_job()["metadata"]["generation"] == version, "operator and Kueue write in turns"
+    jobs.patch("trainjob", "job", {"spec": {"suspend": False}})
+    jobs.until(phase="Pending", reason="PodsStarting")
+
+
+def test_a_job_that_is_suspended_from_the_start_is_not_queued(jobs: Jobs, quota: Quota):
+    quota.set(100)
+    jobs.create(metadata=IN_QUEUE, suspend=True)
+    jobs.until(phase="Suspended", reason="Suspended")
+    jobs.create("other", metadata=IN_QUEUE)
+    jobs.until("other", phase="Pending", reason="PodsStarting")
+    assert jobs.get("rayjob") is None
+    jobs.patch("trainjob", "job", {"spec": {"suspend": False}})
+    jobs.until(phase="Pending", reason="PodsStarting")
+
+
+def test_a_workload_that_an_administrator_has_deactivated_stays_so(jobs: Jobs, quota: Quota):
+    jobs.create(metadata=IN_QUEUE)
+    jobs.until(phase="Suspended", reason="Queued")
+    (workload,) = eventually(lambda: jobs.cluster.find("workloads", jobs.namespace))
+    jobs.patch("workload", workload["metadata"]["name"], {"spec": {"active": False}})
+    quota.set(100)
+    eventually(lambda: "deactivated" in jobs.status()["message"], because=lambda: str(jobs.status()))
+    (workload,) = jobs.cluster.find("workloads", jobs.namespace)
+    assert workload["spec"]["active"] is False
