@@ -7,10 +7,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version
 SOURCES := trainjob operator charts tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint generate chart bench clean
+.PHONY: help demo test kind e2e kind-down soak lint generate chart bench clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/python examples/make_docstrings.py
@@ -18,6 +18,16 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 
 test: lint  ## Lint, check types and run the tests
 	$(BIN)/python -m pytest
+
+kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
+	PYTHONPATH=tests $(BIN)/python -m kind up
+
+e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY
+	PYTHONPATH=tests $(BIN)/python -m kind $(if $(REGISTRY),install,up)
+	$(BIN)/python -m pytest tests/e2e -n 2
+
+kind-down: $(VENV)/dev.stamp  ## Remove that cluster
+	PYTHONPATH=tests $(BIN)/python -m kind down
 
 soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs and many more random seeds
 	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py

@@ -21,6 +21,7 @@ from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, Fitted, TextPreprocessor, fit, prepare_datasets
 from trainjob.storage import Folder
+from trainjob.training.channel import Receiver
 from trainjob.training.ray_cluster import start_on_ray, start_ray
 from trainjob.training.run import run, worker_threads
 
@@ -106,7 +107,9 @@ def plain(job: TrainJob, folder: Path) -> dict[str, float]:
     longest = max(int(Examples.concat(_tables(dataset)).lengths.max()) for dataset in datasets.values())
     config = {"job": job, "fitted": fitted, "threads": threads, "longest": longest}
     plain_run = Folder(str(folder / "plain"))
-    result = start_on_ray(partial(plain_loop, config), job.spec, plain_run, threads, datasets).result()
+    with Receiver(lambda _: None, "127.0.0.1") as receiver:
+        work = partial(plain_loop, config)
+        result = start_on_ray(work, job.spec, plain_run, threads, 0, receiver.address, datasets).result()
     ray.shutdown()
     return cast("dict[str, float]", result.return_value)
 

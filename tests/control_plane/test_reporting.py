@@ -93,8 +93,8 @@ def test_the_trainers_part_and_the_operators_do_not_disturb_each_other(jobs: Job
     jobs.until(phase="Pending", reason="PodsStarting")
     reporter.update(at_step(1))
     eventually(lambda: training(jobs).get("step") == 1)
-    jobs.report("rayjob", "job", {"jobStatus": "RUNNING", "jobDeploymentStatus": "Running"})
-    status = jobs.until(phase="Running")
+    jobs.report("rayjob", "job", {"jobDeploymentStatus": "Running"})
+    status = jobs.until(phase="Starting")
     assert status["training"]["updatedTime"] is not None
     reporter.update(at_step(2).model_copy(update={"metrics": {"loss": 0.5}}))
     reporter.close()

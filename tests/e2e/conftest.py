@@ -17,8 +17,8 @@ EVIDENCE = Path(__file__).parents[2] / "build" / "e2e"
 
 @pytest.fixture(scope="session")
 def cluster() -> Cluster:
-    """The cluster of $KUBECONFIG, or else that of `make kind`; KubeRay, MinIO and the chart are on it."""
-    return Cluster(Path(os.environ.get("KUBECONFIG") or KindCluster().kubeconfig))
+    """That of `make kind`, or with $REGISTRY that of $KUBECONFIG; KubeRay, MinIO and the chart are on it."""
+    return Cluster(Path(os.environ["KUBECONFIG"])) if "REGISTRY" in os.environ else KindCluster()
 
 
 @pytest.fixture(scope="session")

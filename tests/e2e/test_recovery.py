@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from train_jobs import BUCKET, TrainJobs
+from train_jobs import BUCKET, TrainJobs, until_step
 
 from control_plane.operator_process import eventually
 
@@ -67,12 +67,6 @@ def test_storage_that_cannot_be_used_is_named(jobs: TrainJobs, trouble: str) -> 
     assert f"s3://{'there-is-none' if trouble == 'bucket' else BUCKET}" in status["message"]
     assert "not-a-secret" not in json.dumps(status)
     assert status["attempt"] == 1
-
-
-def until_step(jobs: TrainJobs, step: int, name: str = "job") -> int:
-    """Waits until training has come there, and returns where it is."""
-    status = jobs.until_true(lambda status: status.get("training", {}).get("step", 0) >= step, f"step {step}", name)
-    return status["training"]["step"]
 
 
 def is_resumed(status: dict[str, Any]) -> bool:

@@ -194,6 +194,12 @@ class TrainJobs(Jobs):
         self.kubectl("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
 
 
+def until_step(jobs: TrainJobs, step: int, name: str = "job") -> int:
+    """Waits until training has come there, and returns where it is."""
+    status = jobs.until_true(lambda status: status.get("training", {}).get("step", 0) >= step, f"step {step}", name)
+    return status["training"]["step"]
+
+
 def write_evidence(cluster: Cluster, namespace: str, folder: Path) -> None:
     """Objects, events and logs of a namespace, and the logs of those that look after it."""
     folder.mkdir(parents=True, exist_ok=True)
