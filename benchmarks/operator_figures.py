@@ -35,7 +35,8 @@ from operator_cluster import (
 )
 
 from cluster.control_plane import ControlPlane, running
-from control_plane.operator_process import SETTINGS, OperatorProcess, document, operator
+from cluster.jobs import document
+from control_plane.operator_process import SETTINGS, OperatorProcess, operator
 from trainjob.api import TrainJob
 from trainjob.crd import crd
 from trainjob_operator.render import render

@@ -13,7 +13,7 @@ import pytest
 from releases import CHART, DEFINITION, NAMESPACE, ROOT, Release, installed
 
 from cluster.control_plane import ControlPlane
-from control_plane.operator_process import document
+from cluster.jobs import document
 
 VALUES = {"settings": {"nodePools": {"a100": {"gpusPerNode": 8}}}}
 

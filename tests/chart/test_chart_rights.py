@@ -16,7 +16,7 @@ from releases import NAMESPACE, OPERATOR, Object, Release, installed, signed_in,
 
 from cluster.component import free_ports
 from cluster.control_plane import ControlPlane
-from control_plane.operator_process import Jobs, eventually
+from cluster.jobs import Jobs, eventually
 
 Use = tuple[str, str]
 """A verb and the resource with its group, such as patch and ray.io/rayjobs."""

@@ -9,7 +9,7 @@ from kubernetes import client, config
 from releases import NAMESPACE, OPERATOR, Object, installed, signed_in, token
 
 from cluster.control_plane import ControlPlane
-from control_plane.operator_process import document, eventually
+from cluster.jobs import document, eventually
 from trainjob.api.job_status import TrainJobStatus
 from trainjob.api.wording import fields_of
 

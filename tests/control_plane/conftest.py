@@ -6,10 +6,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from operator_process import Jobs, OperatorProcess, operator
+from operator_process import OperatorProcess, operator
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane, running
+from cluster.jobs import Jobs
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from operator_process import Jobs, document, eventually
+from cluster.jobs import Jobs, document, eventually
 
 SOAK = "SOAK" in os.environ
 """Whether there is time for more jobs and more random seeds."""

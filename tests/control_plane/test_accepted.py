@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
-from operator_process import SETTINGS, Jobs, eventually, operator
+from operator_process import SETTINGS, operator
 from strategies import trainjobs
 
 from cluster.client import Cluster
+from cluster.jobs import Jobs, eventually
 from trainjob.api import TrainJob
 from trainjob_operator.render import render
 from trainjob_operator.settings import Settings

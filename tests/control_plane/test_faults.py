@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 from many_jobs import SOAK, ManyJobs
-from operator_process import Jobs, OperatorProcess, eventually, operator
+from operator_process import OperatorProcess, operator
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
+from cluster.jobs import Jobs, eventually
 
 JOBS, SEEDS = (200, 20) if SOAK else (30, 2)
 HOUR = 3600

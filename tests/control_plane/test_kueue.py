@@ -8,11 +8,11 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from operator_process import Jobs, eventually
 
 from cluster.client import Cluster
 from cluster.component import Component, free_ports
 from cluster.control_plane import ControlPlane
+from cluster.jobs import Jobs, eventually
 from servers.programs import program, sources
 
 pytestmark = pytest.mark.usefixtures("process")

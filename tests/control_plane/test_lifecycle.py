@@ -5,9 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
-from operator_process import Jobs, eventually, operator
+from operator_process import operator
 
 from cluster.client import Cluster
+from cluster.jobs import Jobs, eventually
 
 
 @pytest.mark.usefixtures("process")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from operator_process import Jobs, eventually
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
+from cluster.jobs import Jobs, eventually
 from trainjob.api import Metadata
 from trainjob.api.status import Failure, TrainingStatus
 from trainjob.cluster.api_server import ApiServer, Operation

@@ -15,7 +15,8 @@ pod that is deleted or completed by force is KubeRay's own affair: a TrainJob se
 from typing import Any
 
 import pytest
-from operator_process import Jobs, eventually
+
+from cluster.jobs import Jobs, eventually
 
 pytestmark = pytest.mark.usefixtures("process")
 

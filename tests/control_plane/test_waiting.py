@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from operator_process import Jobs, eventually
+
+from cluster.jobs import Jobs, eventually
 
 pytestmark = pytest.mark.usefixtures("process")
 

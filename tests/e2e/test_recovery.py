@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from train_jobs import BUCKET, TrainJobs, until_step
 
-from control_plane.operator_process import eventually
+from cluster.jobs import eventually
 
 EPOCHS = 30
 STEPS_BETWEEN_CHECKPOINTS = 10

@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from cluster.client import Cluster, KubectlError
 from cluster.component import free_ports
-from control_plane.operator_process import Jobs, eventually
+from cluster.jobs import Jobs, eventually
 from servers.programs import program
 
 BUCKET = "e2e"
