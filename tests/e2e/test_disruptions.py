@@ -44,11 +44,16 @@ def gpu_node(cluster: Cluster) -> Generator[str]:
     node = nodes["items"][0]["metadata"]["name"]
     cluster.kubectl("label", "node", node, f"{POOL}=gpu")
     cluster.kubectl("taint", "node", node, "nvidia.com/gpu=present:NoSchedule")
-    gpus = {"status": {"capacity": {"nvidia.com/gpu": "2"}}}
-    cluster.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "--patch", json.dumps(gpus))
+    _give_gpus(cluster, node, 2)
     yield node
+    _give_gpus(cluster, node, 0)
     cluster.kubectl("taint", "node", node, "nvidia.com/gpu-")
     cluster.kubectl("label", "node", node, f"{POOL}-")
+
+
+def _give_gpus(cluster: Cluster, node: str, number: int) -> None:
+    gpus = {"status": {"capacity": {"nvidia.com/gpu": str(number)}}}
+    cluster.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "--patch", json.dumps(gpus))
 
 
 def test_a_pools_jobs_run_on_its_nodes_only(jobs: TrainJobs, gpu_node: str) -> None:

@@ -44,7 +44,7 @@ def test_a_worker_that_runs_out_of_memory_is_said_to(jobs: TrainJobs) -> None:
 
 def test_what_pods_wait_for_is_named(jobs: TrainJobs) -> None:
     jobs.submit("image", pods={"image": "localhost:5000/there-is-none:1"})
-    jobs.submit("gpus", workers={"count": 1, "gpus": 1})
+    jobs.submit("gpus", workers={"count": 8, "perPod": 8, "gpus": 1})
     jobs.submit("secret", storage={**jobs.storage(), "secretName": "there-is-none"})
     for name, reasons, word in (
         ("image", ("ErrImagePull", "ImagePullBackOff"), "there-is-none"),
