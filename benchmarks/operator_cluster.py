@@ -47,27 +47,6 @@ class Client:
             _content_type="application/merge-patch+json",
         )
 
-    async def apply_status(self, name: str, manager: str, status: Object) -> None:
-        """Server-side apply of a part of a TrainJob's status."""
-        group, version, plural = TRAIN_JOBS
-        body = {
-            "apiVersion": f"{group}/{version}",
-            "kind": "TrainJob",
-            "metadata": {"name": name},
-            "status": status,
-        }
-        await self._api.patch_namespaced_custom_object_status(
-            group,
-            version,
-            self.namespace,
-            plural,
-            name,
-            body,
-            field_manager=manager,
-            force=True,
-            _content_type="application/apply-patch+yaml",
-        )
-
     async def events(self, resource: Resource) -> AsyncGenerator[Object]:
         """The objects of the namespace, and each again whenever it changes."""
         group, version, plural = resource

@@ -201,7 +201,7 @@ async def create_same(jobs: Client, train_job: dict[str, Any], ray_job: dict[str
     """All that is written of a TrainJob until the operator is done with it, but for an Event."""
     await jobs.create(TRAIN_JOBS, train_job)
     await jobs.create(RAY_JOBS, ray_job)
-    await jobs.apply_status(train_job["metadata"]["name"], "bench", PENDING)
+    await jobs.report(TRAIN_JOBS, train_job["metadata"]["name"], PENDING)
 
 
 async def make_finished(jobs: Client, body: dict[str, Any]) -> None:
@@ -222,7 +222,7 @@ async def report_progress(jobs: Client, name: str) -> None:
     while True:
         step += 1
         training = {"stage": "Training", "epoch": 1, "epochs": 3, "step": step, "steps": 9999, "percent": step / 100}
-        await jobs.apply_status(name, "trainjob-trainer", {"training": training})
+        await jobs.report(TRAIN_JOBS, name, {"training": training})
         await asyncio.sleep(5)
 
 

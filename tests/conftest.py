@@ -1,11 +1,13 @@
-"""Servers that several test files share."""
+"""What several folders of tests share."""
 
+import secrets
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 import minio_server
+from cluster.client import Cluster
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +32,13 @@ def bucket(minio: minio_server.MinIO, tmp_path: Path) -> str:
     name = tmp_path.name.replace("_", "-").lower()[:40].strip("-") + f"-{abs(hash(tmp_path)) % 10**8}"
     fs.S3FileSystem(endpoint_override=minio.endpoint, region="us-east-1", allow_bucket_creation=True).create_dir(name)
     return name
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Generator[str]:
+    """The name of a new namespace, which goes after the test with all that is in it."""
+    name = f"test-{secrets.token_hex(4)}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace", name, "--timeout=30s")
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")

@@ -32,7 +32,7 @@ _REMEDIES = {
         "spec.storage.secretName), and the rights of that key"
     ),
     r"NO_SUCH_BUCKET|Bucket does not exist": "there is no such bucket: make it first, or correct the URI",
-    _UNREACHABLE: ("the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up"),
+    _UNREACHABLE: "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up",
     r"[Cc]redential": "no valid credentials were found",
     r"No space left": "the disk is full",
     r"Permission denied": "permission denied",

@@ -48,7 +48,7 @@ class Api:
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self.applied: dict[str, str] = {}
-        """Version of each RayJob as it was after it was last applied, by its UID."""
+        """Version of each object as it was after it was last applied, by its UID."""
         self.now = datetime.now(UTC)
         """The API server's time at its last answer: clocks of machines differ, and this one is every replica's."""
 
@@ -72,8 +72,7 @@ class Api:
         """Server-side apply of the object: fields of ours that others have changed are taken back."""
         query = {"fieldManager": MANAGER, "force": "true"}
         applied = await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY)
-        if resource == RAY_JOBS:
-            self.applied[applied["metadata"]["uid"]] = applied["metadata"]["resourceVersion"]
+        self.applied[applied["metadata"]["uid"]] = applied["metadata"]["resourceVersion"]
         return applied
 
     async def merge(

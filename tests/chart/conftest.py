@@ -1,7 +1,6 @@
 """A control plane of these tests' own: what the chart installs holds for a whole cluster."""
 
 import json
-import secrets
 from collections.abc import Generator
 from pathlib import Path
 
@@ -29,16 +28,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[ControlPlane]
         yield control_plane
     finally:
         control_plane.down()
-
-
-@pytest.fixture
-def namespace(cluster: ControlPlane) -> Generator[str]:
-    """The name of a new namespace, which goes after the test with all that is in it."""
-    name = f"test-{secrets.token_hex(4)}"
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace", name, "--timeout=30s")
-    yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 def _prepare(cluster: ControlPlane) -> None:

@@ -23,8 +23,14 @@ class Component:
     command: Sequence[str | Path]
     log: Path
     health_url: str
-    certificate: Path  # what an https health_url is to be trusted by
+    certificate: Path | None = None  # what an https health_url is to be trusted by
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._process is not None, f"{self.log.stem} is not running"
+        return self._process.pid
 
     def start(self, *flags: str) -> None:
         """Start with more flags than the usual ones, and wait until it serves."""
@@ -34,7 +40,7 @@ class Component:
                 [*self.command, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         deadline = time.monotonic() + START_SECONDS
-        while not self._healthy():
+        while not self.is_healthy():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise RuntimeError(f"{self.log.stem} did not start:\n{self.log.read_text()[-3000:]}")
@@ -55,7 +61,8 @@ class Component:
             self._process.wait()
             self._process = None
 
-    def _healthy(self) -> bool:
+    def is_healthy(self) -> bool:
+        """Whether it serves, whoever has started it."""
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         try:
             if self.health_url.startswith("https"):

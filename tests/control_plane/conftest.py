@@ -1,7 +1,6 @@
 """The Kubernetes cluster that these tests run on."""
 
 import os
-import secrets
 from collections.abc import Generator
 from pathlib import Path
 
@@ -29,16 +28,6 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
         _install(cluster)
         return cluster
     return request.getfixturevalue("control_plane")
-
-
-@pytest.fixture
-def namespace(cluster: Cluster) -> Generator[str]:
-    """The name of a new namespace, which goes after the test with all that is in it."""
-    name = f"test-{secrets.token_hex(4)}"
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace", name, "--timeout=30s")
-    yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture

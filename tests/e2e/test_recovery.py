@@ -51,8 +51,10 @@ def test_deleting_a_job_deletes_all_that_it_made(jobs: TrainJobs) -> None:
     jobs.submit(**jobs.texts(EPOCHS))
     until_step(jobs, 1)
     jobs.kubectl("delete", "trainjob", "job")
-    kinds = "rayjobs,rayclusters,jobs,pods,services"
-    left = lambda: jobs.kubectl("get", kinds, "--output=name")  # noqa: E731
+
+    def left() -> str:
+        return jobs.kubectl("get", "rayjobs,rayclusters,jobs,pods,services", "--output=name")
+
     eventually(lambda: not left(), seconds=90, because=left)
 
 

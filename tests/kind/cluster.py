@@ -2,11 +2,10 @@
 
 import json
 import subprocess
-import time
-import urllib.request
 from pathlib import Path
 
 from cluster.client import Cluster
+from cluster.component import Component
 from kind.engine import docker, engine, environment, sh
 from kind.images import node_image
 from servers.programs import CACHE, program
@@ -100,30 +99,16 @@ class KindCluster(Cluster):
             )
 
     def _serve_registry(self) -> None:
-        if _answers(f"http://{REGISTRY}/v2/"):
-            return
         settings = {
             "version": 0.1,
             "http": {"addr": f":{PORT}"},
             "log": {"level": "warn"},
             "storage": {"filesystem": {"rootdirectory": str(CACHE.parent / "registry")}},
         }
-        (self.folder / "registry.yml").write_text(json.dumps(settings))
-        with open(self.folder / "registry.log", "ab") as log:
-            process = subprocess.Popen(
-                ["docker-registry", "serve", self.folder / "registry.yml"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        (self.folder / "registry.pid").write_text(str(process.pid))
-        deadline = time.monotonic() + 30
-        while not _answers(f"http://{REGISTRY}/v2/"):
-            assert time.monotonic() < deadline, f"the registry did not start: see {self.folder / 'registry.log'}"
-            time.sleep(0.1)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5):
-            return True
-    except OSError:
-        return False
+        file = self.folder / "registry.yml"
+        file.write_text(json.dumps(settings))
+        command = ["docker-registry", "serve", file]
+        registry = Component(command, self.folder / "registry.log", f"http://{REGISTRY}/v2/")
+        if not registry.is_healthy():
+            registry.start()
+            (self.folder / "registry.pid").write_text(str(registry.pid))
