@@ -17,7 +17,7 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/trainjob run examples/docstrings.yaml --fresh
 
 test: lint  ## Lint, check types and run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=tests $(BIN)/python -m kind up

@@ -1,5 +1,6 @@
-"""The servers that the tests run, each built once a version from its Go module in this folder."""
+"""The servers that the tests run, each built once a version from its Go module in this folder, one at a time."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -35,7 +36,11 @@ def program(name: str) -> Path:
     module, package = PACKAGES[name]
     cached = CACHE / f"{name}-{requirement(module)[1]}"
     if not cached.exists():
-        _build(module, package, cached)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with (CACHE / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not cached.exists():
+                _build(module, package, cached)
     return cached
 
 
@@ -55,8 +60,7 @@ def sources(module: str) -> Path:
 
 def _build(module: str, package: str, target: Path) -> None:
     assert shutil.which("go"), f"the tests need Go, to build {target.name}"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    partial = target.with_name(f".{target.name}")
     version = f"k8s.io/component-base/version.gitVersion={requirement(module)[1]}"  # what Kubernetes says it is
     command = ["go", "build", "-trimpath", "-ldflags", f"-s -w -X {version}", "-o", partial, package]
     subprocess.run(command, cwd=HERE / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
