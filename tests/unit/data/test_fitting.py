@@ -20,7 +20,6 @@ from data_specs import (
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, ImagePreprocessor, TextPreprocessor, fit, prepare_examples
-from trainjob.errors import DataError
 from trainjob.storage import Folder
 
 
@@ -237,90 +236,3 @@ print(*({{"ray", "torch", "transformers", "pandas", "sklearn"}} & sys.modules.ke
     environment = {"PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True, text=True)
     assert done.stdout.split() == []
-
-
-GOOD = some_rows(30)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([*GOOD, {"text": "x", "label": ""}], r'rows\.csv, row 31: the label \(column "label"\) is empty'),
-        ([*GOOD, {"text": "x", "label": "  "}], r"rows\.csv, row 31: the label .* is empty"),
-        ([{"text": "x", "label": "a"}] * 9, r'rows\.csv: every row has the label "a"; at least two are needed'),
-        ([*GOOD, {"text": "x", "label": "odd"}], r'class "odd" has one row: too few to set some aside'),
-        ([*GOOD, *[{"text": "x", "label": "odd"}] * 3], r'class "odd" has 3 rows, all equal'),
-        ([{"text": "x", "tag": "a"}], r'rows\.csv has no column "label"; it has text, tag'),
-    ],
-)
-def test_training_rows_that_cannot_be_used(rows: list[dict[str, str]], message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
-        fit(text_spec(write_csv(tmp_path / "rows.csv", rows)))
-
-
-def test_no_rows(tmp_path: Path) -> None:
-    (tmp_path / "empty.csv").write_text("text,label\n")
-    (tmp_path / "empty.jsonl").write_text("")
-    for name in ("empty.csv", "empty.jsonl"):
-        with pytest.raises(DataError, match=rf"{name} holds no rows"):
-            fit(text_spec(tmp_path / name))
-    good = write_csv(tmp_path / "rows.csv", GOOD)
-    with pytest.raises(DataError, match=r"empty\.csv holds no rows"):
-        fit(text_spec(good, test={"uri": str(tmp_path / "empty.csv")}))
-
-
-@pytest.mark.parametrize("name", ["validation", "test"])
-@pytest.mark.parametrize(
-    ("label", "message"),
-    [
-        (
-            "peace",
-            r"others\.csv, row 3: the label \"peace\" does not occur in the training rows; known are art, law, war",
-        ),
-        ("wars", r"others\.csv, row 3: the label \"wars\" .*; did you mean \"war\"\?"),
-        ("", r"others\.csv, row 3: the label .* is empty"),
-    ],
-)
-def test_labels_that_training_does_not_know(name: str, label: str, message: str, tmp_path: Path) -> None:
-    others = write_csv(tmp_path / "others.csv", [*GOOD[:2], {"text": "x", "label": label}])
-    source = {"uri": str(others)}
-    train = write_csv(tmp_path / "rows.csv", GOOD)
-    with pytest.raises(DataError, match=message):
-        fit(text_spec(train, validation=source) if name == "validation" else text_spec(train, test=source))
-
-
-def test_a_corrupt_image_is_named(tmp_path: Path) -> None:
-    folder = write_images(tmp_path, {"a": random_images(5, (40, 40)), "b": random_images(5, (40, 40), seed=1)})
-    victim = folder / "b" / "3.png"
-    whole = victim.read_bytes()
-    for damaged in (b"no image", b"", whole[: len(whole) // 2]):
-        victim.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"b/3\.png is not a sound image file"):
-            prepared(image_spec(folder))
-
-
-def test_images_of_several_sizes_need_a_size(tmp_path: Path) -> None:
-    folder = write_images(tmp_path / "train", {"a": random_images(5), "b": random_images(5, seed=1)})
-    odd = write_images(tmp_path / "test", {"a": random_images(1, (6, 7))})
-    with pytest.raises(
-        DataError, match=r"test/a/0\.png is 7 x 6 pixels, others are 5 x 6: set .*imageClassifier\.size"
-    ):
-        prepared(image_spec(folder, test={"uri": str(odd)}))
-    write_images(folder, {"c": random_images(3, (9, 9))})
-    with pytest.raises(DataError, match=r"set spec\.model\.imageClassifier\.size to resize all"):
-        fit(image_spec(folder))
-
-
-def test_images_that_8_bits_cannot_hold(tmp_path: Path) -> None:
-    deep = [image.astype(np.uint16) * 256 for image in random_images(5)]
-    with pytest.raises(DataError, match=r"mode I;16 are not supported; convert"):
-        fit(image_spec(write_images(tmp_path, {"a": deep, "b": deep})))
-
-
-def test_a_source_of_the_wrong_kind(tmp_path: Path) -> None:
-    table = write_csv(tmp_path / "rows.csv", GOOD)
-    images = write_images(tmp_path / "images", {"a": random_images(2), "b": random_images(2)})
-    with pytest.raises(DataError, match=r"images holds images, but model\.textClassifier needs csv"):
-        fit(text_spec(images))
-    with pytest.raises(DataError, match=r"rows\.csv is a table, but model\.imageClassifier needs"):
-        fit(image_spec(table))

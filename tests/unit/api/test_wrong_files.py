@@ -1,0 +1,253 @@
+"""What is said of a file, or of a change to it, that makes no TrainJob."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+from trainjob_files import GOOD, problems, write
+
+from trainjob.api import TrainJob
+from trainjob.api.wording import PATTERNS
+
+BAD_FIELDS = [
+    ("    epochs: 3", "    epochs: ten", "13  spec.training.epochs  expected a whole number, got 'ten'"),
+    (
+        "    epochs: 3",
+        "    epochs: '3'",
+        "13  spec.training.epochs  expected a whole number, got '3'; remove the quotes",
+    ),
+    ("    epochs: 3", "    epochs: 2.5", "13  spec.training.epochs  expected a whole number, got 2.5"),
+    ("    epochs: 3", "    epochs: 1e30", "13  spec.training.epochs  expected a whole number, got 1e+30"),
+    ("    epochs: 3", "    epochs: 1" + 30 * "0", "13  spec.training.epochs  expected a whole number, got 1e+30"),
+    ("    epochs: 3", "    epochs: true", "13  spec.training.epochs  expected a whole number, got true"),
+    ("    epochs: 3", "    epochs: 0", "13  spec.training.epochs  must be at least 1, got 0"),
+    ("    epochs: 3", "    epochs: [3]", "13  spec.training.epochs  expected a whole number, got a list"),
+    ("    epochs: 3", "    seed: 4294967296", "13  spec.training.seed  must be less than 4294967296, got 4294967296"),
+    ("    epochs: 3", "    epoch: 3", "13  spec.training.epoch  unknown field; did you mean epochs?"),
+    ("    epochs: 3", "    batch_size: 3", "13  spec.training.batch_size  unknown field; did you mean batchSize?"),
+    (
+        "    epochs: 3",
+        "    count: 2",
+        "13  spec.training.count  unknown field here; did you mean spec.workers.count?",
+    ),
+    (
+        "    epochs: 3",
+        "    precision: fp16",
+        "13  spec.training.precision  must be auto, bf16 or float32, got 'fp16'",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: {sgd: {nesterov: true}}",
+        "13  spec.training.optimizer.sgd  nesterov needs momentum greater than 0",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: {sgd: {nesterov: 'true'}}",
+        "13  spec.training.optimizer.sgd.nesterov  expected true or false, got 'true'; remove the quotes",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: {adam: {learningRate: '1e-4'}}",
+        "13  spec.training.optimizer.adam.learningRate  expected a number, got '1e-4'; remove the quotes",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: {adam: {betas: [0.9]}}",
+        "13  spec.training.optimizer.adam.betas  must have at least 2 items, got 1",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: {adam: {betas: [0.9, 1]}}",
+        "13  spec.training.optimizer.adam.betas[1]  must be less than 1, got 1",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: {lion: {}}",
+        "13  spec.training.optimizer.lion  unknown field; allowed: adam, adamW, sgd",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: adam",
+        "13  spec.training.optimizer  expected a mapping (name: value), got 'adam'",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer: {adam: {}, sgd: {}}",
+        "13  spec.training.optimizer  set exactly one of adam, adamW, sgd; found adam and sgd",
+    ),
+    (
+        "    epochs: 3",
+        "    optimizer:\n      sgd:",
+        "13  spec.training.optimizer  set exactly one of adam, adamW, sgd; found none; "
+        "write `sgd: {}` for its defaults (nothing after the colon means left out)",
+    ),
+    ("    text: [title]", "    text: title", "10  spec.dataset.text  expected a list, got 'title'"),
+    ("    text: [title]", "    text: []", "10  spec.dataset.text  must not be empty"),
+    ("    text: [title]", "    text: [a, 3]", "10  spec.dataset.text[1]  expected text, got 3; put it in quotes"),
+    (
+        "    text: [title]",
+        "    text: [x, y]",
+        "10  spec.dataset.text[1]  expected text, got true; put it in quotes "
+        "(without them YAML reads y, n, yes, no, on and off as true and false)",
+    ),
+    ("    text: [title]", "    text:\n    - a\n    -", "12  spec.dataset.text[1]  expected text, got nothing"),
+    ("    label: tag", "    label: ''", "11  spec.dataset.label  must not be empty"),
+    (
+        "    label: tag",
+        "",
+        "8  spec.dataset.label  is required by model.textClassifier: the column that holds the label",
+    ),
+    ("{uri: data/train.csv}", "{}", "9  spec.dataset.train.uri  is required"),
+    ("{uri: data/train.csv}", "[]", "9  spec.dataset.train  expected a mapping (name: value), got an empty list"),
+    (
+        "{uri: data/train.csv}",
+        "{uri: x, uri: y}",
+        "9  spec.dataset.train.uri  is given twice; the first one is at job.yaml:9",
+    ),
+    (
+        "{layers: 1}",
+        "{hiddenSize: 10}",
+        "7  spec.model.textClassifier.encoder  hiddenSize must be a multiple of heads (10 % 4 = 2)",
+    ),
+    ("{layers: 1}", "!local {}", "7  spec.model.textClassifier.encoder  the YAML tag !local is not supported"),
+    ("metadata: {name: tags}", "", "1  metadata  is required"),
+    (
+        "{name: tags}",
+        "{name: My_Tags}",
+        "3  metadata.name  must be lower-case letters, digits, '-' and '.', with a letter or digit at both ends "
+        "of every part, got 'My_Tags'",
+    ),
+    ("{name: tags}", "{name: tags, labels: {a: 1}}", "3  metadata.labels.a  expected text, got 1; put it in quotes"),
+    ("kind: TrainJob", "kind: Deployment", "2  kind  must be TrainJob, got 'Deployment'"),
+    ("v1alpha1", "v2", "1  apiVersion  must be trainjob.dev/v1alpha1, got 'trainjob.dev/v2'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line"), BAD_FIELDS, ids=[new.strip() for _, new, _ in BAD_FIELDS])
+def test_a_bad_field_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: str) -> None:
+    assert old in GOOD
+    assert line in [found.removeprefix("job.yaml:") for found in problems(write(tmp_path, GOOD.replace(old, new, 1)))]
+
+
+def test_all_problems_come_at_once_in_the_order_of_lines(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace("epochs: 3", "epochs: 0").replace("label: tag", "lable: tag").replace("{layers: 1}", "{layers: x}")
+    )
+    assert problems(write(tmp_path, text), "spec.retries=-1") == [
+        "job.yaml:7  spec.model.textClassifier.encoder.layers  expected a whole number, got 'x'",
+        "job.yaml:11  spec.dataset.lable  unknown field; did you mean label?",
+        "job.yaml:13  spec.training.epochs  must be at least 1, got 0",
+        "--set spec.retries=-1  spec.retries  must be at least 0, got -1",
+    ]
+
+
+def test_rules_that_span_fields_are_told_together(tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD + "  workers: {count: 3}\n  checkpoints: {metric: loss}\n")
+    assert problems(file) == [
+        "job.yaml:12  spec.training.batchSize  must be a multiple of workers.count (32 % 3 = 2)",
+        "job.yaml:15  spec.checkpoints.metric  must be one of validation_loss, validation_accuracy, "
+        "validation_precision, validation_recall, validation_f1, train_loss for model.textClassifier",
+    ]
+
+
+def test_the_operators_own_volumes_and_paths_are_not_for_others(tmp_path: Path) -> None:
+    pods = "  pods:\n    volumes: [{name: trainjob-tmp}]\n    volumeMounts: [{name: a, mountPath: /mnt/storage/a}]\n"
+    assert problems(write(tmp_path, GOOD + pods)) == [
+        "job.yaml:15  spec.pods.volumes  trainjob, trainjob-storage, trainjob-tmp, trainjob-home are names of volumes "
+        "that the operator adds: choose others",
+        "job.yaml:16  spec.pods.volumeMounts  /etc/trainjob and /mnt/storage are where the operator mounts volumes: "
+        "choose other paths",
+    ]
+
+
+BAD_FILES = [
+    ("", "job.yaml:1  the file is empty; a TrainJob is expected"),
+    ("# nothing\n---\n", "job.yaml:1  the file is empty; a TrainJob is expected"),
+    ("hello", "job.yaml:1  expected a TrainJob (apiVersion, kind, metadata, spec), got 'hello'"),
+    ("\n- a\n", "job.yaml:2  expected a TrainJob (apiVersion, kind, metadata, spec), got a list"),
+    (
+        "kind: Secret\n---\nkind: TrainJob\n",
+        "job.yaml:3  a file holds one TrainJob, and this one has 2 documents: Secret, TrainJob",
+    ),
+    (
+        "a: 1\n---\n- b\n",
+        "job.yaml:3  a file holds one TrainJob, and this one has 2 documents: one without a kind, one without a kind",
+    ),
+    ("kind: Secret\napiVersion: v1\ndata: {}\n", "job.yaml:1  kind  must be TrainJob, got 'Secret'"),
+    (
+        "a: b: c\n",
+        "job.yaml:1:5  not valid YAML: mapping values are not allowed here; "
+        "look for a wrong indentation, or text with a colon that needs quotes",
+    ),
+    (
+        "a:\n\t- b\n",
+        "job.yaml:2:1  not valid YAML: found character '\\t' that cannot start any token; indent with blanks, not tabs",
+    ),
+    (
+        "a: [1, 2\nb: 3\n",
+        "job.yaml:2:2  not valid YAML: expected ',' or ']', but got ':' "
+        "(while parsing a flow sequence that starts on line 1)",
+    ),
+    ("a: *b\n", "job.yaml:1:4  not valid YAML: found undefined alias 'b'"),
+    ("a: &a [*a]\n", "job.yaml:1  not a TrainJob: nested too deeply or too large"),
+    ("[" * 5000, "job.yaml:1  not a TrainJob: nested too deeply or too large"),
+    (b"\x89PNG\r\n\x1a\n", "job.yaml  is not UTF-8 text: byte 0x89 at offset 0"),
+    ("name: caf\u00e9".encode("latin-1"), "job.yaml  is not UTF-8 text: byte 0xE9 at offset 9"),
+    (b"a: 1\nb: \x00\n", "job.yaml:2  not valid YAML: the character U+0000 is not allowed"),
+    (b"x" * (3 * 2**20 + 1), "job.yaml  is larger than 3 MiB, so it is no TrainJob"),
+]
+
+
+@pytest.mark.parametrize(("content", "line"), BAD_FILES, ids=[line.partition("  ")[2] for _, line in BAD_FILES])
+def test_what_is_no_trainjob_gets_one_clear_error(tmp_path: Path, content: str | bytes, line: str) -> None:
+    assert problems(write(tmp_path, content)) == [line]
+
+
+def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
+    levels = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 9)]
+    assert problems(write(tmp_path, "\n".join(["a0: &a0 [x]", *levels]))) == [
+        "job.yaml:1  not a TrainJob: nested too deeply or too large"
+    ]
+
+
+def test_missing_file_folder_and_unreadable_file(tmp_path: Path) -> None:
+    assert problems(tmp_path / "none.yaml") == ["none.yaml  no such file"]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert problems(folder) == ["folder  is a folder; give the YAML file of a TrainJob"]
+    assert problems(write(tmp_path, GOOD) / "below") == ["below  cannot be read: Not a directory"]
+
+
+BAD_OVERRIDES = [
+    ("spec.training.epcohs=3", "spec.training.epcohs  unknown field; did you mean epochs?"),
+    ("spec.training.epochs=ten", "spec.training.epochs  expected a whole number, got 'ten'"),
+    ("spec.training.epochs.x=1", "spec.training.epochs.x  spec.training.epochs is not a mapping"),
+    ("spec.dataset.text[2]=a", "spec.dataset.text[2]  spec.dataset.text has no item [2]"),
+    ("spec.dataset.text={a: 1}", "spec.dataset.text  expected a list, got a mapping"),
+    ("spec.dataset.train={uri: a, url: b}", "spec.dataset.train.url  unknown field; did you mean uri?"),
+    ("spec.retries=[", "spec.retries  not valid YAML: expected the node content, but found '<stream end>'"),
+    ("spec.retries", "write it as PATH=VALUE, such as spec.training.epochs=3"),
+    ("spec..retries=1", "write it as PATH=VALUE, such as spec.training.epochs=3"),
+    ("=1", "write it as PATH=VALUE, such as spec.training.epochs=3"),
+]
+
+
+@pytest.mark.parametrize(("override", "line"), BAD_OVERRIDES, ids=[override for override, _ in BAD_OVERRIDES])
+def test_a_bad_override_is_named_in_place_of_the_line(tmp_path: Path, override: str, line: str) -> None:
+    assert problems(write(tmp_path, GOOD), override) == [f"--set {override}  {line}"]
+
+
+def test_an_override_that_clashes_with_the_file_points_at_the_choice(tmp_path: Path) -> None:
+    assert problems(write(tmp_path, GOOD), "spec.model.textClassifier.pretrained=x") == [
+        "job.yaml:6  spec.model.textClassifier  set exactly one of pretrained, encoder; found pretrained and encoder"
+    ]
+
+
+def test_every_pattern_of_the_type_is_put_into_words() -> None:
+    def patterns(schema: object) -> set[str]:
+        if isinstance(schema, dict):
+            own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set[str]()
+            return own.union(*map(patterns, schema.values()))
+        return set[str]().union(*map(patterns, schema)) if isinstance(schema, list) else set()
+
+    assert patterns(TypeAdapter(TrainJob).json_schema()) == set(PATTERNS)

@@ -1,0 +1,52 @@
+"""The pages name what there is: links, files and make's targets."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]+))?\)")
+CODE = re.compile(r"`([^`]+)`")
+TARGET = re.compile(r"^([a-z0-9-]+):", re.MULTILINE)
+MAKE = re.compile(r"\bmake ([a-z0-9-]+)")
+FILE = re.compile(r"(?<![\w./-])((?:benchmarks|charts|docs|examples|manifests|operator|tests)/[\w./-]*\w)")
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    text = FENCED.sub("", page.read_text())
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@EVERY_PAGE
+def test_links_lead_somewhere(page: Path):
+    for path, anchor in LINK.findall(FENCED.sub("", page.read_text())):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def commands(page: Path) -> str:
+    """What a page has in the type of code."""
+    text = page.read_text()
+    return "\n".join([*FENCED.findall(text), *CODE.findall(FENCED.sub("", text))])
+
+
+@EVERY_PAGE
+def test_commands_name_files_and_targets_that_there_are(page: Path):
+    said, targets = commands(page), set(TARGET.findall((ROOT / "Makefile").read_text()))
+    assert set(MAKE.findall(said)) <= targets
+    assert [path for path in FILE.findall(said) if not (ROOT / path).exists()] == []
+
+
+def test_the_pages_have_commands_and_links():
+    said = "".join(map(commands, PAGES))
+    assert {"demo", "kind", "test"} <= set(MAKE.findall(said))
+    assert "manifests/examples/quickstart.yaml" in FILE.findall(said)
+    assert ("operator.md", "what-it-may-do") in LINK.findall((ROOT / "docs" / "chart.md").read_text())
