@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version
 SOURCES := trainjob operator charts tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test kind e2e kind-down soak lint generate chart bench clean
+.PHONY: help demo test kind e2e kind-down soak lint generate chart sbom bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,10 @@ chart: $(VENV)/dev.stamp  ## Check the Helm chart and pack it into dist/
 	helm=$$(PYTHONPATH=tests $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \
 		$$helm lint --strict charts/trainjob && $$helm package charts/trainjob --destination dist
 
-bench: $(VENV)/dev.stamp  ## Run the benchmarks (docs/benchmarks.md has the results)
+sbom: $(VENV)/dev.stamp  ## Bills of materials (CycloneDX) of the images that `make kind` has built, in build/
+	PYTHONPATH=tests $(BIN)/python -m kind.sbom trainjob-operator trainjob-trainer
+
+bench: $(VENV)/dev.stamp  ## Run the benchmarks, but for cluster_figures.py, which wants `make kind` (see docs/benchmarks.md)
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/python benchmarks/baseline_tfidf.py examples/data/docstrings/train.csv examples/data/docstrings/test.csv \
 		--text docstring --label package

@@ -1,6 +1,5 @@
 """What the chart makes of its values, one concern a test."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import yaml
 from releases import CHART, NAMESPACE, ROOT, HelmError, find, helm, kinds, render, settings_file
 
 from trainjob.crd import crd
-from trainjob_operator.metrics import REGISTRY
 from trainjob_operator.settings import Settings, load_settings
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -144,43 +142,6 @@ def test_the_network_policy_leaves_probes_metrics_dns_and_the_api_server():
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": "http"}]}]
     ports = [(port["protocol"], port["port"]) for port in policy["egress"][0]["ports"]]
     assert ports == [("UDP", 53), ("TCP", 53), ("TCP", 8443)]
-
-
-def test_a_service_monitor_reads_the_service_and_keeps_the_jobs_namespace():
-    own = {"enabled": True, "interval": "10s", "labels": {"release": "prometheus"}}
-    objects = render({"metrics": {"serviceMonitor": own}})
-    monitor, service = find(objects, "ServiceMonitor"), find(objects, "Service")
-    assert monitor["metadata"]["labels"]["release"] == "prometheus"
-    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert monitor["spec"]["endpoints"] == [{"port": "http", "interval": "10s", "honorLabels": True}]
-
-
-def metric_names() -> set[str]:
-    """What Prometheus gets of the operator."""
-    suffixes = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",), "gauge": ("",)}
-    return {f"{metric.name}{suffix}" for metric in REGISTRY.collect() for suffix in suffixes[metric.type]}
-
-
-def test_alerts_are_about_metrics_that_there_are():
-    rule = find(render({"metrics": {"prometheusRule": {"enabled": True}}}), "PrometheusRule")
-    alerts = [alert for group in rule["spec"]["groups"] for alert in group["rules"]]
-    used = {name for alert in alerts for name in re.findall(r"trainjob_\w+", alert["expr"])}
-    assert used
-    assert used <= metric_names()
-    assert all(alert["annotations"]["summary"] and alert["annotations"]["description"] for alert in alerts)
-
-
-def test_the_dashboard_shows_every_metric():
-    objects = render({"metrics": {"dashboard": {"enabled": True}}})
-    shown = find(objects, "ConfigMap", "trainjob-operator-dashboard")
-    assert shown["metadata"]["labels"]["grafana_dashboard"] == "1"
-    panels = json.loads(shown["data"]["trainjob.json"])["panels"]
-    text = " ".join(target["expr"] for panel in panels for target in panel["targets"])
-    used = set(re.findall(r"trainjob_\w+", text))
-    assert used <= metric_names()
-    assert {re.sub(r"_(bucket|total)$", "", name) for name in used} == {
-        metric.name for metric in REGISTRY.collect() if metric.name != "trainjob_leader"
-    }
 
 
 def test_priority_classes_and_further_objects():
