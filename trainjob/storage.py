@@ -74,6 +74,22 @@ _Result = TypeVar("_Result")
 _Method = Callable[Concatenate["Folder", _Arguments], _Result]
 _answered: set[str | None] = set()
 """Endpoints that have answered this process."""
+_listeners: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def told_of_waiting(listener: Callable[[str], None]) -> Generator[None]:
+    """In the block `listener` is told what server is waited for, and with an empty text that it is there again."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def _tell(text: str) -> None:
+    for listener in _listeners:
+        listener(text)
 
 
 def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
@@ -81,15 +97,20 @@ def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Resul
 
     @wraps(method)
     def patient(folder: "Folder", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        waited = False
         for pause in PAUSES_SECONDS:
             try:
                 result = method(folder, *arguments, **named)
-            except StorageUnreachable:
+            except StorageUnreachable as error:
                 if folder.endpoint not in _answered:
                     raise
+                _tell(f"waits for the storage: {error}")
+                waited = True
                 time.sleep(pause)
             else:
                 _answered.add(folder.endpoint)
+                if waited:
+                    _tell("")
                 return result
         return method(folder, *arguments, **named)
 

@@ -175,6 +175,14 @@ _PARTS = [
 ]
 """Parts that have no field called typo."""
 
+_OWN_PATHS = ["/etc/trainjob", "/etc/trainjob/mine", "/mnt/storage", "/mnt/storage/"]
+_OWN_VOLUMES = ["trainjob", "trainjob-storage", "trainjob-tmp", "trainjob-home"]
+
+
+def _mounted_at(path: str) -> Document:
+    return {"volumes": [{"name": "a", "emptyDir": {}}], "volumeMounts": [{"name": "a", "mountPath": path}]}
+
+
 _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "model", {"model.function": {"name": "a:b"}}),
     ("textClassifier", "model.textClassifier", {"model.textClassifier.pretrained": "bert"}),
@@ -191,6 +199,8 @@ _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "workers.perPod", {"workers.count": 4, "workers.perPod": 3}),
     ("textClassifier", "training.optimizer", {"training.optimizer.adam": {}, "training.optimizer.sgd": {}}),
     ("textClassifier", "pods.volumeMounts", {"pods.volumeMounts": [{"name": "a", "mountPath": "/a"}]}),
+    *(("function", "pods.volumeMounts", {"pods": _mounted_at(path)}) for path in _OWN_PATHS),
+    *(("function", "pods.volumes", {"pods.volumes": [{"name": name}]}) for name in _OWN_VOLUMES),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.cnn": {}}),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.mlp": ...}),
     ("imageClassifier", "dataset", {"dataset": ...}),

@@ -89,7 +89,9 @@ def function_run(folder: Path, workers: int, retries: int, uid: str | None) -> R
 
 
 def test_a_function_tells_what_it_reported_last(tmp_path: Path):
-    last = told(function_run(tmp_path, 1, 0, None))[-1]
+    *_, training, last = told(function_run(tmp_path, 1, 0, None))
+    assert (training["stage"], training["step"]) == ("Training", 2)
+    assert training.keys() & {"epochs", "steps", "percent"} == set()  # how much there is to do only it knows
     assert (last["stage"], last["percent"], last["step"]) == ("Finished", 100.0, 2)
     assert last["metrics"] == {"loss": 0.25}
 

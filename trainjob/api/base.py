@@ -1,5 +1,6 @@
 """What every part of the TrainJob type shares."""
 
+from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -18,6 +19,15 @@ class Spec(BaseModel):
         allow_inf_nan=False,
         use_attribute_docstrings=True,
     )
+
+
+def refuse(misfits: Iterable[tuple[str, str]]) -> None:
+    """Raises what a validator raises of fields that do not fit together: (path of the field to change, relative to
+    the part that is validated; what is wrong)."""
+    found = list(misfits)
+    if found:
+        text = "; ".join(f"{path}: {message}" for path, message in found)
+        raise PydanticCustomError("misfits", "{text}", {"text": text, "misfits": found})
 
 
 class OneOf(Spec):

@@ -1,14 +1,26 @@
 """`spec.pods` and `spec.deadlines`: what a job asks of a Kubernetes cluster; a laptop ignores it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from trainjob.api.base import Spec
+from trainjob.api.base import Spec, refuse
 
 WORKER_RESOURCE = "trainjob_worker"
 """What Ray calls a place for a worker: a worker pod has as many as workers are meant to share it."""
+
+JOB_FOLDER = "/etc/trainjob"
+"""Where the head pod has the TrainJob."""
+STORAGE_PATH = "/mnt/storage"
+"""Where every pod has storage's PersistentVolumeClaim."""
+OWN_PATHS = (JOB_FOLDER, STORAGE_PATH)
+HOME = "/home/trainjob"
+SCRATCH = {"trainjob-tmp": "/tmp", "trainjob-home": HOME}
+"""Volumes of what pods may write to, and where they are mounted unless the job mounts one of its own there."""
+OWN_VOLUMES = ("trainjob", "trainjob-storage", *SCRATCH)
+"""Names of the volumes that the operator adds to pods."""
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -66,7 +78,7 @@ class Pods(Spec):
     volumes: Annotated[list[Volume], Items] = []
     """Volumes."""
     volume_mounts: Annotated[list[VolumeMount], Items] = []
-    """Where the volumes are mounted, in every pod alike."""
+    """Where the volumes are mounted, in every pod alike; besides, a pod may write to /tmp and /home/trainjob only."""
     node_selector: Labels = {}
     """Labels that a node must have, besides the node pool's."""
     tolerations: Annotated[list[Toleration], Items] = []
@@ -79,6 +91,23 @@ class Pods(Spec):
     """Labels of the pods."""
     annotations: Annotations = {}
     """Annotations of the pods."""
+
+    @model_validator(mode="after")
+    def _leaves_the_operators_own_alone(self) -> Self:
+        refuse(self._misfits())
+        return self
+
+    def _misfits(self) -> Iterator[tuple[str, str]]:
+        if any(volume.get("name") in OWN_VOLUMES for volume in self.volumes):
+            yield "volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds: choose others"
+        paths = [str(mount.get("mountPath")) for mount in self.volume_mounts]
+        if any(lies_in(path, own) for path in paths for own in OWN_PATHS):
+            yield "volumeMounts", f"{' and '.join(OWN_PATHS)} are where the operator mounts volumes: choose other paths"
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` or is inside it."""
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 class Deadlines(Spec):

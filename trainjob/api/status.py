@@ -47,17 +47,17 @@ class TrainingStatus(Spec):
     message: str = ""
     """A word on it, such as where the run continues from."""
     epoch: int = 0
-    """Current epoch, from 1."""
-    epochs: int = 0
-    """Epochs in all."""
+    """Current epoch, from 1; of a function, what it reports as `epoch`, or else the number of its reports."""
+    epochs: int | None = None
+    """Epochs in all, where known."""
     epochs_completed: int = 0
-    """Epochs validated; `metrics` are of the last of them."""
+    """Epochs validated; of a function, its reports. `metrics` are of the last of them."""
     step: int = 0
-    """Optimizer steps taken."""
+    """Optimizer steps taken; of a function, its reports."""
     steps: int | None = None
     """Optimizer steps in all, where known."""
-    percent: float = 0.0
-    """0 to 100."""
+    percent: float | None = 0.0
+    """0 to 100, where known."""
     eta: float | None = None
     """Seconds to go, where known."""
     samples_per_second: float | None = None

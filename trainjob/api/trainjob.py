@@ -5,9 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, Spec, refuse
 from trainjob.api.cluster import Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import URI, Dataset
 from trainjob.api.model import Model, PositiveInt
@@ -77,10 +76,7 @@ class TrainJobSpec(Spec):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        misfits = list(self._misfits())
-        if misfits:
-            text = "; ".join(f"{path}: {message}" for path, message in misfits)
-            raise PydanticCustomError("misfits", "{text}", {"text": text, "misfits": misfits})
+        refuse(self._misfits())
         return self
 
     def _misfits(self) -> Iterator[tuple[str, str]]:

@@ -96,7 +96,7 @@ def epochs_done(status: TrainingStatus) -> str:
 def position(status: TrainingStatus) -> list[str]:
     """Where the run is: epoch, step and time to go, as far as they are known."""
     facts = [f"epoch {_of(status.epoch, status.epochs)}", f"step {_of(status.step, status.steps)}"]
-    if status.steps:
+    if status.steps and status.percent is not None:
         facts.append(f"{status.percent:.0f}%")
     if status.eta is not None:
         facts.append(f"{clock(status.eta)} to go")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pydantic.alias_generators import to_camel
 
 from trainjob.api.base import OneOf, Spec
-from trainjob.api.cluster import Pods
+from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Source, Validation
 from trainjob.api.model import Encoder, TextClassifier
 from trainjob.api.training import CLASSIFIER_METRICS, SGD
 from trainjob.api.trainjob import Storage, TrainJobSpec
-from trainjob.api.wording import fields_of
+from trainjob.api.wording import fields_of, part_in
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,20 @@ class Rule:
     field: str = ""
     """The field at fault, relative to the part; the part itself where it is empty."""
 
-    def validation(self) -> dict[str, str]:
-        """The rule as an item of x-kubernetes-validations."""
+    def validation(self) -> dict[str, str | bool]:
+        """The rule as an item of x-kubernetes-validations. What rules are about cannot be changed later, so they are
+        for creation only: the API server would evaluate them again whenever a status is written."""
         at = {"fieldPath": "".join(f".{name}" for name in self.field.split("."))} if self.field else {}
-        return {"rule": self.cel, "message": self.message, **at}
+        if "oldSelf" in self.cel:
+            return {"rule": self.cel, "message": self.message, **at}
+        return {"rule": f"oldSelf.hasValue() || ({self.cel})", "optionalOldSelf": True, "message": self.message, **at}
 
 
 def rules_of(part: type[Spec]) -> tuple[Rule, ...]:
     """The rules of one part of a TrainJob."""
     own = RULES.get(part, ())
+    if part in _FIXED_PARTS:
+        own = (Rule("self == oldSelf", _FIXED), *own)
     return (_exactly_one(part), *own) if issubclass(part, OneOf) else own
 
 
@@ -84,15 +89,19 @@ def _label_values(field: str) -> Rule:
     )
 
 
+_AT_OWN_PATH = " || ".join(
+    f"mount.mountPath == '{path}' || mount.mountPath.startsWith('{path}/')" for path in OWN_PATHS
+)
+
 _MAY_CHANGE = {"suspend", "retries", "deadlines", "ttlAfterFinished"}
+_FIXED = "cannot be changed once the TrainJob exists"
+_FIXED_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in _MAY_CHANGE}
+_FIXED_PARTS = [part_in(info.annotation) for info in _FIXED_FIELDS.values()]
 
 
-def _fixed(field: str) -> Rule:
-    return Rule(
-        f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
-        "cannot be changed once the TrainJob exists",
-        field,
-    )
+def _fixed_presence(field: str) -> Rule:
+    """Of a field without a default; a part's own rule does not see it come or go."""
+    return Rule(f"has(self.{field}) == has(oldSelf.{field})", _FIXED, field)
 
 
 _METRICS = ", ".join(f"'{metric}'" for metric in CLASSIFIER_METRICS)
@@ -131,9 +140,19 @@ RULES: dict[type[Spec], tuple[Rule, ...]] = {
             "every mount must be of one of the volumes",
             "volumeMounts",
         ),
+        Rule(
+            f"!has(self.volumes) || !self.volumes.exists(volume, volume.name in {list(OWN_VOLUMES)})",
+            f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds: choose others",
+            "volumes",
+        ),
+        Rule(
+            f"!has(self.volumeMounts) || !self.volumeMounts.exists(mount, {_AT_OWN_PATH})",
+            f"{' and '.join(OWN_PATHS)} are where the operator mounts volumes: choose other paths",
+            "volumeMounts",
+        ),
     ),
     TrainJobSpec: (
-        *(_fixed(name) for name in fields_of(TrainJobSpec) if name not in _MAY_CHANGE),
+        *(_fixed_presence(name) for name, info in _FIXED_FIELDS.items() if info.default is None),
         Rule(
             "!has(self.workers.perPod) || self.workers.count % self.workers.perPod == 0",
             "must divide workers.count",

@@ -151,6 +151,7 @@ class _Progress(UserCallback):
                 step=self._reports,
                 epoch=epoch,
                 epochs_completed=self._reports,
+                percent=None,
                 metrics=values,
                 latest_checkpoint=self._latest,
             ),

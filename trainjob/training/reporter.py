@@ -14,20 +14,25 @@ class Reporter:
         self._sender, self._store, self._metric = sender, store, metric
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
         self._since: tuple[float, int] | None = None
+        self._origin = ""
 
     def begin(self, epoch: int, step: int, steps: int, resumed: str | None) -> None:
         self._since = (time.monotonic(), step)
-        message = f"continues from {resumed}" if resumed else ""
+        self._origin = f"continues from {resumed}" if resumed else ""
         self._update(
             always=True,
             stage="Training",
-            message=message,
+            message=self._origin,
             epoch=epoch,
             step=step,
             steps=steps,
             percent=round(100 * step / steps, 1),
             latest_checkpoint=self._checkpoint_status(resumed, step, None) if resumed else None,
         )
+
+    def waits(self, why: str) -> None:
+        """Tells what training waits for; with an empty text, that it goes on."""
+        self._update(always=True, message=why or self._origin)
 
     def evaluating(self) -> None:
         self._update(always=True, stage="Evaluating", eta=None)

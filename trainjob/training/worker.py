@@ -27,6 +27,7 @@ from trainjob.data.loaders import (
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import build, load_weights, sample_losses
+from trainjob.storage import told_of_waiting
 from trainjob.training.channel import Sender
 from trainjob.training.checkpoints import CheckpointStore
 from trainjob.training.distributed import from_rank_0
@@ -59,7 +60,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints)
     sender = Sender(task.driver) if rank == 0 else None
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
-    with tempfile.TemporaryDirectory(prefix="trainjob-worker-") as temporary:
+    with told_of_waiting(reporter.waits), tempfile.TemporaryDirectory(prefix="trainjob-worker-") as temporary:
         scratch = Path(temporary)
         with importing():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter)

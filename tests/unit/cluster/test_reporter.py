@@ -28,7 +28,6 @@ def test_a_snapshot_is_written_short():
     assert written(status, AT) == {
         "stage": "Training",
         "epoch": 2,
-        "epochs": 0,
         "epochsCompleted": 0,
         "step": 0,
         "percent": 33.3,
@@ -40,6 +39,11 @@ def test_a_snapshot_is_written_short():
         "latestCheckpoint": {"uri": "s3://runs/a", "step": 7, "value": 0.333333},
         "updatedTime": "2026-01-01T12:00:05Z",
     }
+
+
+def test_what_is_not_known_is_left_out():
+    found = written(TrainingStatus(stage="Training", epoch=3, percent=None), AT)
+    assert found.keys() == {"stage", "epoch", "epochsCompleted", "step", "updatedTime"}
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

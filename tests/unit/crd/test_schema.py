@@ -138,7 +138,7 @@ def test_every_choice_has_its_rule() -> None:
         """A word that CEL keeps for itself."""
 
     (rule,) = spec_schema(Animal)["x-kubernetes-validations"]
-    assert rule["rule"] == "[has(self.cat), has(self.__function__)].exists_one(given, given)"
+    assert "[has(self.cat), has(self.__function__)].exists_one(given, given)" in rule["rule"]
     assert rule["message"] == "set exactly one of cat, function"
     assert "x-kubernetes-validations" not in status_schema(Animal)
 

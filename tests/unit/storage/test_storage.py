@@ -8,7 +8,7 @@ import pytest
 
 from minio_server import MinIO
 from trainjob.errors import StorageError, StorageUnreachable
-from trainjob.storage import Folder, open_filesystem
+from trainjob.storage import Folder, open_filesystem, told_of_waiting
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -130,9 +130,13 @@ def test_a_server_that_was_there_is_waited_for(minio: MinIO, bucket: str) -> Non
     minio.stop()
     back = threading.Timer(2, minio.start)
     back.start()
-    folder.write("name", b"after")
+    told: list[str] = []
+    with told_of_waiting(told.append):
+        folder.write("name", b"after")
     back.join()
     assert folder.read("name") == b"after"
+    assert told[0].startswith(f"waits for the storage: s3://{bucket}/name: the server does not answer")
+    assert told[-1] == ""
 
 
 def test_the_endpoint_can_come_from_the_environment(minio: MinIO, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
