@@ -1,5 +1,6 @@
 """TrainJobs on the cluster of $KUBECONFIG, made by `make kind`: seconds to the first step, beside a RayJob written by
-hand (bare/) on the same cluster in turns; seconds until a job trains again after a pod was killed; images.
+hand (bare/) on the same cluster in turns; seconds until a job trains again after a pod was killed; seconds until the
+status says why a job cannot start; images.
 
 Pods' times come from their own status, in whole seconds; those of optimizer steps from the processes that take them.
 """
@@ -63,7 +64,7 @@ class Bench:
         applied = time.time()
         jobs.submit(**jobs.texts(epochs=1))
         ready = until_ready(jobs, applied, 3)
-        jobs.until_phase("Succeeded", seconds=600)
+        jobs.until_phase("Succeeded")
         self.note_start("TrainJob", jobs, applied, step_times(jobs)[0], ready)
 
     def bare(self, jobs: TrainJobs) -> None:
@@ -83,7 +84,7 @@ class Bench:
             killed = time.time()
             jobs.kill(jobs.pods("worker")[0])
             ready = until_ready(jobs, killed, 1)
-            assert jobs.until_phase("Succeeded", seconds=600)["attempt"] == 1
+            assert jobs.until_phase("Succeeded")["attempt"] == 1
             again = resumed(step_times(jobs))
         self.note("worker killed: → its pod is ready again", ready - killed)
         self.note("worker killed: → training again", again - killed)
@@ -100,12 +101,22 @@ class Bench:
                 lambda status: "continues" in status.get("training", {}).get("message", ""), "training again"
             )
             ready = max(ready_times(jobs))
-            jobs.until_phase("Succeeded", seconds=600)
+            jobs.until_phase("Succeeded")
             started, again = driver_start(jobs), resumed(step_times(jobs))
         self.note("head killed: → Retrying", retrying - killed)
         self.note("head killed: → job taken by the new head", started - killed)
         self.note("head killed: → pods ready", ready - killed)
         self.note("head killed: → training again", again - killed)
+
+    def waiting(self, _: int) -> None:
+        """Jobs that cannot start, one at a time: until the status tells why."""
+        with namespace(self.cluster, self.store) as jobs:
+            for name, trouble in jobs.troubles().items():
+                applied = time.time()
+                jobs.submit(name, **trouble.spec)
+                jobs.until_waiting(name, *trouble.reasons)
+                self.note(f"{name} is not there: apply → the status says so", time.time() - applied)
+                jobs.kubectl("delete", "trainjob", name)
 
     def images(self, turn: int) -> None:
         """Builds both images of a copy whose code differs, pushes them, and has a node pull them."""
@@ -148,7 +159,7 @@ def namespace(cluster: Cluster, store: ObjectStore) -> Generator[TrainJobs]:
 
 def train_a_while(jobs: TrainJobs) -> None:
     jobs.submit(**jobs.texts(EPOCHS), retries=2)
-    jobs.until_true(lambda status: status.get("training", {}).get("step", 0) >= 15, "step 15", seconds=600)
+    jobs.until_true(lambda status: status.get("training", {}).get("step", 0) >= 15, "step 15")
 
 
 def until_ready(jobs: TrainJobs, since: float, number: int) -> float:
@@ -222,6 +233,7 @@ def size_on_disk(image: str) -> float:
 AIMS = {
     "TrainJob / RayJob": 1.0,
     "worker killed: training again after the pod": 20,
+    **{f"{name} is not there: apply → the status says so": 10 for name in ("image", "gpus", "secret")},
     "operator image: MB, on disk": 250,
     "operator image: code changed → in the registry": 5,
     "operator image: pulled by a node": 5,
@@ -247,7 +259,7 @@ def table(figures: dict[str, list[float]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--parts", nargs="+", default=["start", "worker", "head", "images"])
+    parser.add_argument("--parts", nargs="+", default=["start", "worker", "head", "waiting", "images"])
     arguments = parser.parse_args()
     cluster = Cluster(Path(os.environ.get("KUBECONFIG") or KindCluster().kubeconfig))
     with object_store(cluster) as store, tempfile.TemporaryDirectory() as folder:
@@ -260,6 +272,7 @@ def main() -> None:
             "start": bench.start,
             "worker": bench.worker_killed,
             "head": bench.head_killed,
+            "waiting": bench.waiting,
             "images": bench.images,
         }
         for turn in range(arguments.rounds):

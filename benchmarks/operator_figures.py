@@ -8,11 +8,11 @@ which also makes the load, so what it costs weighs on all of them alike.
 import argparse
 import asyncio
 import random
+import signal
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,22 @@ from operator_cluster import (
     peak_mb,
     percentile,
 )
+from operator_jobs import (
+    RUNNING,
+    create_same,
+    has_ray_cluster,
+    has_ray_job,
+    is_running,
+    make_finished,
+    ray_jobs,
+    report_progress,
+    train_jobs,
+)
 
 from cluster.control_plane import ControlPlane, running
 from cluster.jobs import document
-from control_plane.operator_process import SETTINGS, OperatorProcess, operator
-from trainjob.api import TrainJob
+from control_plane.operator_process import OperatorProcess, operator
 from trainjob.crd import crd
-from trainjob_operator.render import render
-from trainjob_operator.settings import Settings
 
 Figures = dict[str, list[float]]
 
@@ -60,7 +68,8 @@ class Bench:
         return OperatorProcess(self.control_plane, self.control_plane.folder, [jobs.namespace])
 
     async def many_at_once(self, number: int, turn: int) -> None:
-        """Bare RayJobs by a bare client, then as many TrainJobs for the operator."""
+        """Bare RayJobs by a bare client, then as many TrainJobs for the operator: timed from the creation of the first,
+        with what creating them costs, and from when all are there, for which the operator is held until then."""
         async with namespace(self.client, f"bare-{turn}") as bare:
             bodies = ray_jobs(number, bare.namespace)
             since = time.perf_counter()
@@ -78,6 +87,14 @@ class Bench:
                 self.note("operator: TrainJobs a second", number / (settled - since))
                 spent = cpu_seconds(psutil.Process(process.process.pid)) - spent
                 self.note("operator: CPU ms a TrainJob", 1000 * spent / number)
+        async with namespace(self.client, f"there-{turn}") as jobs:
+            with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]) as process:
+                process.process.send_signal(signal.SIGSTOP)
+                await at_once([partial(jobs.create, TRAIN_JOBS, body) for body in train_jobs(number)])
+                waiting = asyncio.create_task(jobs.until_all(TRAIN_JOBS, number, has_ray_job))
+                since = time.perf_counter()
+                process.process.send_signal(signal.SIGCONT)
+                self.note("operator, once all are there: TrainJobs a second", number / (await waiting - since))
 
     async def kuberay(self, number: int) -> None:
         """KubeRay's own controller on the same RayJobs, with its default flags."""
@@ -147,46 +164,6 @@ class Bench:
                     trainer.cancel()
 
 
-PENDING = {
-    "phase": "Pending",
-    "reason": "Created",
-    "rayJobName": "job",
-    "conditions": [
-        {"type": name, "status": "False", "reason": "Not" + name, "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        for name in ("Accepted", "Complete", "Failed", "Suspended")
-    ],
-}
-RUNNING = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING", "rayClusterName": "a-cluster"}
-
-
-def has_ray_job(train_job: Object) -> bool:
-    return bool(train_job.get("status", {}).get("rayJobName"))
-
-
-def has_ray_cluster(ray_job: Object) -> bool:
-    return bool(ray_job.get("status", {}).get("rayClusterName"))
-
-
-def is_running(train_job: Object) -> bool:
-    return train_job.get("status", {}).get("phase") == "Running"
-
-
-def train_jobs(number: int) -> list[dict[str, Any]]:
-    return [document(f"job-{each}") for each in range(number)]
-
-
-def ray_jobs(number: int, namespace: str) -> list[dict[str, Any]]:
-    """What the operator would make of as many TrainJobs, without an owner."""
-    settings = Settings.model_validate(SETTINGS, by_alias=True, by_name=False)
-    rendered: list[dict[str, Any]] = []
-    for body in train_jobs(number):
-        body["metadata"] |= {"namespace": namespace, "uid": f"uid-{len(rendered)}"}
-        ray_job = render(TrainJob.model_validate(body, by_alias=True, by_name=False), settings)
-        del ray_job["metadata"]["ownerReferences"]
-        rendered.append(ray_job)
-    return rendered
-
-
 async def create_and_wait(
     jobs: Client, resource: Resource, bodies: list[dict[str, Any]], holds: Callable[[Object], bool]
 ) -> tuple[float, float]:
@@ -195,35 +172,6 @@ async def create_and_wait(
     since = time.perf_counter()
     await at_once([partial(jobs.create, resource, body) for body in bodies])
     return since, await waiting
-
-
-async def create_same(jobs: Client, train_job: dict[str, Any], ray_job: dict[str, Any]) -> None:
-    """All that is written of a TrainJob until the operator is done with it, but for an Event."""
-    await jobs.create(TRAIN_JOBS, train_job)
-    await jobs.create(RAY_JOBS, ray_job)
-    await jobs.report(TRAIN_JOBS, train_job["metadata"]["name"], PENDING)
-
-
-async def make_finished(jobs: Client, body: dict[str, Any]) -> None:
-    """A TrainJob that has succeeded, with its RayJob, as both remain."""
-    made = await jobs.create(TRAIN_JOBS, body)
-    settings = Settings.model_validate(SETTINGS, by_alias=True, by_name=False)
-    job = TrainJob.model_validate(made, by_alias=True, by_name=False)
-    await jobs.create(RAY_JOBS, render(job, settings))
-    name, now = job.metadata.name, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    await jobs.report(RAY_JOBS, name, {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"})
-    status = {"phase": "Succeeded", "reason": "Succeeded", "rayJobName": name, "completionTime": now, "attempt": 1}
-    await jobs.report(TRAIN_JOBS, name, status)
-
-
-async def report_progress(jobs: Client, name: str) -> None:
-    await asyncio.sleep(random.uniform(0, 5))
-    step = 0
-    while True:
-        step += 1
-        training = {"stage": "Training", "epoch": 1, "epochs": 3, "step": step, "steps": 9999, "percent": step / 100}
-        await jobs.report(TRAIN_JOBS, name, {"training": training})
-        await asyncio.sleep(5)
 
 
 def counted(process: OperatorProcess) -> float:
@@ -239,10 +187,9 @@ def counted(process: OperatorProcess) -> float:
 def table(figures: Mapping[str, list[float]]) -> str:
     """The medians, and whether they reach their aims."""
     median = {name: statistics.median(values) for name, values in figures.items()}
-    operator = median.get("operator: TrainJobs a second", 0.0)
-    for name, peer in PEERS.items():
-        if operator and peer in median:
-            median[name] = operator / median[peer]
+    for name, (own, peer) in PEERS.items():
+        if own in median and peer in median:
+            median[name] = median[own] / median[peer]
     lines = ["| | median | min | max | aim | |", "|---|---|---|---|---|---|"]
     for name, value in median.items():
         values = figures.get(name, [value])
@@ -256,10 +203,12 @@ def verdict(value: float, at_least: bool, aim: float) -> str:
     return "reached" if (value >= aim if at_least else value <= aim) else "missed"
 
 
+_OPERATOR, _BARE = "operator: TrainJobs a second", "bare client: RayJobs a second"
 PEERS = {
-    "operator / bare client": "bare client: RayJobs a second",
-    "operator / bare client with the same writes": "bare client: the operator's writes a second",
-    "operator / KubeRay": "KubeRay: RayJobs a second",
+    "operator / bare client": (_OPERATOR, _BARE),
+    "operator, once all are there / bare client": ("operator, once all are there: TrainJobs a second", _BARE),
+    "operator / bare client with the same writes": (_OPERATOR, "bare client: the operator's writes a second"),
+    "operator / KubeRay": (_OPERATOR, "KubeRay: RayJobs a second"),
 }
 AIMS: dict[str, tuple[bool, float]] = {
     "operator / bare client": (True, 0.5),

@@ -2,9 +2,10 @@
 
 import json
 import re
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -48,9 +49,22 @@ class Api:
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self.applied: dict[str, str] = {}
-        """Version of each object as it was after it was last applied, by its UID."""
-        self.now = datetime.now(UTC)
-        """The API server's time at its last answer: clocks of machines differ, and this one is every replica's."""
+        """Version of each object as it was after it was last made or applied, by its UID."""
+        self._told: tuple[datetime, float] | None = None
+        """The API server's time at its last answer, and what this machine's monotonic clock said then."""
+
+    @property
+    def knows_time(self) -> bool:
+        """Whether the API server has answered yet."""
+        return self._told is not None
+
+    @property
+    def now(self) -> datetime:
+        """The API server's time, in whole seconds: clocks of machines differ, and this one is every replica's."""
+        if self._told is None:
+            return datetime.now(UTC)
+        then, since = self._told
+        return (then + timedelta(seconds=time.monotonic() - since)).replace(microsecond=0)
 
     async def get(self, resource: Resource, namespace: str, name: str) -> KubernetesObject | None:
         """The object, or None where there is none."""
@@ -66,14 +80,21 @@ class Api:
         return (await self._send("GET", _path(resource, namespace), query=selectors))["items"]
 
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
-        return await self._send("POST", _path(resource, namespace), body)
+        return await self._send("POST", _path(resource, namespace), body, {"fieldManager": MANAGER})
+
+    async def make(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject | None:
+        """Creates an object that may be applied later; None where there is one of its name."""
+        try:
+            return self._remembered(await self.create(resource, namespace, body))
+        except ApiError as error:
+            if error.status == 409:
+                return None
+            raise
 
     async def apply(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> KubernetesObject:
         """Server-side apply of the object: fields of ours that others have changed are taken back."""
         query = {"fieldManager": MANAGER, "force": "true"}
-        applied = await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY)
-        self.applied[applied["metadata"]["uid"]] = applied["metadata"]["resourceVersion"]
-        return applied
+        return self._remembered(await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY))
 
     async def merge(
         self, resource: Resource, namespace: str, name: str, changes: Mapping[str, Any]
@@ -81,13 +102,12 @@ class Api:
         query = {"fieldManager": MANAGER}
         return await self._send("PATCH", _path(resource, namespace, name), changes, query, MERGE)
 
-    async def patch_status(
+    async def patch(
         self, resource: Resource, namespace: str, name: str, patch: Sequence[Mapping[str, Any]]
-    ) -> None:
-        """JSON Patch of the object's status."""
-        query = {"fieldManager": MANAGER}
-        path = _path(resource, namespace, name) + "/status"
-        await self._send("PATCH", path, patch, query, "application/json-patch+json")
+    ) -> KubernetesObject:
+        """JSON Patch; of the object's status, where the name ends in /status."""
+        path, query = _path(resource, namespace, name), {"fieldManager": MANAGER}
+        return await self._send("PATCH", path, patch, query, "application/json-patch+json")
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
         """Deletes the object of this UID, and then what it owns; one that has gone is fine."""
@@ -97,6 +117,10 @@ class Api:
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
+
+    def _remembered(self, written: KubernetesObject) -> KubernetesObject:
+        self.applied[written["metadata"]["uid"]] = written["metadata"]["resourceVersion"]
+        return written
 
     async def _send(
         self,
@@ -111,7 +135,7 @@ class Api:
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
         response = await self._client.call_api(method, url, headers, body, _request_timeout=TIMEOUT_SECONDS)
         if date := response.headers.get("Date"):
-            self.now = parsedate_to_datetime(date)
+            self._told = parsedate_to_datetime(date), time.monotonic()
         answer = await response.read()
         if response.status >= 400:
             raise ApiError(response.status, _message(answer))

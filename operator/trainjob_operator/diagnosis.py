@@ -20,9 +20,9 @@ def diagnose(
     told = {event["involvedObject"].get("uid"): event for event in events if event.get("reason") in EXPLAINED}
     pods_of: dict[tuple[str, str], int] = defaultdict(int)
     for pod in pods:
-        if "deletionTimestamp" in pod["metadata"]:
-            continue
-        found = _why(pod) or _why_by_event(pod, told)
+        found = _why_by_node(pod)
+        if found is None and "deletionTimestamp" not in pod["metadata"]:
+            found = _why(pod) or _why_by_event(pod, told)
         if found is not None:
             pods_of[found] += 1
     for condition in (cluster or {}).get("conditions", []):
@@ -30,6 +30,20 @@ def diagnose(
             pods_of[_refusal(condition), condition.get("message", "")] += 0
     reasons = sorted(pods_of.items(), key=lambda item: (-item[1], item[0]))
     return [Waiting(reason=reason, pods=number, message=message[:1024]) for (reason, message), number in reasons]
+
+
+def _why_by_node(pod: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Of a Ray pod on a node that has stopped answering: KubeRay makes no other before this one is gone for good, which
+    only the node can say, or whoever removes the node."""
+    metadata, conditions = pod["metadata"], {each["type"]: each for each in pod.get("status", {}).get("conditions", [])}
+    ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
+    # Only the control plane says that a pod is not ready whose containers are, and gives no reason.
+    is_lost = ready.get("status") == "False" and "reason" not in ready and containers.get("status") == "True"
+    if not is_lost or "ray.io/node-type" not in metadata.get("labels", {}):
+        return None
+    node = pod["spec"].get("nodeName")
+    message = f"node {node} of pod {metadata['name']} does not answer"
+    return "NodeLost", f"{message}; if it stays away, take it out of service: the pod is then made elsewhere"
 
 
 def _why(pod: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import kopf
 
+from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION, UID_LABEL
@@ -16,10 +17,10 @@ Body = Mapping[str, Any]
 
 class Watcher:
     """Adds TrainJobs to a queue as something about them changes. `applied` has the version of each RayJob that was last
-    applied, by its UID."""
+    applied, by its UID; `new` gets the TrainJobs that have no status yet."""
 
-    def __init__(self, add: Callable[[Key], None], applied: dict[str, str]) -> None:
-        self._add, self._applied = add, applied
+    def __init__(self, add: Callable[[Key], None], applied: dict[str, str], new: dict[Key, KubernetesObject]) -> None:
+        self._add, self._applied, self._new = add, applied, new
         self._seen: dict[Key, tuple[Any, ...]] = {}
         self._phases: dict[Key, str] = {}
 
@@ -35,6 +36,7 @@ class Watcher:
         metadata, status = body["metadata"], body.get("status", {})
         key = (metadata["namespace"], metadata["name"])
         self._count(key, None if event["type"] == "DELETED" else status.get("phase") or "Pending")
+        self._new.pop(key, None)
         if event["type"] == "DELETED":
             self._seen.pop(key, None)
             return
@@ -52,6 +54,8 @@ class Watcher:
             self._seen.pop(key, None)
         elif self._seen.get(key) != state or not status or event["type"] is None:  # None: a list, after a gap
             self._seen[key] = state
+            if not status:
+                self._new[key] = dict(body)
             self._add(key)
 
     async def part(self, body: kopf.Body, **_: Any) -> None:

@@ -3,17 +3,19 @@
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.cluster import KubernetesObject
+from trainjob.api.cluster import HOME, JOB_FOLDER, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
 from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, UID_LABEL, WORKERS_ANNOTATION
 from trainjob_operator.settings import NodePool, Settings
 
-STORAGE_PATH = "/mnt/storage"
-"""Where storage's PersistentVolumeClaim is mounted."""
-JOB_FOLDER = "/etc/trainjob"
 JOB_FILE = "trainjob.yaml"
+HEAD_CONTAINER = "ray-head"
 
 _POD_SECURITY: KubernetesObject = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-_CONTAINER_SECURITY: KubernetesObject = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_CONTAINER_SECURITY: KubernetesObject = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
 _KUBECTL_ANNOTATION = "kubectl.kubernetes.io/"
 
 
@@ -21,7 +23,7 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str) -> Kubernete
     """The head pod: it runs the driver, which reads the job from `snapshot` and writes its progress into the TrainJob's
     status, but no worker."""
     head = settings.defaults.head
-    template = _template(job, settings, "ray-head", resources(head.cpus, head.memory))
+    template = _template(job, settings, HEAD_CONTAINER, resources(head.cpus, head.memory))
     template["metadata"]["annotations"][SPEC_ANNOTATION] = snapshot
     field = {"path": JOB_FILE, "fieldRef": {"fieldPath": f"metadata.annotations['{SPEC_ANNOTATION}']"}}
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
@@ -38,6 +40,7 @@ def worker_template(
     template = _template(job, settings, "ray-worker", container_resources)
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
     spec = template["spec"] | {
+        "volumes": _named([*pool.pod.get("volumes", []), *template["spec"]["volumes"]]),
         "nodeSelector": pool.node_selector | job.spec.pods.node_selector,
         "tolerations": [*pool.tolerations, *job.spec.pods.tolerations],
         "affinity": job.spec.pods.affinity or pool.affinity,
@@ -67,7 +70,9 @@ def _template(
     job: TrainJob, settings: Settings, container_name: str, container_resources: KubernetesObject
 ) -> KubernetesObject:
     pods, storage = job.spec.pods, job.spec.storage
-    volumes, mounts = list(pods.volumes), list(pods.volume_mounts)
+    scratch = _scratch(pods.volume_mounts)
+    volumes = [*pods.volumes, *({"name": name, "emptyDir": {}} for name in scratch)]
+    mounts = [*pods.volume_mounts, *({"name": name, "mountPath": path} for name, path in scratch.items())]
     if storage is not None and storage.persistent_volume_claim is not None:
         claim = {"claimName": storage.persistent_volume_claim}
         volumes.append({"name": "trainjob-storage", "persistentVolumeClaim": claim})
@@ -76,7 +81,7 @@ def _template(
         "name": container_name,
         "image": pods.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "env": _named([*_credentials(job), *pods.env]),
+        "env": _named([{"name": "HOME", "value": HOME}, *_credentials(job), *pods.env]),
         "envFrom": pods.env_from,
         "volumeMounts": mounts,
         "resources": container_resources,
@@ -101,6 +106,13 @@ def _template(
             "annotations": annotations | {NAME_ANNOTATION: job.metadata.name},
         },
         "spec": spec,
+    }
+
+
+def _scratch(mounts: list[KubernetesObject]) -> dict[str, str]:
+    """The volumes of what pods may write to, but for those where the job's own mounts are."""
+    return {
+        name: path for name, path in SCRATCH.items() if not any(lies_in(path, mount["mountPath"]) for mount in mounts)
     }
 
 

@@ -4,10 +4,10 @@ All is read anew each time and nothing is remembered, so it can be interrupted a
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,7 +16,7 @@ from trainjob.api.cluster import KubernetesObject, seconds
 from trainjob.api.job_status import TrainJobStatus
 from trainjob_operator.api import EVENTS, PODS, RAY_JOBS, TRAIN_JOBS, WORKLOADS, Api, ApiError
 from trainjob_operator.difference import contains
-from trainjob_operator.events import emit, news
+from trainjob_operator.events import Recorder, news
 from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER, QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
 from trainjob_operator.render import MUTABLE, Unrenderable, render
@@ -31,6 +31,7 @@ AT_THE_LATEST_SECONDS = 300.0
 
 Key = tuple[str, str]
 """Namespace and name of a TrainJob."""
+Result = TypeVar("Result")
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -41,11 +42,16 @@ class Reconciler:
 
     api: Api
     settings: Settings
+    recorder: Recorder
+    new: dict[Key, KubernetesObject]
+    """TrainJobs that had no status when they were last seen: these need not be read again."""
 
     async def reconcile(self, key: Key) -> float | None:
         """Returns after how many seconds the TrainJob wants to be looked at again."""
         namespace, name = key
-        body = await self.api.get(TRAIN_JOBS, namespace, name)
+        body = self.new.pop(key, None)
+        if body is None or not self.api.knows_time:
+            body = await self.api.get(TRAIN_JOBS, namespace, name)
         if body is None or "deletionTimestamp" in body["metadata"]:
             return None
         before = TrainJobStatus.model_validate(body.get("status", {}), extra="ignore")
@@ -87,13 +93,18 @@ class Reconciler:
         """The RayJob, as it should be; a queue sees none before the TrainJob is to run, as it would start it."""
         namespace, name = str(job.metadata.namespace), ray_job_name(job.metadata.name)
         desired = render(job, self.settings, before.training)
+        is_held = job.spec.suspend and QUEUE_LABEL in job.metadata.labels
+        if before.phase is None and not is_held:  # as a rule there is none yet
+            made = await self._accepted(self.api.make(RAY_JOBS, namespace, desired))
+            if made is not None:
+                return made
         found = await self.api.get(RAY_JOBS, namespace, name)
-        if found is None and job.spec.suspend and QUEUE_LABEL in job.metadata.labels:
+        if found is None and is_held:
             return None
         if found is None:
             if before.ray_job_name is not None:
                 message = f"RayJob {name} is gone before the job's end; making it again"
-                await emit(self.api, job.metadata.model_dump(), "RayJobRecreated", message, warning=True)
+                self.recorder.record(job.metadata.model_dump(), "RayJobRecreated", message, warning=True)
             return await self._accepted(self.api.apply(RAY_JOBS, namespace, name, desired))
         if found["metadata"].get("labels", {}).get(UID_LABEL) != job.metadata.uid:
             raise Unrenderable("NameTaken", f"there is a RayJob {name} already that is not this TrainJob's")
@@ -107,9 +118,11 @@ class Reconciler:
             return await self._accepted(self.api.merge(RAY_JOBS, namespace, name, {"spec": changes}))
         if contains(found, desired):
             return found
+        if patch := _adoption(found["metadata"]):
+            await self.api.patch(RAY_JOBS, namespace, name, patch)
         return await self._accepted(self.api.apply(RAY_JOBS, namespace, name, desired))
 
-    async def _accepted(self, request: Any) -> KubernetesObject:
+    async def _accepted(self, request: Awaitable[Result]) -> Result:
         """The answer to a request; what the API server refuses for good tells the user why."""
         try:
             return await request
@@ -144,13 +157,14 @@ class Reconciler:
         if same(before, status):
             return
         metadata = body["metadata"]
-        await self.api.patch_status(TRAIN_JOBS, metadata["namespace"], metadata["name"], _status_patch(body, status))
+        patch = _status_patch(body, status)
+        await self.api.patch(TRAIN_JOBS, metadata["namespace"], f"{metadata['name']}/status", patch)
         logger.info("%s: %s", status.phase, status.message or status.reason, extra={"job": metadata["name"]})
         if status.phase == "Running" and before.phase != "Running" and status.attempt == 1:
             created = datetime.fromisoformat(metadata["creationTimestamp"])
             START_SECONDS.observe((self.api.now - created).total_seconds())
         for reason, message, warning in news(before, status):
-            await emit(self.api, metadata, reason, message, warning)
+            self.recorder.record(metadata, reason, message, warning)
 
     async def _after_the_end(self, job: TrainJob, status: TrainJobStatus, now: datetime) -> float | None:
         """Stops what still runs past the deadline, and deletes the TrainJob when its time has come."""
@@ -178,6 +192,20 @@ def _parse(body: Mapping[str, Any]) -> TrainJob:
         raise Unrenderable("InvalidSpec", problems) from None
 
 
+def _adoption(metadata: Mapping[str, Any]) -> list[KubernetesObject]:
+    """JSON Patch that makes the fields with which the operator has created an object count as applied; otherwise, those
+    that are no longer wanted would remain."""
+    own = [
+        (each["operation"], f"/metadata/managedFields/{index}/operation")
+        for index, each in enumerate(metadata.get("managedFields", []))
+        if each["manager"] == MANAGER and "subresource" not in each
+    ]
+    if [operation for operation, _ in own] != ["Update"]:
+        return []
+    version = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
+    return [version, *({"op": "replace", "path": path, "value": "Apply"} for _, path in own)]
+
+
 def _has_deactivated(workload: Mapping[str, Any]) -> bool:
     """Whether it is this operator that wrote last whether a Workload is active."""
     fields = (each for each in workload["metadata"].get("managedFields", []) if each["manager"] == MANAGER)
@@ -191,6 +219,7 @@ def _status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[Kuber
     own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
     patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]
     if found is None:
+        patch.append({"op": "test", "path": "/status", "value": None})
         return [*patch, {"op": "add", "path": "/status", "value": own}]
     gone = found.keys() - own.keys() - {"training"}
     patch += [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in own.items()]

@@ -8,7 +8,7 @@ from math import ceil
 import yaml
 
 from trainjob.api import TrainJob
-from trainjob.api.cluster import WORKER_RESOURCE, KubernetesObject, seconds
+from trainjob.api.cluster import JOB_FOLDER, STORAGE_PATH, WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob.api.status import TrainingStatus
 from trainjob_operator.names import (
     MANAGER,
@@ -20,8 +20,6 @@ from trainjob_operator.names import (
 )
 from trainjob_operator.pods import (
     JOB_FILE,
-    JOB_FOLDER,
-    STORAGE_PATH,
     head_template,
     resources,
     submitter_template,

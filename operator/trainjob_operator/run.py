@@ -17,7 +17,9 @@ from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import Api, api_client
+from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import Lease
 from trainjob_operator.metrics import LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
@@ -81,9 +83,12 @@ class Operator:
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
         api = Api(client)
-        Watcher(self.queue.add, api.applied).register(registry)
-        reconciler = Reconciler(api, self.settings)
+        new: dict[Key, KubernetesObject] = {}
+        Watcher(self.queue.add, api.applied, new).register(registry)
+        recorder = Recorder(api)
+        reconciler = Reconciler(api, self.settings, recorder, new)
         workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
+        recording = asyncio.create_task(recorder.run())
         namespaces = self.settings.namespaces
         try:
             await kopf.operator(
@@ -98,6 +103,8 @@ class Operator:
         finally:
             for worker in workers:
                 worker.cancel()
+            await recorder.flush()
+            recording.cancel()
             self.stop.set()
             self.ended.set()
 

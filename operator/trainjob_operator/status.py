@@ -1,8 +1,9 @@
 """A TrainJob's status: a pure function of the TrainJob, its RayJob and pods, and the time."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from trainjob.api import TrainJob
@@ -10,6 +11,7 @@ from trainjob.api.cluster import seconds
 from trainjob.api.job_status import Condition, Phase, TrainJobStatus, WorkersStatus
 from trainjob.api.status import TrainingStatus
 from trainjob_operator.diagnosis import diagnose
+from trainjob_operator.head import loss_of, ran_out_of_memory, time_of
 from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
 from trainjob_operator.render import Unrenderable, has_failed_for_good
 
@@ -18,6 +20,9 @@ Object = Mapping[str, Any]
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended"]
 
 FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
+
+_KILLED = re.compile(r"exit code (137|-9)\b")
+"""What Ray says of a driver that something else ended."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
     ray_job = observed.ray_job or {}
     ray: Object = ray_job.get("status", {})
     start = before.start_time or (None if job.spec.suspend or observed.ray_job is None else now)
-    verdict = _verdict(job, before.training, ray_job, observed, start, now)
+    verdict = _verdict(job, before, ray_job, observed, start, now)
     final = verdict.phase in FINAL
     pods = [] if final else [pod for pod in observed.pods if _is_current(pod, ray)]
     waiting = (
@@ -102,15 +107,16 @@ def same(one: TrainJobStatus, other: TrainJobStatus) -> bool:
 
 def _verdict(
     job: TrainJob,
-    training: TrainingStatus | None,
+    before: TrainJobStatus,
     ray_job: Object,
     observed: Observed,
     start: datetime | None,
     now: datetime,
 ) -> Verdict:
     ray: Object = ray_job.get("status", {})
+    training = before.training
     if training is not None and training.stage == "Finished":
-        return Verdict("Succeeded", "Succeeded", "the model is trained", _time(ray.get("endTime")))
+        return Verdict("Succeeded", "Succeeded", "the model is trained", time_of(ray.get("endTime")))
     if _past(start, job.spec.deadlines.total, now):
         return Verdict(
             "Failed", "DeadlineExceeded", f"not done within spec.deadlines.total, {job.spec.deadlines.total}"
@@ -119,18 +125,18 @@ def _verdict(
         return Verdict("Pending", observed.refused.reason, str(observed.refused))
     if not ray_job:
         return SUSPENDED if job.spec.suspend else Verdict("Pending", "Created")
-    return _of_ray_job(job, training, ray_job, observed)
+    return _of_ray_job(job, before, ray_job, observed)
 
 
-def _of_ray_job(job: TrainJob, training: TrainingStatus | None, ray_job: Object, observed: Observed) -> Verdict:
+def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed: Observed) -> Verdict:
     """Reads KubeRay's status: its deployment status first, as its job status lags behind."""
-    ray: Object = ray_job.get("status", {})
+    training, ray = before.training, ray_job.get("status", {})
     deployment, ran = ray.get("jobDeploymentStatus", ""), ray.get("jobStatus", "")
     retrying = ray.get("failed", 0) > 0
     if deployment == "Complete":
-        return _of_end(training, ran, ray)
+        return _of_end(training, ran, ray, observed.pods)
     if deployment in ("Failed", "ValidationFailed"):
-        return _failed(training, ray, ray.get("reason") or deployment)
+        return _failed(training, ray, ray.get("reason") or deployment, observed.pods)
     if job.spec.suspend and (QUEUE_LABEL not in job.metadata.labels or ray_job["spec"].get("suspend")):
         return SUSPENDED
     if ray_job["spec"].get("suspend"):
@@ -138,47 +144,53 @@ def _of_ray_job(job: TrainJob, training: TrainingStatus | None, ray_job: Object,
     if deployment in ("Suspending", "Suspended"):
         return Verdict("Pending", "Resuming")
     if deployment == "Retrying":
-        return Verdict("Retrying", ray.get("reason") or "Failed", ray.get("message", ""))
-    if deployment == "Running" and ran == "RUNNING":
-        return _of_training(observed.pods, ray)
+        reason = ray.get("reason") or "Failed"
+        return Verdict("Retrying", reason, _failed(training, ray, reason, observed.pods).message)
     if deployment == "Running" and ran in ("SUCCEEDED", "FAILED", "STOPPED"):
-        return Verdict("Running", "Finishing")
+        failed = _failed(training, ray, "AppFailed", observed.pods) if ran == "FAILED" else None
+        return Verdict("Running", "Finishing", failed.message if failed else "")
+    if deployment == "Running" and (loss := loss_of(_heads(observed.pods, ray), before, ray)):
+        return Verdict("Retrying", "HeadLost", f"{loss}; the driver will continue from the latest checkpoint")
+    if deployment == "Running" and ran == "RUNNING":
+        return Verdict("Running", "Training")
     if deployment == "Running":
         return Verdict("Retrying" if retrying else "Starting", "PodsReady", "waiting for the driver to start")
     if retrying:
-        return Verdict("Retrying", "PodsStarting", "an attempt failed; the next one is starting")
+        return Verdict("Retrying", "PodsStarting", _next_attempt(before))
     return Verdict("Pending", "PodsStarting" if deployment else "Created")
 
 
-def _of_training(pods: Sequence[Object], ray: Object) -> Verdict:
-    """KubeRay goes on saying RUNNING while a lost head pod and its driver are made anew."""
-    heads = [pod for pod in pods if _is_current(pod, ray) and _is_head(pod)]
-    if heads and not any(map(_is_running, heads)):
-        message = "the head pod was lost; the driver will continue from the latest checkpoint"
-        return Verdict("Retrying", "HeadLost", message)
-    return Verdict("Running", "Training")
+def _next_attempt(before: TrainJobStatus) -> str:
+    """What ended the last attempt: KubeRay forgets it once it starts the next one."""
+    next_one = "; the next attempt is starting"
+    tells_end = before.reason == "Finishing" or (before.phase == "Retrying" and not before.waiting)
+    why = before.message if tells_end and before.message else "an attempt failed"
+    return why if why.endswith(next_one) else why + next_one
 
 
-def _of_end(training: TrainingStatus | None, ran: str, ray: Object) -> Verdict:
+def _of_end(training: TrainingStatus | None, ran: str, ray: Object, pods: Sequence[Object]) -> Verdict:
     """SUCCEEDED means that the driver ended well: a failure that is still told is an earlier attempt's."""
     match ran:
         case "SUCCEEDED":
-            return Verdict("Succeeded", "Succeeded", ray.get("message", ""), _time(ray.get("endTime")))
+            return Verdict("Succeeded", "Succeeded", ray.get("message", ""), time_of(ray.get("endTime")))
         case "STOPPED" if not has_failed_for_good(training):
-            return Verdict("Failed", "Stopped", "the Ray job was stopped from outside", _time(ray.get("endTime")))
+            return Verdict("Failed", "Stopped", "the Ray job was stopped from outside", time_of(ray.get("endTime")))
         case _:
-            return _failed(training, ray, ray.get("reason") or "Failed")
+            return _failed(training, ray, ray.get("reason") or "Failed", pods)
 
 
-def _failed(training: TrainingStatus | None, ray: Object, reason: str) -> Verdict:
+def _failed(training: TrainingStatus | None, ray: Object, reason: str, pods: Sequence[Object]) -> Verdict:
     """In the trainer's own words, where they are about this end."""
     message = ray.get("message", "")
+    lost = any(map(ran_out_of_memory, _heads(pods, ray))) and reason in ("AppFailed", "Failed", "SubmissionFailed")
+    if lost or _KILLED.search(message):
+        message = f"the driver was killed, as a rule because the head pod ran out of memory: {message}"
     is_its_own = reason in ("AppFailed", "Failed") or has_failed_for_good(training)
     if training is not None and training.failure is not None and is_its_own:
         failure = training.failure
         where = "the driver" if failure.rank is None else f"worker {failure.rank}"
         reason, message = "TrainingFailed", f"{where} failed: {failure.exception}: {failure.message}"
-    return Verdict("Failed", reason, message, _time(ray.get("endTime")))
+    return Verdict("Failed", reason, message, time_of(ray.get("endTime")))
 
 
 def _queued(job: TrainJob, workloads: Sequence[Object]) -> tuple[str, str]:
@@ -239,8 +251,8 @@ def _is_head(pod: Object) -> bool:
     return pod["metadata"].get("labels", {}).get("ray.io/node-type") == "head"
 
 
-def _is_running(pod: Object) -> bool:
-    return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") == "Running"
+def _heads(pods: Sequence[Object], ray: Object) -> list[Object]:
+    return [pod for pod in pods if _is_current(pod, ray) and _is_head(pod)]
 
 
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
@@ -260,7 +272,3 @@ def _waiting_message(pods: int, message: str) -> str:
 
 def _past(start: datetime | None, deadline: str | None, now: datetime) -> bool:
     return start is not None and deadline is not None and now >= start + timedelta(seconds=seconds(deadline))
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)

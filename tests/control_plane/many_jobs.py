@@ -27,24 +27,29 @@ class ManyJobs:
 
     def create(self, suspend: bool = True, **spec: Any) -> None:
         """Suspended ones, as pods are mostly not the point."""
-        documents: list[Any] = [document(name, suspend=suspend, **spec) for name in self.names]
-        manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
-        self.jobs.kubectl("create", "-f", "-", stdin=manifest)
+        for name in self.names:
+            self._request("POST", self._train_job(), document(name, suspend=suspend, **spec))
 
     def await_ray_jobs(self) -> None:
         eventually(lambda: self.names_of_ray_jobs() == sorted(self.names), seconds=90)
 
     def names_of_ray_jobs(self) -> list[str]:
         """The names of their TrainJobs."""
-        ray_jobs = self.jobs.cluster.find("rayjobs", self.jobs.namespace)
+        ray_jobs = self._request("GET", self._ray_job())["items"]
         return sorted(ray_job["metadata"]["ownerReferences"][0]["name"] for ray_job in ray_jobs)
 
     def has_ray_job(self, name: str) -> bool:
         """Whether it has one that is not being deleted."""
         try:
-            return "deletionTimestamp" not in self._request("GET", self._ray_job(name))["metadata"]
+            return "deletionTimestamp" not in self.ray_job(name)["metadata"]
         except urllib.error.HTTPError:
             return False
+
+    def ray_job(self, name: str) -> dict[str, Any]:
+        return self._request("GET", self._ray_job(name))
+
+    def change_ray_job(self, name: str, change: dict[str, Any]) -> None:
+        self._request("PATCH", self._ray_job(name), change)
 
     def delete_ray_job(self, name: str) -> None:
         self._request("DELETE", self._ray_job(name))
@@ -81,22 +86,21 @@ class ManyJobs:
         return {name: status.get("phase", "") for name, status in self._statuses().items()}
 
     def _statuses(self) -> dict[str, dict[str, Any]]:
-        found = self.jobs.cluster.find("trainjobs", self.jobs.namespace)
-        return {
-            each["metadata"]["name"]: each.get("status", {}) for each in found if each["metadata"]["name"] in self.names
-        }
+        found = {each["metadata"]["name"]: each for each in self._request("GET", self._train_job())["items"]}
+        return {name: found[name].get("status", {}) for name in self.names}
 
     def _verdict(self, name: str) -> str:
         return "Failed" if int(name.rpartition("-")[2]) % 3 == 0 else "Succeeded"
 
-    def _ray_job(self, name: str) -> str:
+    def _ray_job(self, name: str = "") -> str:
         return f"/apis/ray.io/v1/namespaces/{self.jobs.namespace}/rayjobs/{name}"
 
-    def _train_job(self, name: str) -> str:
+    def _train_job(self, name: str = "") -> str:
         return f"/apis/trainjob.dev/v1alpha1/namespaces/{self.jobs.namespace}/trainjobs/{name}"
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/merge-patch+json"}
+        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         with self._direct.open(request, timeout=30) as response:

@@ -50,6 +50,15 @@ def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
 
 
 @pytest.mark.usefixtures("process")
+def test_what_is_no_longer_wanted_is_taken_away(jobs: Jobs):
+    jobs.create(metadata={"labels": {"team": "a"}})
+    assert jobs.ray_job()["metadata"]["labels"]["team"] == "a"
+    jobs.patch("trainjob", "job", {"metadata": {"labels": {"team": None}}, "spec": {"retries": 2}})
+    eventually(lambda: jobs.ray_job()["spec"]["backoffLimit"] == 2)
+    assert "team" not in jobs.ray_job()["metadata"]["labels"]
+
+
+@pytest.mark.usefixtures("process")
 def test_a_deleted_rayjob_is_made_again_before_the_end_only(jobs: Jobs):
     jobs.create()
     first = jobs.ray_job()["metadata"]["uid"]

@@ -128,7 +128,7 @@ def test_what_a_snapshot_lacks_is_removed(jobs: Jobs, reporter: StatusReporter):
     eventually(lambda: training(jobs).get("failure"))
     reporter.update(TrainingStatus(stage="Preparing"))
     reporter.close()
-    assert training(jobs).keys() == {"stage", "epoch", "epochs", "epochsCompleted", "step", "percent", "updatedTime"}
+    assert training(jobs).keys() == {"stage", "epoch", "epochsCompleted", "step", "percent", "updatedTime"}
 
 
 def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):

@@ -92,6 +92,31 @@ def test_a_pod_that_is_being_deleted_waits_for_nothing():
     assert found([leaving]) == []
 
 
+def lost(**metadata: Any) -> Object:
+    """A pod as the control plane leaves it when its node has stopped answering."""
+    conditions = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+    found = pod(node="n1", phase="Running", conditions=conditions)
+    found["metadata"] |= metadata
+    return found
+
+
+@pytest.mark.parametrize("metadata", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
+def test_a_pod_on_a_node_that_does_not_answer_is_named_with_it(metadata: Object):
+    [(reason, pods, message)] = found([lost(**metadata)])
+    assert (reason, pods) == ("NodeLost", 1)
+    assert message.startswith("node n1 of pod worker does not answer")
+
+
+def test_of_a_lost_node_only_ray_s_pods_are_waited_for():
+    assert found([lost(labels={"job-name": "job"})]) == []
+
+
+def test_a_pod_whose_readiness_gate_is_closed_is_not_lost():
+    gated = lost()
+    gated["status"]["conditions"][0]["reason"] = "ReadinessGatesNotReady"
+    assert found([gated]) == []
+
+
 @pytest.mark.parametrize("reason", ["FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"])
 def test_an_event_tells_what_the_pods_status_does_not(reason: str):
     waiting = pod(node="n1", containerStatuses=[container(reason="ContainerCreating")])

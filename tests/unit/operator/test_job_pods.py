@@ -99,7 +99,7 @@ def test_every_pod_has_what_the_job_says_of_pods(which: str):
     pod = templates(trainjob(pods=PODS, workers={"nodePool": "a100"}))[which]["spec"]
     [container] = pod["containers"]
     assert container["image"] == "mine:2"
-    assert container["env"] == PODS["env"]
+    assert container["env"] == [{"name": "HOME", "value": "/home/trainjob"}, *PODS["env"]]
     assert container["envFrom"] == PODS["envFrom"]
     assert MOUNT in container["volumeMounts"]
     assert VOLUME in pod["volumes"]
@@ -146,7 +146,7 @@ def test_storages_secret_is_only_referred_to(which: str, monkeypatch: pytest.Mon
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "a-value-of-the-operators")
     template = templates(trainjob(storage={"uri": "s3://runs", "secretName": "minio"}))[which]
-    env = template["spec"]["containers"][0]["env"]
+    env = [variable for variable in template["spec"]["containers"][0]["env"] if variable["name"] != "HOME"]
     assert [(variable["name"], variable.keys()) for variable in env] == [
         (name, {"name", "valueFrom"}) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     ]
@@ -167,6 +167,43 @@ def test_storages_claim_is_mounted_in_every_pod(which: str):
     assert volume["persistentVolumeClaim"] == {"claimName": "runs"}
     assert snapshot["spec"]["storage"]["uri"] == mount["mountPath"]
     assert "persistentVolumeClaim" not in snapshot["spec"]["storage"]
+
+
+def mounts_of(pod: Object) -> dict[str, str]:
+    """Names of a pod's volumes by where they are mounted."""
+    [container] = pod["containers"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    assert set(mounts.values()) <= {volume["name"] for volume in pod["volumes"]}
+    return mounts
+
+
+@EVERY_POD
+def test_a_pod_writes_to_its_volumes_only(which: str):
+    pod = templates(trainjob())[which]["spec"]
+    [container] = pod["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert {"name": "trainjob-tmp", "emptyDir": {}} in pod["volumes"]
+    assert {"/tmp": "trainjob-tmp", "/home/trainjob": "trainjob-home"}.items() <= mounts_of(pod).items()
+    assert {"name": "HOME", "value": "/home/trainjob"} in container["env"]
+
+
+@EVERY_POD
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("/tmp", {"/home/trainjob"}),
+        ("/tmp/", {"/home/trainjob"}),
+        ("/home", {"/tmp"}),
+        ("/tmp/data", {"/tmp", "/home/trainjob"}),
+        ("/tmpfs", {"/tmp", "/home/trainjob"}),
+    ],
+)
+def test_where_the_job_mounts_a_volume_there_is_no_other(which: str, path: str, own: set[str]):
+    mounts = mounts_of(
+        templates(trainjob(pods={"volumes": [VOLUME], "volumeMounts": [MOUNT | {"mountPath": path}]}))[which]["spec"]
+    )
+    assert mounts[path] == "cache"
+    assert {at for at, name in mounts.items() if name in ("trainjob-tmp", "trainjob-home")} == own
 
 
 pools = st.dictionaries(names, st.integers(1, 16), min_size=6)

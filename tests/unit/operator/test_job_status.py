@@ -7,7 +7,7 @@ import pytest
 from operator_objects import Object, ray_job, trainjob
 
 from trainjob.api import TrainJob
-from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.job_status import TrainJobStatus, Waiting
 from trainjob.api.status import Failure, TrainingStatus
 from trainjob_operator.render import Unrenderable
 from trainjob_operator.status import Observed, derive, reject, same
@@ -278,3 +278,27 @@ def test_names_and_addresses_are_passed_on():
     assert (found.ray_job_name, found.ray_cluster_name) == ("job", "job-abcde")
     assert found.dashboard_url == "job-abcde-head-svc:8265"
     assert (found.observed_generation, found.start_time, found.completion_time) == (1, NOW, None)
+
+
+KILLED = "Job entrypoint command failed with exit code 137, last available logs: Killed"
+
+
+def test_a_driver_that_was_killed_is_said_to_have_wanted_memory():
+    found = of_ray_job("Failed", "FAILED", reason="AppFailed", message=KILLED)
+    assert found.message == f"the driver was killed, as a rule because the head pod ran out of memory: {KILLED}"
+
+
+def test_what_ended_an_attempt_is_told_while_the_next_one_starts():
+    finishing = of_ray_job("Running", "FAILED", message=KILLED)
+    assert finishing.reason == "Finishing"
+    next_one = of_ray_job("", "", before=finishing, failed=1)
+    assert (next_one.phase, next_one.reason) == ("Retrying", "PodsStarting")
+    assert next_one.message == f"{finishing.message}; the next attempt is starting"
+    assert of_ray_job("Initializing", "", before=next_one, failed=1).message == next_one.message
+
+
+def test_what_pods_waited_for_is_not_told_as_an_attempts_end():
+    waiting = TrainJobStatus(
+        phase="Retrying", message="1 pod waiting: x", waiting=[Waiting(reason="Unschedulable", pods=1)]
+    )
+    assert of_ray_job("", "", before=waiting, failed=1).message == "an attempt failed; the next attempt is starting"

@@ -1,12 +1,14 @@
 """What a TrainJob's status says of its pods."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from operator_objects import Object, container, pod, ray_job, trainjob
 
 from trainjob.api import TrainJob
 from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.status import TrainingStatus
 from trainjob_operator.status import Observed, derive
 
 
@@ -95,3 +97,46 @@ OLD_HEAD: Object = HEAD | {"ray.io/cluster": "job-vwxyz"}
 def test_without_its_head_a_job_is_not_training(heads: list[Object], phase: str, reason: str):
     status = status_of(Observed(ray_job("Running", "RUNNING"), heads))
     assert (status.phase, status.reason) == (phase, reason)
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OLD, NEW = "2026-01-01T11:59:55Z", "2026-01-01T12:00:05Z"
+
+
+def head(start: str, **of_container: Any) -> Object:
+    """A head pod whose container runs since then."""
+    running = {"name": "ray-head", "state": {"running": {"startedAt": start}}, **of_container}
+    return pod("head", labels=HEAD, phase="Running", containerStatuses=[running])
+
+
+@pytest.mark.parametrize("ran", ["", "RUNNING"])
+@pytest.mark.parametrize(
+    ("reason", "taken", "found", "is_lost"),
+    [
+        ("HeadLost", OLD, head(NEW), True),
+        ("HeadLost", NEW, head(NEW), False),
+        ("HeadLost", OLD, head(OLD), False),
+        ("Training", OLD, head(NEW, restartCount=1), True),
+        ("Training", OLD, head(OLD, restartCount=1), False),
+        ("Training", OLD, head(OLD, state={"terminated": {"exitCode": 1}}), True),
+        ("PodsReady", OLD, head(NEW), False),  # of a new attempt
+    ],
+)
+def test_a_lost_head_is_lost_until_ray_or_the_driver_says_that_a_new_one_has_the_job(
+    ran: str, reason: str, taken: str, found: Object, is_lost: bool
+):
+    training = TrainingStatus(stage="Training", updated_time=NOON)
+    before = TrainJobStatus(phase="Retrying", reason=reason, training=training)
+    observed = Observed(ray_job("Running", ran, rayJobInfo={"startTime": taken}), [found])
+    status = derive(trainjob(), 1, before, observed, NOON)
+    assert (status.reason == "HeadLost") == is_lost
+    assert not is_lost or status.phase == "Retrying"
+
+
+def test_a_head_that_ran_out_of_memory_is_said_to():
+    ended = {"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    lost = pod("head", labels=HEAD, phase="Failed", containerStatuses=[{"name": "ray-head", **ended}])
+    found = status_of(Observed(ray_job("Running", "RUNNING"), [lost]))
+    assert found.message == "the head pod ran out of memory; the driver will continue from the latest checkpoint"
+    ended_job = ray_job("Failed", "", reason="SubmissionFailed", message="BackoffLimitExceeded")
+    assert "ran out of memory: BackoffLimitExceeded" in str(status_of(Observed(ended_job, [lost])).message)

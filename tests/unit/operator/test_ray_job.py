@@ -241,9 +241,8 @@ def test_the_snapshot_is_the_trainjob_without_what_only_a_cluster_needs(tmp_path
 def test_the_driver_finds_its_snapshot_where_the_entry_point_says():
     ray_job = rendered(trainjob())
     head = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
-    [volume] = head["volumes"]
+    [volume] = [volume for volume in head["volumes"] if "downwardAPI" in volume]
     [item] = volume["downwardAPI"]["items"]
-    [mount] = head["containers"][0]["volumeMounts"]
-    assert mount["name"] == volume["name"]
+    [mount] = [mount for mount in head["containers"][0]["volumeMounts"] if mount["name"] == volume["name"]]
     assert item["fieldRef"]["fieldPath"] == "metadata.annotations['trainjob.dev/trainjob']"
     assert ray_job["spec"]["entrypoint"] == f"python -m trainjob run {mount['mountPath']}/{item['path']}"

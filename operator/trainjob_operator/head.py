@@ -1,0 +1,53 @@
+"""What becomes of a job's head pod, where the driver runs: pure functions of what the cluster holds."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from trainjob.api.job_status import TrainJobStatus
+from trainjob_operator.pods import HEAD_CONTAINER
+
+Object = Mapping[str, Any]
+
+
+def loss_of(heads: Sequence[Object], before: TrainJobStatus, ray: Object) -> str | None:
+    """Says so where the head, and the driver with it, is lost and made anew; KubeRay goes on saying RUNNING.
+
+    `heads` are the head pods of the present RayCluster, `before` the TrainJob's and `ray` the RayJob's status.
+    """
+    running = [head for head in heads if _is_running(head)]
+    doubtful = before.reason == "HeadLost" or any(_container(head).get("restartCount") for head in running)
+    has_driver = any(_has_driver(head, before, ray) for head in running) if doubtful else bool(running)
+    if not heads or has_driver:
+        return None
+    return f"the head pod {'ran out of memory' if any(map(ran_out_of_memory, heads)) else 'was lost'}"
+
+
+def ran_out_of_memory(head: Object) -> bool:
+    """Whether that is how its container has ended or last ended."""
+    ends = [_container(head).get(state, {}).get("terminated", {}) for state in ("state", "lastState")]
+    return any(end.get("reason") == "OOMKilled" for end in ends)
+
+
+def time_of(text: str | None) -> datetime | None:
+    """What Kubernetes writes as a time."""
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _is_running(head: Object) -> bool:
+    is_up = "running" in _container(head).get("state", {"running": {}})
+    return is_up and "deletionTimestamp" not in head["metadata"] and head.get("status", {}).get("phase") == "Running"
+
+
+def _has_driver(head: Object, before: TrainJobStatus, ray: Object) -> bool:
+    """Whether Ray has taken the job, or the driver has told of itself, since the head's container started."""
+    start = time_of(_container(head).get("state", {}).get("running", {}).get("startedAt"))
+    taken = time_of(ray.get("rayJobInfo", {}).get("startTime"))
+    told = before.training.updated_time if before.training is not None else None
+    return start is not None and any(at is not None and at >= start for at in (taken, told))
+
+
+def _container(head: Object) -> Object:
+    """The status of Ray's container, which may have others beside it."""
+    statuses = head.get("status", {}).get("containerStatuses", [])
+    return next((each for each in statuses if each["name"] == HEAD_CONTAINER), {})
