@@ -1,5 +1,6 @@
 """The cluster that pods run on, its MinIO with the tests' data, and what is kept of a test that fails."""
 
+import fcntl
 import os
 import secrets
 from collections.abc import Generator
@@ -13,6 +14,29 @@ from kind.cluster import KindCluster
 from tiny_sets import write_digits, write_texts
 
 EVIDENCE = Path(__file__).parents[2] / "build" / "e2e"
+
+collect_ignore = ["test_lost_node.py"] if "REGISTRY" in os.environ else []  # only kind's nodes can be taken away
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "alone: what it does to the cluster would disturb other tests")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_is_alone)
+
+
+def _is_alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
+
+
+@pytest.fixture(autouse=True)
+def turn(request: pytest.FixtureRequest) -> Generator[None]:
+    """Tests marked `alone` come last, and wait until no other test is running."""
+    EVIDENCE.parent.mkdir(exist_ok=True)
+    with open(EVIDENCE.parent / "e2e.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if _is_alone(request.node) else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(scope="session")

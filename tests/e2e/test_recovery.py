@@ -1,14 +1,17 @@
 """Jobs that are disturbed while they train."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from train_jobs import BUCKET, TrainJobs, until_step
+import yaml
+from train_jobs import BUCKET, LONG, TrainJobs, is_resumed, object_store, until_step
 
 from cluster.jobs import eventually
+from tiny_sets import write_texts
 
-EPOCHS = 30
+EPOCHS = 15
 STEPS_BETWEEN_CHECKPOINTS = 10
 
 
@@ -41,7 +44,7 @@ def test_a_suspended_job_gives_its_pods_back_and_goes_on_later(jobs: TrainJobs) 
     until_step(jobs, 15)
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until_phase("Suspended")
-    eventually(lambda: not pods(jobs), seconds=60, because=lambda: f"pods are left: {pods(jobs)}")
+    eventually(lambda: not pods(jobs), LONG, because=lambda: f"pods are left: {pods(jobs)}")
     jobs.patch("trainjob", "job", {"spec": {"suspend": False}})
     jobs.until_true(is_resumed, "training again")
     assert jobs.until_phase("Succeeded")["attempt"] == 1
@@ -55,7 +58,7 @@ def test_deleting_a_job_deletes_all_that_it_made(jobs: TrainJobs) -> None:
     def left() -> str:
         return jobs.kubectl("get", "rayjobs,rayclusters,jobs,pods,services", "--output=name")
 
-    eventually(lambda: not left(), seconds=90, because=left)
+    eventually(lambda: not left(), LONG, because=left)
 
 
 @pytest.mark.parametrize("trouble", ["credentials", "bucket"])
@@ -71,8 +74,49 @@ def test_storage_that_cannot_be_used_is_named(jobs: TrainJobs, trouble: str) -> 
     assert status["attempt"] == 1
 
 
-def is_resumed(status: dict[str, Any]) -> bool:
-    return "continues from" in status.get("training", {}).get("message", "")
+MINIO = Path(__file__).parents[1] / "kind" / "minio.yaml"
+
+
+@pytest.fixture
+def own_minio(jobs: TrainJobs, tmp_path: Path) -> str:
+    """The endpoint of a MinIO in the jobs' namespace; it has the tests' texts, and its data outlive its pod."""
+    image = "--output=jsonpath={.spec.template.spec.containers[0].image}"
+    changes = {
+        "IMAGE": jobs.cluster.kubectl("get", "deployment", "minio", "--namespace=minio", image),
+        "namespace: minio": f"namespace: {jobs.namespace}",
+        "emptyDir: {}": "persistentVolumeClaim: {claimName: minio}",
+    }
+    manifest = MINIO.read_text()
+    for old, new in changes.items():
+        manifest = manifest.replace(old, new)
+    parts = [part for part in yaml.safe_load_all(manifest) if part["kind"] != "Namespace"]
+    jobs.cluster.apply(jobs.claim("minio"), *parts)
+    jobs.kubectl("rollout", "status", "deployment/minio", f"--timeout={LONG}s")
+    with object_store(jobs.cluster, jobs.namespace) as store:
+        store.upload(write_texts(tmp_path), f"{BUCKET}/texts")
+    return f"http://minio.{jobs.namespace}:9000"
+
+
+def test_a_storage_server_that_goes_away_is_waited_for(jobs: TrainJobs, own_minio: str) -> None:
+    spec = jobs.texts(EPOCHS) | {"storage": jobs.storage() | {"endpoint": own_minio}}
+    jobs.submit("job", **spec, retries=2)
+    until_step(jobs, 15)
+    jobs.kubectl("scale", "deployment/minio", "--replicas=0")
+    waiting = jobs.until_true(waits_for_storage, "the wait for the storage")
+    assert "the server does not answer" in waiting["training"]["message"]
+    jobs.kubectl("scale", "deployment/minio", "--replicas=1")
+    jobs.until_true(lambda status: not waits_for_storage(status), "the end of the wait")
+    status = jobs.until_phase("Succeeded")
+    assert status["attempt"] == 1
+    with object_store(jobs.cluster, jobs.namespace) as store:
+        kept = TrainJobs(jobs.cluster, jobs.namespace, store)
+        assert steps(kept) == list(range(1, status["training"]["steps"] + 1))
+        predicted = store.trainjob("predict", status["training"]["bestCheckpoint"]["uri"], "--text", "red1 red2 red3")
+        assert "red" in predicted.stdout, predicted.stderr
+
+
+def waits_for_storage(status: dict[str, Any]) -> bool:
+    return status.get("training", {}).get("message", "").startswith("waits for the storage")
 
 
 def steps(jobs: TrainJobs, name: str = "job") -> list[int]:

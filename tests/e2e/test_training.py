@@ -1,21 +1,20 @@
 """Jobs that end well, followed from their first phase to what they leave behind."""
 
 import json
-from typing import Any
 
-from train_jobs import BUCKET, TrainJobs
+from train_jobs import BUCKET, LONG, Status, TrainJobs
+
+from cluster.jobs import eventually
 
 
 def test_a_text_classifier_tells_its_progress_and_leaves_a_model(jobs: TrainJobs) -> None:
-    jobs.submit(**jobs.texts(epochs=4))
-    status = jobs.until_true(lambda status: "phase" in status, "a phase")
-    assert status["phase"] == "Pending"
-    jobs.until_true(lambda status: status["phase"] == "Starting", "Starting")
-    jobs.until_phase("Running")
-    running = jobs.until_true(lambda status: status.get("training", {}).get("step", 0) > 0, "a first step")
-    assert running["workers"] == {"desired": 2, "ready": 2}
-    assert running["training"]["stage"] in ("Training", "Evaluating")
-    jobs.kubectl("wait", "--for=condition=Complete", "trainjob/job", "--timeout=240s")
+    jobs.submit(**jobs.texts(epochs=12))
+    with jobs.phases() as phases:
+        running = jobs.until_true(takes_steps, "steps of both workers")
+        assert running["training"]["stage"] in ("Training", "Evaluating")
+        jobs.kubectl("wait", "--for=condition=Complete", "trainjob/job", f"--timeout={LONG}s")
+        eventually(lambda: phases[-1] == "Succeeded", LONG)
+    assert phases == ["Pending", "Starting", "Running", "Succeeded"]
     status = jobs.status()
     training = status["training"]
     assert (status["phase"], training["stage"], training["percent"]) == ("Succeeded", "Finished", 100)
@@ -29,7 +28,11 @@ def test_a_text_classifier_tells_its_progress_and_leaves_a_model(jobs: TrainJobs
     assert b"<html" in jobs.store.read(f"{run}/report.html")
     assert json.loads(jobs.store.read(f"{run}/evaluation.json"))["test"]["rows"] == 151
     jobs.until_gone()
-    assert {"RayJobCreated", "Started", "Succeeded"} <= set(jobs.events())
+    assert {"Created", "Started", "Succeeded"} <= set(jobs.events())
+
+
+def takes_steps(status: Status) -> bool:
+    return status.get("training", {}).get("step", 0) > 0 and status["workers"] == {"desired": 2, "ready": 2}
 
 
 def test_an_image_classifier_has_four_workers_in_two_pods(jobs: TrainJobs) -> None:
@@ -41,8 +44,7 @@ def test_an_image_classifier_has_four_workers_in_two_pods(jobs: TrainJobs) -> No
         checkpoints={},
         workers={"count": 4, "perPod": 2},
     )
-    running = jobs.until_phase("Running")
-    assert running["workers"] == {"desired": 4, "ready": 4}
+    jobs.until_true(lambda status: status.get("workers") == {"desired": 4, "ready": 4}, "its workers")
     assert len(jobs.pods("worker")) == 2
     assert jobs.until_phase("Succeeded")["training"]["evaluation"]["test_accuracy"] > 0.9
 
@@ -69,17 +71,7 @@ def test_a_function_of_ones_own_comes_from_a_config_map(jobs: TrainJobs) -> None
 
 
 def test_storage_may_be_a_persistent_volume_claim(jobs: TrainJobs) -> None:
-    claim: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "runs", "namespace": jobs.namespace},
-        "spec": {
-            "storageClassName": "standard",
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    jobs.cluster.apply(claim)
+    jobs.cluster.apply(jobs.claim("runs"))
     storage = {**jobs.storage(), "persistentVolumeClaim": "runs"}
     del storage["uri"]
     jobs.submit(storage=storage, workers={"count": 1})

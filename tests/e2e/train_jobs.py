@@ -5,9 +5,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -22,11 +24,14 @@ from servers.programs import program
 BUCKET = "e2e"
 ENDPOINT = "http://minio.minio:9000"
 
+LONG = 600
+"""Seconds that anything may take: what is wrong mostly shows sooner."""
+
 Status = dict[str, Any]
 
 
 class ObjectStore:
-    """The cluster's MinIO, as this machine reaches it."""
+    """A MinIO of the cluster, as this machine reaches it."""
 
     def __init__(self, endpoint: str, credentials: dict[str, str]) -> None:
         self.endpoint, self.credentials = endpoint, credentials
@@ -48,31 +53,45 @@ class ObjectStore:
         with self.files.open_input_stream(path) as stream:
             return stream.read()
 
-    def exists(self, path: str) -> bool:
-        return self.files.get_file_info(path).type != fs.FileType.NotFound
+    def write(self, path: str, data: bytes) -> None:
+        with self.files.open_output_stream(path) as stream:
+            stream.write(data)
 
     def trainjob(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs the `trainjob` command with the store's credentials."""
         environment = os.environ | self.credentials | {"AWS_ENDPOINT_URL": self.endpoint}
         command = [sys.executable, "-m", "trainjob", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONG)
 
 
 @contextmanager
-def object_store(cluster: Cluster) -> Generator[ObjectStore]:
+def object_store(cluster: Cluster, namespace: str = "minio") -> Generator[ObjectStore]:
+    """The MinIO of a namespace."""
     (port,) = free_ports(1)
-    command = [program("kubectl"), "--kubeconfig", cluster.kubeconfig, "--namespace", "minio", "port-forward"]
+    command = [program("kubectl"), "--kubeconfig", cluster.kubeconfig, "--namespace", namespace, "port-forward"]
     quiet = subprocess.DEVNULL
     forward = subprocess.Popen([*command, "service/minio", f"{port}:9000"], stdout=quiet, stderr=quiet)
     try:
-        found = json.loads(cluster.kubectl("get", "secret", "minio", "--namespace", "minio", "--output=json"))["data"]
+        found = json.loads(cluster.kubectl("get", "secret", "minio", "--namespace", namespace, "--output=json"))["data"]
         credentials = {key: base64.b64decode(value).decode() for key, value in found.items()}
         store = ObjectStore(f"http://127.0.0.1:{port}", credentials)
-        eventually(lambda: store.files.get_file_info("/") or True)
+        eventually(lambda: store.files.get_file_info("/") or True, LONG)
         yield store
     finally:
         forward.terminate()
         forward.wait()
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What keeps a job's pods from starting."""
+
+    spec: Status
+    """Fields of a TrainJob that has it."""
+    reasons: tuple[str, ...]
+    """Which of them the status tells depends on when one looks."""
+    words: str
+    """Of the message."""
 
 
 class TrainJobs(Jobs):
@@ -88,6 +107,28 @@ class TrainJobs(Jobs):
 
     def storage(self) -> dict[str, str]:
         return {"uri": f"s3://{BUCKET}/{self.namespace}", "endpoint": ENDPOINT, "secretName": "s3"}
+
+    def troubles(self) -> dict[str, Trouble]:
+        image, gpus = {"image": "localhost:5000/there-is-none:1"}, {"count": 8, "perPod": 8, "gpus": 1}
+        secret = {**self.storage(), "secretName": "there-is-none"}
+        return {
+            "image": Trouble({"pods": image}, ("ErrImagePull", "ImagePullBackOff"), "there-is-none"),
+            "gpus": Trouble({"workers": gpus}, ("Unschedulable",), "Insufficient nvidia.com/gpu"),
+            "secret": Trouble({"storage": secret}, ("CreateContainerConfigError",), 'secret "there-is-none" not found'),
+        }
+
+    def claim(self, name: str) -> dict[str, Any]:
+        """A PersistentVolumeClaim."""
+        return {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "storageClassName": "standard",
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
 
     def texts(self, epochs: int = 2, workers: int = 2) -> dict[str, Any]:
         return {
@@ -111,11 +152,13 @@ class TrainJobs(Jobs):
             "storage": self.storage(),
         }
 
-    def submit_function(self, code: str, name: str = "job", config: dict[str, Any] | None = None, **spec: Any) -> None:
-        """A TrainJob of `train_loop` in this code, which a ConfigMap holds."""
+    def submit_function(
+        self, code: str, name: str = "job", file: str = "own.py", config: dict[str, Any] | None = None, **spec: Any
+    ) -> None:
+        """A TrainJob of `train_loop` in own.py; a ConfigMap holds that file, or another one."""
         metadata = {"name": name, "namespace": self.namespace}
         self.cluster.apply(
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"own.py": dedent(code)}}
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {file: dedent(code)}}
         )
         pods = {
             "env": [{"name": "PYTHONPATH", "value": "/code"}],
@@ -151,16 +194,14 @@ class TrainJobs(Jobs):
 
     def until_gone(self, name: str = "job") -> None:
         """Waits until the job has no Ray pod any more."""
-        eventually(lambda: not self.pods(name=name), seconds=60, because=lambda: f"still there: {self.pods(name=name)}")
+        eventually(lambda: not self.pods(name=name), LONG, because=lambda: f"still there: {self.pods(name=name)}")
 
-    def until_phase(self, phase: str, name: str = "job", seconds: float = 240) -> Status:
+    def until_phase(self, phase: str, name: str = "job") -> Status:
         """The TrainJob's status in that phase. Fails at once when the job has ended in another."""
-        return self.until_true(lambda status: status.get("phase") == phase, phase, name, seconds)
+        return self.until_true(lambda status: status.get("phase") == phase, phase, name)
 
-    def until_true(
-        self, reached: Callable[[Status], bool], what: str, name: str = "job", seconds: float = 240
-    ) -> Status:
-        deadline = time.monotonic() + seconds
+    def until_true(self, reached: Callable[[Status], bool], what: str, name: str = "job") -> Status:
+        deadline = time.monotonic() + LONG
         while time.monotonic() < deadline:
             try:
                 status = self.status(name)
@@ -179,7 +220,7 @@ class TrainJobs(Jobs):
             waiting = self.status(name).get("waiting", [])
             return waiting if any(each["reason"] in reasons for each in waiting) else None
 
-        return eventually(told, seconds=60, because=lambda: f"waits for {self.status(name)}")
+        return eventually(told, LONG, because=lambda: f"waits for {self.status(name)}")
 
     def pods(self, kind: str = "", name: str = "job") -> list[str]:
         """Names of the job's Ray pods: of all, or of those that are `head` or `worker`."""
@@ -188,6 +229,27 @@ class TrainJobs(Jobs):
         selector = f"ray.io/cluster={cluster}" + (f",ray.io/node-type={kind}" if kind else "")
         found = json.loads(self.kubectl("get", "pods", f"--selector={selector}", "--output=json"))["items"]
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    @contextmanager
+    def phases(self, name: str = "job") -> Generator[list[str]]:
+        """The phases that the job goes through in the block, as they come."""
+        own = ["--kubeconfig", self.cluster.kubeconfig, "--namespace", self.namespace]
+        what = ["get", "trainjob", name, "--watch", "--output=jsonpath={.status.phase}{'\\n'}"]
+        phases: list[str] = []
+        with subprocess.Popen([program("kubectl"), *own, *what], stdout=subprocess.PIPE, text=True) as watch:
+
+            def read() -> None:
+                for line in watch.stdout or ():
+                    if line.strip() not in ("", *phases[-1:]):
+                        phases.append(line.strip())
+
+            reader = threading.Thread(target=read)
+            reader.start()
+            try:
+                yield phases
+            finally:
+                watch.terminate()
+                reader.join()
 
     def kill(self, pod: str) -> None:
         """Ends a pod as a lost machine does."""
@@ -198,6 +260,11 @@ def until_step(jobs: TrainJobs, step: int, name: str = "job") -> int:
     """Waits until training has come there, and returns where it is."""
     status = jobs.until_true(lambda status: status.get("training", {}).get("step", 0) >= step, f"step {step}", name)
     return status["training"]["step"]
+
+
+def is_resumed(status: Status) -> bool:
+    """Whether training has gone on from a checkpoint."""
+    return "continues from" in status.get("training", {}).get("message", "")
 
 
 def write_evidence(cluster: Cluster, namespace: str, folder: Path) -> None:

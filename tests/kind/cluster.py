@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.client import Cluster
@@ -52,6 +54,26 @@ class KindCluster(Cluster):
         """What a command prints on a node."""
         return sh(engine(), "exec", node, *command, env=self.environment)
 
+    @contextmanager
+    def without(self, node: str) -> Generator[None]:
+        """In the block nothing on the node moves, as if its machine were lost."""
+        sh(engine(), "pause", node, env=self.environment)
+        try:
+            yield
+        finally:
+            sh(engine(), "unpause", node, env=self.environment)
+            self.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=120s")
+
+    @contextmanager
+    def out_of_service(self, node: str) -> Generator[None]:
+        """In the block Kubernetes knows of a node that does not answer that it will not come back."""
+        taint = "node.kubernetes.io/out-of-service"
+        self.kubectl("taint", "node", node, f"{taint}=lost:NoExecute")
+        try:
+            yield
+        finally:
+            self.kubectl("taint", "node", node, f"{taint}-")
+
     def _kind(self, *arguments: str | Path) -> str:
         return sh(program("kind"), *arguments, env=self.environment)
 
@@ -75,7 +97,7 @@ class KindCluster(Cluster):
         """Some volumes on one worker, where kind brings no provisioner."""
         if docker():
             return
-        node = self.nodes()[-1]
+        node = max(self.nodes())  # the control plane is no worker
         for volume in json.loads(self.kubectl("get", "persistentvolumes", "--output=json"))["items"]:
             if volume["status"]["phase"] == "Released":
                 self.kubectl("delete", "persistentvolume", volume["metadata"]["name"])

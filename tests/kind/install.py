@@ -5,6 +5,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import yaml
+
 from cluster.client import Cluster
 from kind.engine import sh
 from kind.images import ROOT, build_project, build_server
@@ -23,27 +25,33 @@ def install(cluster: Cluster, registry: str) -> None:
         cluster.kubectl("rollout", "status", f"deployment/{deployment}", "--namespace", namespace, "--timeout=300s")
 
 
-def install_chart(cluster: Cluster, operator: str, trainer: str) -> None:
-    """The chart, with these images."""
-    settings: list[str] = []
+def install_chart(cluster: Cluster, operator: str, trainer: str, checkout: Path = ROOT, *more: str) -> None:
+    """The chart of a checkout, with these images and more of Helm's options."""
+    settings = list(more)
     for key, image in (("image", operator), ("trainer.image", trainer)):
         repository, tag = image.rsplit(":", 1)
         settings += ["--set", f"{key}.repository={repository},{key}.tag={tag}"]
     sh(
-        program("helm"), "upgrade", "trainjob", ROOT / "charts" / "trainjob", "--install",
+        program("helm"), "upgrade", "trainjob", checkout / "charts" / "trainjob", "--install",
         "--namespace", "trainjob-system", "--create-namespace", "--kubeconfig", cluster.kubeconfig,
-        "--values", HERE / "values.yaml", *settings, "--wait", "--timeout", "5m",
+        "--values", checkout / "tests" / "kind" / "values.yaml", *settings, "--wait", "--timeout", "5m",
     )  # fmt: skip
 
 
 def _install_kuberay(cluster: Cluster, image: str) -> None:
     repository, tag = image.rsplit(":", 1)
+    values = yaml.safe_load((HERE / "values.yaml").read_text())
+    placement = [
+        {"op": "add", "path": f"/spec/template/spec/{field}", "value": values[field]}
+        for field in ("affinity", "tolerations")
+    ]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(sources("kuberay") / "config", Path(folder) / "config", copy_function=shutil.copyfile)
         kustomization = {
             "namespace": "kuberay-system",
             "resources": ["config/crd", "config/rbac", "config/manager"],
             "images": [{"name": "kuberay/operator", "newName": repository, "newTag": tag}],
+            "patches": [{"target": {"kind": "Deployment"}, "patch": json.dumps(placement)}],
         }
         (Path(folder) / "kustomization.yaml").write_text(json.dumps(kustomization))
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kuberay-system"}}
