@@ -56,6 +56,10 @@ def pod_templates(ray_job: Object) -> dict[str, Object]:
     }
 
 
+OWN_ENVIRONMENT = [
+    {"name": "HOME", "value": "/home/trainjob"},
+    {"name": "RAY_raylet_liveness_self_check_interval_ms", "value": "1000"},
+]
 EVERY_POD = pytest.mark.parametrize("which", ["head", "worker", "submitter"])
 
 
@@ -99,7 +103,7 @@ def test_every_pod_has_what_the_job_says_of_pods(which: str):
     pod = templates(trainjob(pods=PODS, workers={"nodePool": "a100"}))[which]["spec"]
     [container] = pod["containers"]
     assert container["image"] == "mine:2"
-    assert container["env"] == [{"name": "HOME", "value": "/home/trainjob"}, *PODS["env"]]
+    assert container["env"] == [*OWN_ENVIRONMENT, *PODS["env"]]
     assert container["envFrom"] == PODS["envFrom"]
     assert MOUNT in container["volumeMounts"]
     assert VOLUME in pod["volumes"]
@@ -146,7 +150,7 @@ def test_storages_secret_is_only_referred_to(which: str, monkeypatch: pytest.Mon
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "a-value-of-the-operators")
     template = templates(trainjob(storage={"uri": "s3://runs", "secretName": "minio"}))[which]
-    env = [variable for variable in template["spec"]["containers"][0]["env"] if variable["name"] != "HOME"]
+    env = [variable for variable in template["spec"]["containers"][0]["env"] if variable not in OWN_ENVIRONMENT]
     assert [(variable["name"], variable.keys()) for variable in env] == [
         (name, {"name", "valueFrom"}) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     ]
