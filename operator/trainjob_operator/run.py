@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import random
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.api import Api, api_client
+from trainjob_operator.api import Api, ApiError, api_client
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import Lease
@@ -31,6 +32,8 @@ from trainjob_operator.work_queue import WorkQueue
 WORKERS = 16
 STUCK_SECONDS = 120
 """A reconciliation that takes longer will not come back."""
+BUSY_SECONDS = 1.0, 5.0
+"""When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
 
 logger = logging.getLogger("trainjob.operator")
@@ -115,6 +118,8 @@ class Operator:
             except Exception as error:
                 RECONCILES.labels("error").inc()
                 logger.warning("comes again: %s: %s", type(error).__name__, error, extra={"job": "/".join(key)})
+                if isinstance(error, ApiError) and error.status == 429:
+                    return random.uniform(*BUSY_SECONDS)
                 raise
         RECONCILES.labels("success").inc()
         return again

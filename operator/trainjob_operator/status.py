@@ -149,7 +149,8 @@ def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed
     if deployment == "Running" and ran in ("SUCCEEDED", "FAILED", "STOPPED"):
         failed = _failed(training, ray, "AppFailed", observed.pods) if ran == "FAILED" else None
         return Verdict("Running", "Finishing", failed.message if failed else "")
-    if deployment == "Running" and (loss := loss_of(_heads(observed.pods, ray), before, ray)):
+    has_run = ran == "RUNNING" or before.reason in ("Training", "HeadLost")
+    if deployment == "Running" and has_run and (loss := loss_of(_heads(observed.pods, ray), before, ray)):
         return Verdict("Retrying", "HeadLost", f"{loss}; the driver will continue from the latest checkpoint")
     if deployment == "Running" and ran == "RUNNING":
         return Verdict("Running", "Training")
