@@ -94,8 +94,9 @@ class KindCluster(Cluster):
             self.on_node(node, "sh", "-c", write)
 
     def _make_volumes(self) -> None:
-        """Some volumes on one worker, where kind brings no provisioner."""
-        if docker():
+        """Some volumes on one worker, where the node image brings no provisioner."""
+        provisioner = self.kubectl("get", "storageclass", "standard", "--output=jsonpath={.provisioner}")
+        if provisioner != "kubernetes.io/no-provisioner":
             return
         node = max(self.nodes())  # the control plane is no worker
         for volume in json.loads(self.kubectl("get", "persistentvolumes", "--output=json"))["items"]:

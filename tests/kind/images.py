@@ -3,9 +3,10 @@
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-from kind.engine import docker, sh
+from kind.engine import EngineError, docker, sh
 from servers.programs import program, requirement, sources
 
 ROOT = Path(__file__).parents[2]
@@ -72,9 +73,15 @@ def _make_base_image() -> None:
 
 
 def node_image(folder: Path) -> str:
-    """kind's node image, made of our own binaries and Debian's packages: it takes some minutes, once."""
+    """The node image that kind was released with, where podman knows a registry that has it; else one made of our own
+    binaries and Debian's packages, which takes some minutes, once."""
     name = f"localhost/trainjob-node:{requirement('kubernetes')[1]}"
     if not sh("podman", "images", "--quiet", name):
+        source = (sources("kind") / "pkg/apis/config/defaults/image.go").read_text()
+        released = source.partition('const Image = "')[2].partition('"')[0]
+        with suppress(EngineError):
+            sh("podman", "pull", "--quiet", released)
+            return released
         with tempfile.TemporaryDirectory(dir=folder) as work:
             binaries = Path(work) / "bin"
             binaries.mkdir()
