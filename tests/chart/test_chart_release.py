@@ -1,10 +1,8 @@
 """The chart's life in a cluster: installed, upgraded from the one before, rolled back, uninstalled."""
 
-import io
 import json
 import re
 import subprocess
-import tarfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from releases import CHART, DEFINITION, NAMESPACE, ROOT, Release, installed
 
 from cluster.control_plane import ControlPlane
 from cluster.jobs import document
+from earlier_chart import checkout_before
 
 VALUES = {"settings": {"nodePools": {"a100": {"gpusPerNode": 8}}}}
 
@@ -26,22 +25,6 @@ def release(cluster: ControlPlane) -> Generator[Release]:
     if release.get("secret", "sh.helm.release.v1.trainjob.v1") is not None:
         release.uninstall()
     cluster.kubectl("delete", DEFINITION, "--ignore-not-found")
-
-
-def chart_before(folder: Path) -> Path:
-    """The chart of the last commit that has another one, or the only one that there is."""
-
-    def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True)
-
-    path = str(CHART.relative_to(ROOT))
-    for commit in git("log", "--format=%H", "--", path).stdout.decode().split():
-        archive = git("archive", commit, path)
-        if archive.returncode == 0 and git("diff", "--quiet", commit, "--", path).returncode == 1:
-            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-                files.extractall(folder, filter="data")
-            return folder / path
-    return CHART
 
 
 def job(cluster: ControlPlane, namespace: str) -> dict[str, Any]:
@@ -67,7 +50,7 @@ def checksum(release: Release) -> str:
 def test_jobs_outlive_upgrade_rollback_and_uninstallation(release: Release, namespace: str, tmp_path: Path):
     cluster = release.cluster
     assert isinstance(cluster, ControlPlane)
-    release.install({}, chart_before(tmp_path))
+    release.install({}, checkout_before(tmp_path) / CHART.relative_to(ROOT))
     before, running = checksum(release), make_job(cluster, namespace)
     release.upgrade(VALUES)
     assert release.settings()["nodePools"] == VALUES["settings"]["nodePools"]

@@ -1,9 +1,6 @@
 """The chart is upgraded, rolled back, uninstalled and installed again while a job trains."""
 
-import io
 import json
-import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ from train_jobs import BUCKET, ENDPOINT, LONG, TrainJobs
 
 from cluster.client import Cluster
 from cluster.jobs import eventually
+from earlier_chart import checkout_before
 from kind.engine import sh
 from kind.images import ROOT
 from kind.install import install_chart
@@ -37,7 +35,7 @@ UNTIL_TOLD = """
 @pytest.mark.alone
 def test_a_job_outlives_upgrade_rollback_and_uninstallation(jobs: TrainJobs, cluster: Cluster, tmp_path: Path) -> None:
     operator, trainer = images(cluster)
-    install_chart(cluster, operator, trainer, checkout_before(tmp_path))
+    install_chart(cluster, operator, trainer, checkout_before(tmp_path, "tests/kind/values.yaml"))
     try:
         folder = f"{BUCKET}/{jobs.namespace}/told"
         jobs.submit_function(UNTIL_TOLD, config={"endpoint": ENDPOINT, "folder": folder}, workers={"count": 1})
@@ -62,22 +60,6 @@ def test_a_job_outlives_upgrade_rollback_and_uninstallation(jobs: TrainJobs, clu
         assert jobs.until_phase("Succeeded")["attempt"] == 1
     finally:
         install_chart(cluster, operator, trainer)
-
-
-def checkout_before(folder: Path) -> Path:
-    """The chart and its values of the last commit that has another chart, or this checkout's."""
-
-    def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True)
-
-    paths = ("charts/trainjob", "tests/kind/values.yaml")
-    for commit in git("log", "--format=%H", "--", paths[0]).stdout.decode().split():
-        archive = git("archive", commit, *paths)
-        if archive.returncode == 0 and git("diff", "--quiet", commit, "--", paths[0]).returncode == 1:
-            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-                files.extractall(folder, filter="data")
-            return folder
-    return ROOT
 
 
 def helm(cluster: Cluster, command: str, *options: str) -> str:
