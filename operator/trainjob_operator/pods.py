@@ -69,7 +69,9 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
 def resources(cpus: float, memory: str, gpus: int = 0, gpu_resource: str = "") -> KubernetesObject:
     """CPU is asked for but not limited; memory and GPUs are both."""
     limits = {"memory": memory} | ({gpu_resource: str(gpus)} if gpus else {})
-    return {"requests": {"cpu": f"{round(cpus * 1000)}m"} | limits, "limits": limits}
+    thousandths = round(cpus * 1000)
+    cpu = f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)  # as KubeRay writes it back
+    return {"requests": {"cpu": cpu} | limits, "limits": limits}
 
 
 def _template(

@@ -110,6 +110,7 @@ class Reconciler:
             raise Unrenderable("NameTaken", f"there is a RayJob {name} already that is not this TrainJob's")
         if "deletionTimestamp" in found["metadata"]:
             return found
+        found["spec"].setdefault("suspend", False)  # KubeRay leaves that out when it writes its finalizer
         annotations = found["metadata"].get("annotations", {})
         if annotations.get(RENDERED_ANNOTATION) != desired["metadata"]["annotations"][RENDERED_ANNOTATION]:
             changes = {field: desired["spec"].get(field) for field in MUTABLE if field in desired["spec"]}

@@ -9,6 +9,7 @@ from operator_process import operator
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
+from trainjob_operator.names import MANAGER
 
 
 @pytest.mark.usefixtures("process")
@@ -47,6 +48,15 @@ def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
         return ray_job["spec"]["entrypoint"].startswith("python") and ray_job["spec"]["backoffLimit"] == 0
 
     eventually(is_back)
+
+
+@pytest.mark.usefixtures("process")
+def test_what_kuberay_writes_back_is_not_put_right(jobs: Jobs):
+    jobs.create(workers={"count": 2, "cpus": 1.5})
+    jobs.until(phase="Pending", reason="PodsStarting")
+    ray_job = json.loads(jobs.kubectl("get", "rayjob", "job", "--output=json", "--show-managed-fields"))
+    own = [each["operation"] for each in ray_job["metadata"]["managedFields"] if each["manager"] == MANAGER]
+    assert own == ["Update"]
 
 
 @pytest.mark.usefixtures("process")

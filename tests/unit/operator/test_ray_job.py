@@ -90,19 +90,19 @@ def test_gpus_are_asked_for_by_the_pools_name_for_them(pool: str, resource: str,
     group = worker_group(rendered(trainjob(workers={"count": 8, "gpus": 1, "nodePool": pool})))
     [container] = group["template"]["spec"]["containers"]
     assert container["resources"]["limits"] == {"memory": f"{4 * int(number)}Gi", resource: number}
-    assert container["resources"]["requests"] == container["resources"]["limits"] | {"cpu": f"{int(number) + 1}000m"}
+    assert container["resources"]["requests"] == container["resources"]["limits"] | {"cpu": f"{int(number) + 1}"}
     assert {"num-cpus": str(int(number) + 1), "num-gpus": number}.items() <= group["rayStartParams"].items()
 
 
 @pytest.mark.parametrize(
     ("workers", "defaults", "cpu", "memory", "ray_cpus"),
     [
-        ({}, {}, "2000m", "4Gi", 2),
+        ({}, {}, "2", "4Gi", 2),
         ({"cpus": 0.25}, {}, "1250m", "4Gi", 2),
         ({"cpus": 2.5, "memory": "500M"}, {}, "3500m", "500M", 3),
-        ({"count": 4, "perPod": 4, "cpus": 3, "memory": "12Gi"}, {}, "13000m", "48Gi", 13),
-        ({"count": 4, "perPod": 2}, {"workerCpus": 2, "workerMemory": "8G", "dataCpus": 3}, "7000m", "16G", 7),
-        ({"memory": "1000000000"}, {}, "2000m", "1000000000", 2),
+        ({"count": 4, "perPod": 4, "cpus": 3, "memory": "12Gi"}, {}, "13", "48Gi", 13),
+        ({"count": 4, "perPod": 2}, {"workerCpus": 2, "workerMemory": "8G", "dataCpus": 3}, "7", "16G", 7),
+        ({"memory": "1000000000"}, {}, "2", "1000000000", 2),
     ],
 )
 def test_a_worker_pod_has_what_its_workers_ask_for_and_cpu_for_ray_data(
