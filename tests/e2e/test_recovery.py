@@ -40,7 +40,7 @@ def test_after_the_head_was_killed_the_next_attempt_ends_with_the_same_weights(j
 
 
 def test_a_suspended_job_gives_its_pods_back_and_goes_on_later(jobs: TrainJobs) -> None:
-    jobs.submit(**jobs.texts(EPOCHS))
+    jobs.submit(**jobs.texts(EPOCHS, workers=1))
     until_step(jobs, 15)
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until_phase("Suspended")
@@ -51,7 +51,7 @@ def test_a_suspended_job_gives_its_pods_back_and_goes_on_later(jobs: TrainJobs) 
 
 
 def test_deleting_a_job_deletes_all_that_it_made(jobs: TrainJobs) -> None:
-    jobs.submit(**jobs.texts(EPOCHS))
+    jobs.submit(**jobs.texts(EPOCHS, workers=1))
     until_step(jobs, 1)
     jobs.kubectl("delete", "trainjob", "job")
 
@@ -67,7 +67,7 @@ def test_storage_that_cannot_be_used_is_named(jobs: TrainJobs, trouble: str) -> 
     credentials = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
     metadata = {"name": "wrong", "namespace": jobs.namespace}
     jobs.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": credentials})
-    jobs.submit(storage=jobs.storage() | wrong, retries=2)
+    jobs.submit(storage=jobs.storage() | wrong, retries=2, workers={"count": 1})
     status = jobs.until_phase("Failed")
     assert f"s3://{'there-is-none' if trouble == 'bucket' else BUCKET}" in status["message"]
     assert "not-a-secret" not in json.dumps(status)
@@ -98,7 +98,7 @@ def own_minio(jobs: TrainJobs, tmp_path: Path) -> str:
 
 
 def test_a_storage_server_that_goes_away_is_waited_for(jobs: TrainJobs, own_minio: str) -> None:
-    spec = jobs.texts(EPOCHS) | {"storage": jobs.storage() | {"endpoint": own_minio}}
+    spec = jobs.texts(EPOCHS, workers=1) | {"storage": jobs.storage() | {"endpoint": own_minio}}
     jobs.submit("job", **spec, retries=2)
     until_step(jobs, 15)
     jobs.kubectl("scale", "deployment/minio", "--replicas=0")

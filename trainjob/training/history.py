@@ -10,6 +10,8 @@ from typing import Any, Literal
 from trainjob.storage import Folder
 
 FILE = "metrics.jsonl"
+KEYS = ("kind", "step", "epoch", "time")
+"""Of every record; all else are its values."""
 
 
 def read_history(run: Folder) -> list[dict[str, Any]]:
@@ -50,7 +52,7 @@ class History:
         """Adds the new records to this attempt's TensorBoard file, which replaces what it repeats of earlier ones."""
         for record in self._records[self._drawn :]:
             for name, value in record.items():
-                if name not in ("kind", "step", "epoch", "time"):
+                if name not in KEYS:
                     tag = f"{record['kind']}/{name}"
                     self._writer.add_scalar(tag, value, record["step"], walltime=record["time"])
         self._drawn = len(self._records)

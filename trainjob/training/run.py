@@ -30,7 +30,7 @@ from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
 from trainjob.training.outcome import Outcome, WorkerError, failure_of
 from trainjob.training.ray_cluster import on_cluster, put, start_on_ray, start_ray
 from trainjob.training.snapshots import OnStatus, Snapshots
-from trainjob.training.summarize import last_words, summarize, write_results
+from trainjob.training.summarize import last_words, reached, summarize, write_results
 from trainjob.training.task import Task, train
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Sn
             clear(folder)
         if folder.exists(SUMMARY):
             summary = Summary.model_validate_json(folder.read(SUMMARY))
-            return Finished(folder, summary, read_contents(folder).evaluation, already=True)
+            contents = read_contents(folder)
+            snapshots.take_up(reached(job, contents.records))
+            return Finished(folder, summary, contents.evaluation, already=True)
         attempts = begin(folder, job)
         snapshots.add(TrainingStatus(stage="Preparing"))
         with Receiver(snapshots.add, _own_address()) as receiver:

@@ -27,6 +27,11 @@ class Snapshots:
                 status = self._last.model_copy(update={"stage": status.stage, "message": status.message, "eta": None})
             self._pass_on(status)
 
+    def take_up(self, reached: TrainingStatus) -> None:
+        """Starts from what an earlier attempt has come to."""
+        with self._lock:
+            self._last = reached
+
     def end(self, **changes: Any) -> None:
         """Passes on the last snapshot: what is known, with these fields besides."""
         with self._lock:

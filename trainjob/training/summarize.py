@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.status import CheckpointStatus
+from trainjob.api.status import CheckpointStatus, TrainingStatus
 from trainjob.data import Fitted
 from trainjob.evaluation import Scores
 from trainjob.report.render import render
@@ -19,6 +19,7 @@ from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingW
 from trainjob.storage import Folder
 from trainjob.training.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.training.folder import Attempts
+from trainjob.training.history import KEYS
 from trainjob.training.outcome import Outcome
 
 PACKAGES = ("trainjob", "torch", "ray", "transformers", "tokenizers", "pyarrow", "numpy")
@@ -54,6 +55,21 @@ def summarize(
         samples_per_second=rows["train"] // workers * workers * outcome.epochs / seconds["training"],
         versions=versions(),
         hardware=hardware(outcome.device),
+    )
+
+
+def reached(job: TrainJob, records: list[dict[str, Any]]) -> TrainingStatus:
+    """How far a run has come, by what it measured (`metrics.jsonl`)."""
+    epochs = [record for record in records if record["kind"] == "epoch"]
+    if not epochs:
+        return TrainingStatus()
+    step, epoch, is_function = records[-1]["step"], epochs[-1]["epoch"], job.spec.model.function is not None
+    return TrainingStatus(
+        epoch=epoch,
+        epochs=None if is_function else job.spec.training.epochs,
+        epochs_completed=len(epochs),
+        step=step,
+        metrics={name: value for name, value in epochs[-1].items() if name not in KEYS},
     )
 
 
