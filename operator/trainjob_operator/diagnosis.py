@@ -70,7 +70,8 @@ def _message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
     message = f"container {container['name']}: {waiting.get('message', '')}"
     ended = container.get("lastState", {}).get("terminated")
     if ended is not None:
-        message += f" (last exit code {ended.get('exitCode')}, {ended.get('reason', 'no reason given')})"
+        words = [ended.get("reason", "no reason given"), *ended.get("message", "").strip().splitlines()[-1:]]
+        message += f" (last exit code {ended.get('exitCode')}, {': '.join(words)})"
     return message
 
 

@@ -95,6 +95,7 @@ def _template(
         "volumeMounts": mounts,
         "resources": container_resources,
         "securityContext": _CONTAINER_SECURITY,
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that the status can tell a crash's last words
     }
     pull_secrets: list[Any] = [{"name": name} for name in settings.image_pull_secrets]
     spec: KubernetesObject = {

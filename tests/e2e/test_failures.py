@@ -67,6 +67,14 @@ def test_what_pods_wait_for_is_named(jobs: TrainJobs) -> None:
         assert jobs.status(name)["phase"] == "Pending"
 
 
+def test_what_a_crashing_container_said_last_is_told(jobs: TrainJobs) -> None:
+    image = "--output=jsonpath={.items[0].spec.template.spec.containers[0].image}"
+    without_ray = jobs.cluster.kubectl("get", "deployments", "--namespace=trainjob-system", image)
+    jobs.submit(pods={"image": without_ray})
+    waiting = jobs.until_waiting("job", "CrashLoopBackOff")
+    assert any("ray: command not found" in each["message"] for each in waiting)
+
+
 def test_the_start_deadline_ends_a_job_that_cannot_start(jobs: TrainJobs) -> None:
     jobs.submit(pods={"image": "localhost:5000/there-is-none:1"}, deadlines={"start": "15s"}, retries=0)
     status = jobs.until_phase("Failed")

@@ -63,6 +63,22 @@ def found(pods: list[Object], cluster: Object | None = None, events: list[Object
             "CrashLoopBackOff",
             "container ray-worker: back-off 10s restarting failed container (last exit code 137, OOMKilled)",
         ),
+        (
+            {
+                "phase": "Running",
+                "containerStatuses": [
+                    container(
+                        reason="CrashLoopBackOff",
+                        message="back-off 10s",
+                        lastState={
+                            "terminated": {"exitCode": 1, "reason": "Error", "message": "Ray starts\nno port\n"}
+                        },
+                    )
+                ],
+            },
+            "CrashLoopBackOff",
+            "container ray-worker: back-off 10s (last exit code 1, Error: no port)",
+        ),
     ],
 )
 def test_a_pods_own_status_tells_why_it_waits(status: Object, reason: str, message: str):
