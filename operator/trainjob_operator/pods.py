@@ -22,6 +22,13 @@ _ENVIRONMENT = {
     # anew: with Ray's own 5,000 that takes 30 s instead of 4.
     "RAY_raylet_liveness_self_check_interval_ms": "1000",
 }
+_READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 10 s, and then every 5
+    "httpGet": {"path": "/api/healthz", "port": 52365},
+    "initialDelaySeconds": 3,
+    "periodSeconds": 1,
+    "timeoutSeconds": 5,
+    "failureThreshold": 50,
+}
 _KUBECTL_ANNOTATION = "kubectl.kubernetes.io/"
 
 
@@ -34,7 +41,9 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str) -> Kubernete
     field = {"path": JOB_FILE, "fieldRef": {"fieldPath": f"metadata.annotations['{SPEC_ANNOTATION}']"}}
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
     mount = {"name": "trainjob", "mountPath": JOB_FOLDER, "readOnly": True}
-    template["spec"]["containers"][0]["volumeMounts"].append(mount)
+    (container,) = template["spec"]["containers"]
+    container["volumeMounts"].append(mount)
+    container["readinessProbe"] = _READINESS
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 
@@ -45,6 +54,7 @@ def worker_template(
     """A pod of `workers` on the job's node pool."""
     template = _template(job, settings, "ray-worker", container_resources)
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
+    template["spec"]["containers"][0]["readinessProbe"] = _READINESS
     spec = template["spec"] | {
         "volumes": _named([*pool.pod.get("volumes", []), *template["spec"]["volumes"]]),
         "nodeSelector": pool.node_selector | job.spec.pods.node_selector,

@@ -22,7 +22,6 @@ Use = tuple[str, str]
 """A verb and the resource with its group, such as patch and ray.io/rayjobs."""
 
 NOT_ASKED: set[Use] = {
-    ("create", "ray.io/rayjobs"),  # what a patch needs that makes a new one
     ("update", "trainjob.dev/trainjobs/finalizers"),  # what owner references need
     ("patch", "kueue.x-k8s.io/workloads"),  # there is no Kueue here: tests/control_plane/test_kueue.py has one
 }
@@ -95,6 +94,8 @@ def live(jobs: Jobs, requests: Requests) -> None:
 
     jobs.create("plain", workers={"count": 2})
     jobs.until("plain", phase="Pending", reason="PodsStarting")
+    jobs.patch("trainjob", "plain", {"spec": {"retries": 1}})
+    eventually(lambda: asked(("patch", "ray.io/rayjobs")))
     pods = eventually(lambda: jobs.cluster.find("pods", jobs.namespace))
     name = pods[0]["metadata"]["name"]
     target = {"kind": "Node", "name": "a-node"}  # with a node, a pod is on its way: its events tell more

@@ -6,8 +6,10 @@ lies in storage, is written alike with and without a Ray cluster, and a torn one
 
 import hashlib
 import re
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from trainjob.api import Checkpoints
@@ -32,6 +34,17 @@ class Manifest(Spec):
     """SHA-256 of each file by its name."""
 
 
+@contextmanager
+def scratch_folder() -> Generator[Path]:
+    """An empty folder that is removed at the end of the block, but not before: `tempfile.TemporaryDirectory` is also
+    removed when the process ends, while a thread such as Ray Train's may still be writing to it."""
+    folder = Path(tempfile.mkdtemp(prefix="trainjob-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
 def checkpoint_name(epoch: int, step: int) -> str:
     """The folder of the checkpoint after so many epochs and steps."""
     return f"epoch-{epoch:04d}-step-{step:08d}"
@@ -51,8 +64,7 @@ class CheckpointStore:
         """Stores what `write` puts into a folder and returns the checkpoint's name; then drops those not kept."""
         name = checkpoint_name(epoch, step)
         self._folder.delete(name)
-        with tempfile.TemporaryDirectory(prefix="trainjob-checkpoint-") as temporary:
-            local = Path(temporary)
+        with scratch_folder() as local:
             write(local)
             self._folder.upload(local, name)
             manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=_digests(local))

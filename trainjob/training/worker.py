@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ from trainjob.evaluation import Scores
 from trainjob.models import build, load_weights, sample_losses
 from trainjob.storage import told_of_waiting
 from trainjob.training.channel import Sender
-from trainjob.training.checkpoints import CheckpointStore
+from trainjob.training.checkpoints import CheckpointStore, scratch_folder
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.history import History
 from trainjob.training.imports import importing
@@ -60,8 +59,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints)
     sender = Sender(task.driver) if rank == 0 else None
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
-    with told_of_waiting(reporter.waits), tempfile.TemporaryDirectory(prefix="trainjob-worker-") as temporary:
-        scratch = Path(temporary)
+    with told_of_waiting(reporter.waits), scratch_folder() as scratch:
         with importing():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter)
         resumed = _resume(trainer, task, store, rank, scratch)

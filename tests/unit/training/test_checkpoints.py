@@ -1,5 +1,7 @@
 """A checkpoint counts only when it is whole."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,3 +110,36 @@ def test_ranks_best_first_and_the_earlier_of_equals(tmp_path: Path):
     names = [_save(store, epoch, epoch * 10, loss) for epoch, loss in enumerate([0.5, 0.1, 0.1], start=1)]
     ranked = [(name, store.value(manifest)) for name, manifest in store.ranked()]
     assert ranked == [(names[1], 0.1), (names[2], 0.1), (names[0], 0.5)]
+
+
+ENDS_WHILE_A_THREAD_SAVES = """
+import atexit, sys, time
+from pathlib import Path
+from threading import Event, Thread
+
+from trainjob.api import Checkpoints
+from trainjob.storage import Folder
+from trainjob.training.checkpoints import CheckpointStore
+
+begun = Event()
+
+def write(folder: Path) -> None:
+    (folder / "weights").write_text("1")
+    begun.set()
+    time.sleep(1)  # meanwhile the process ends
+    (folder / "state").write_text("1")
+
+store = CheckpointStore(Folder(sys.argv[1]), Checkpoints())
+thread = Thread(target=store.save, args=(1, 1, {}, write), daemon=True)
+atexit.register(thread.join)  # the first to be registered is the last to be called
+thread.start()
+begun.wait()
+"""
+
+
+def test_a_process_that_ends_does_not_take_files_from_what_is_being_saved(tmp_path: Path):
+    subprocess.run([sys.executable, "-c", ENDS_WHILE_A_THREAD_SAVES, str(tmp_path)], check=True, timeout=60)
+    (name,) = _store(tmp_path).names()
+    manifest = _store(tmp_path).manifest(name)
+    assert manifest is not None
+    assert manifest.files.keys() == {"weights", "state"}
