@@ -12,7 +12,7 @@ POOL = "trainjob.test/pool"
 
 
 def test_nothing_is_lost_when_the_operator_is_killed(jobs: TrainJobs) -> None:
-    jobs.submit(**jobs.texts(epochs=8, workers=1))
+    jobs.submit(**jobs.texts(epochs=4, workers=1))
     until_step(jobs, 1)
     jobs.cluster.kubectl(
         "delete", "pods", "--namespace=trainjob-system", "--selector=app.kubernetes.io/name=trainjob-operator",
@@ -24,7 +24,7 @@ def test_nothing_is_lost_when_the_operator_is_killed(jobs: TrainJobs) -> None:
 
 
 def test_the_verdict_is_right_though_kuberay_was_away_at_the_end(jobs: TrainJobs) -> None:
-    jobs.submit(**jobs.texts(epochs=8, workers=1))
+    jobs.submit(**jobs.texts(epochs=4, workers=1))
     until_step(jobs, 1)
     scale = ("scale", "deployment/kuberay-operator", "--namespace=kuberay-system")
     jobs.cluster.kubectl(*scale, "--replicas=0")

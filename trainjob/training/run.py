@@ -82,9 +82,10 @@ def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Sn
             snapshots.take_up(reached(job, contents.records))
             return Finished(folder, summary, contents.evaluation, already=True)
         attempts = begin(folder, job)
-        snapshots.add(TrainingStatus(stage="Preparing"))
+        is_function = job.spec.model.function is not None
+        snapshots.add(TrainingStatus(stage="Preparing", percent=None if is_function else 0.0))
         with Receiver(snapshots.add, _own_address()) as receiver:
-            if job.spec.model.function is not None:
+            if is_function:
                 from trainjob.training.function import train_function
 
                 threads = worker_threads(job.spec)
