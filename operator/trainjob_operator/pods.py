@@ -41,9 +41,8 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str) -> Kubernete
     field = {"path": JOB_FILE, "fieldRef": {"fieldPath": f"metadata.annotations['{SPEC_ANNOTATION}']"}}
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
     mount = {"name": "trainjob", "mountPath": JOB_FOLDER, "readOnly": True}
-    (container,) = template["spec"]["containers"]
-    container["volumeMounts"].append(mount)
-    container["readinessProbe"] = _READINESS
+    template["spec"]["containers"][0]["volumeMounts"].append(mount)
+    template["spec"]["containers"][0]["readinessProbe"] = _READINESS
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 

@@ -77,10 +77,10 @@ def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Sn
         if fresh:
             clear(folder)
         if folder.exists(SUMMARY):
-            summary = Summary.model_validate_json(folder.read(SUMMARY))
             contents = read_contents(folder)
+            assert contents.summary is not None
             snapshots.take_up(reached(job, contents.records))
-            return Finished(folder, summary, contents.evaluation, already=True)
+            return Finished(folder, contents.summary, contents.evaluation, already=True)
         attempts = begin(folder, job)
         is_function = job.spec.model.function is not None
         snapshots.add(TrainingStatus(stage="Preparing", percent=None if is_function else 0.0))
