@@ -1,7 +1,7 @@
 """A node of kind is lost with a worker on it."""
 
 import pytest
-from train_jobs import TrainJobs, is_resumed, until_step
+from train_jobs import TrainJobs, resumed_from, until_step
 
 from cluster.client import Cluster
 from kind.cluster import KindCluster
@@ -36,7 +36,7 @@ def test_a_lost_node_is_named_and_training_goes_on_elsewhere(jobs: TrainJobs, cl
         assert any(waiting["message"].startswith(words) for waiting in told)
         assert jobs.status()["workers"]["ready"] < 2
         with cluster.out_of_service(nodes[worker]):
-            jobs.until_true(is_resumed, "training again")
+            jobs.until_true(resumed_from, "training again")
             assert worker not in jobs.pods("worker")
             status = jobs.until_phase("Succeeded")
     assert status["attempt"] == 1

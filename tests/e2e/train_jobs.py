@@ -200,7 +200,7 @@ class TrainJobs(Jobs):
         """The TrainJob's status in that phase. Fails at once when the job has ended in another."""
         return self.until_true(lambda status: status.get("phase") == phase, phase, name)
 
-    def until_true(self, reached: Callable[[Status], bool], what: str, name: str = "job") -> Status:
+    def until_true(self, reached: Callable[[Status], object], what: str, name: str = "job") -> Status:
         deadline = time.monotonic() + LONG
         while time.monotonic() < deadline:
             try:
@@ -262,9 +262,10 @@ def until_step(jobs: TrainJobs, step: int, name: str = "job") -> int:
     return status["training"]["step"]
 
 
-def is_resumed(status: Status) -> bool:
-    """Whether training has gone on from a checkpoint."""
-    return "continues from" in status.get("training", {}).get("message", "")
+def resumed_from(status: Status) -> int:
+    """The step of the checkpoint that training has gone on from; 0 if it has not."""
+    origin = status.get("training", {}).get("message", "")
+    return int(origin.rpartition("-")[2]) if "continues from" in origin else 0
 
 
 def write_evidence(cluster: Cluster, namespace: str, folder: Path) -> None:

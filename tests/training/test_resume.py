@@ -45,23 +45,15 @@ def assert_same_end(run: Run, unbroken: Run) -> None:
     assert run.read("evaluation.json") == unbroken.read("evaluation.json")
 
 
-@pytest.mark.parametrize("moment", [inside_second_epoch, between_epochs])
-def test_the_driver_is_killed(unbroken: Unbroken, new_run: Callable[..., Run], moment: Callable[[list[str]], bool]):
-    whole, kind, changes = unbroken
-    run = new_run(kind, changes)
-    run.streamed = whole.streamed
-    run.kill_at(moment, kill_driver)
-    assert not (run.folder / "summary.json").exists()
-    assert "continues from epoch-000" in run.finish().stdout
-    assert_same_end(run, whole)
-    assert run.read("summary.json")["attempts"] == 2
-
-
-def test_a_worker_is_killed(unbroken: Unbroken, new_run: Callable[..., Run]):
+def test_the_driver_is_killed_and_then_a_worker(unbroken: Unbroken, new_run: Callable[..., Run]):
     whole, kind, changes = unbroken
     run = new_run(kind, {**changes, "retries": 1})
     run.streamed = whole.streamed
-    run.kill_at(inside_second_epoch, kill_worker)
+    run.kill_at(inside_second_epoch, kill_driver)
+    assert not (run.folder / "summary.json").exists()
+    run.kill_at(between_epochs, kill_worker)
     assert (run.folder / "summary.json").exists(), run.output
-    assert "continues from epoch-000" in run.output
+    assert "continues from epoch-0001" in run.output
+    assert "continues from epoch-0002" in run.output
     assert_same_end(run, whole)
+    assert run.read("summary.json")["attempts"] == 2
