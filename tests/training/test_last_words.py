@@ -71,6 +71,16 @@ def test_a_finished_run_tells_its_scores_and_its_best_checkpoint(new_run: NewRun
     assert again == {field: value for field, value in last.items() if field not in of_this_attempt}
 
 
+def test_a_run_that_goes_on_tells_at_once_what_it_had_come_to(new_run: NewRun):
+    run = new_run("image", {"dataset.loader": "dataLoader", "training.epochs": 2})
+    done = told(run)[-1]
+    (run.folder / "summary.json").unlink()  # as if it had been stopped before its last words
+    training = next(snapshot for snapshot in told(run) if snapshot["stage"] == "Training")
+    assert training["message"].startswith("continues from epoch-0002")
+    for field in ("step", "epochsCompleted", "metrics", "bestCheckpoint"):
+        assert training[field] == done[field]
+
+
 def function_run(folder: Path, workers: int, retries: int, uid: str | None) -> Run:
     (folder / "own_loop.py").write_text(LOOP)
     spec = {

@@ -20,6 +20,12 @@ def read_history(run: Folder) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run.read(FILE).splitlines()]
 
 
+def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
+    """Of the last epoch that was completed; empty before there is one."""
+    epochs = [record for record in records if record["kind"] == "epoch"]
+    return {name: value for name, value in epochs[-1].items() if name not in KEYS} if epochs else {}
+
+
 class History:
     """Records of a run, kept in memory and written whole at each checkpoint, so that a file is never torn."""
 
@@ -40,6 +46,9 @@ class History:
         self._first_step = last + 1
         self._drawn = len(self._records)
         return last
+
+    def last_metrics(self) -> dict[str, float]:
+        return last_metrics(self._records)
 
     def add(self, kind: Literal["step", "epoch"], step: int, epoch: int, values: Mapping[str, float]) -> None:
         self._records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})

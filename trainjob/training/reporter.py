@@ -16,19 +16,21 @@ class Reporter:
         self._since: tuple[float, int] | None = None
         self._origin = ""
 
-    def begin(self, epoch: int, step: int, steps: int, resumed: str | None) -> None:
+    def begin(self, epoch: int, step: int, steps: int, resumed: str | None, metrics: dict[str, float]) -> None:
+        """Training starts in `epoch`, after `step`. Where it is `resumed` from a checkpoint, `metrics` are of the last
+        completed epoch."""
         self._since = (time.monotonic(), step)
-        self._origin = f"continues from {resumed}" if resumed else ""
-        self._update(
-            always=True,
-            stage="Training",
-            message=self._origin,
-            epoch=epoch,
-            step=step,
-            steps=steps,
-            percent=round(100 * step / steps, 1),
-            latest_checkpoint=self._checkpoint_status(resumed, step, None) if resumed else None,
-        )
+        changes: dict[str, object] = {"epoch": epoch, "step": step, "steps": steps}
+        if resumed and self._sender:
+            self._origin = f"continues from {resumed}"
+            changes |= {
+                "message": self._origin,
+                "epochs_completed": epoch - 1,
+                "metrics": metrics,
+                "latest_checkpoint": self._checkpoint_status(resumed, step, None),
+                "best_checkpoint": self._best_checkpoint(),
+            }
+        self._update(always=True, stage="Training", percent=round(100 * step / steps, 1), **changes)
 
     def waits(self, why: str) -> None:
         """Tells what training waits for; with an empty text, that it goes on."""
@@ -55,13 +57,16 @@ class Reporter:
         latest = self._checkpoint_status(name, step, metrics.get(self._metric))
         changes: dict[str, object] = {"latest_checkpoint": latest}
         if metrics:
-            best, manifest = self._store.ranked()[0]
-            changes |= {
-                "metrics": metrics,
-                "epochs_completed": epoch,
-                "best_checkpoint": self._checkpoint_status(best, manifest.step, self._store.value(manifest)),
-            }
+            changes |= {"metrics": metrics, "epochs_completed": epoch, "best_checkpoint": self._best_checkpoint()}
         self._update(always=True, **changes)
+
+    def _best_checkpoint(self) -> CheckpointStatus | None:
+        """Of those that end an epoch."""
+        ranked = self._store.ranked()
+        if not ranked:
+            return None
+        name, manifest = ranked[0]
+        return self._checkpoint_status(name, manifest.step, self._store.value(manifest))
 
     def _checkpoint_status(self, name: str, step: int, value: float | None) -> CheckpointStatus:
         return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._metric, value=value)

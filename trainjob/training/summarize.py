@@ -19,7 +19,7 @@ from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingW
 from trainjob.storage import Folder
 from trainjob.training.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.training.folder import Attempts
-from trainjob.training.history import KEYS
+from trainjob.training.history import last_metrics
 from trainjob.training.outcome import Outcome
 
 PACKAGES = ("trainjob", "torch", "ray", "transformers", "tokenizers", "pyarrow", "numpy")
@@ -69,7 +69,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]]) -> TrainingStatus:
         epochs=None if is_function else job.spec.training.epochs,
         epochs_completed=len(epochs),
         step=step,
-        metrics={name: value for name, value in epochs[-1].items() if name not in KEYS},
+        metrics=last_metrics(records),
     )
 
 

@@ -63,7 +63,8 @@ def _train(task: Task, rank: int) -> Outcome | None:
         with importing():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter)
         resumed = _resume(trainer, task, store, rank, scratch)
-        reporter.begin(trainer.progress.epoch + 1, trainer.progress.step, trainer.steps, resumed)
+        progress, metrics = trainer.progress, trainer.history.last_metrics()
+        reporter.begin(progress.epoch + 1, progress.step, trainer.steps, resumed, metrics)
         trainer.fit()
         trainer.enter("evaluation")
         reporter.evaluating()
