@@ -62,29 +62,22 @@ def function_run(folder: Path, name: str = "own", **config: Any) -> Run:
     return write_trainjob(folder, name, spec)
 
 
-def test_a_loop_trains_and_its_reports_are_kept(tmp_path: Path):
-    run = function_run(tmp_path, epochs=4)
-    done = run.finish()
-    assert done.stderr == ""
-    losses = [record["loss"] for record in run.records("epoch")]
-    assert len(losses) == 4
-    assert losses[3] < 0.1 * losses[0]
-    summary = run.read("summary.json")
-    assert summary["metrics"]["loss"] == losses[3]
-    assert (Path(summary["checkpoint"]) / "state.pt").exists()
-    assert "epoch 4" in done.stdout
-    assert summary["checkpoint"] in done.stdout
-    assert (run.folder / "report.html").exists()
-
-
-def test_a_killed_driver_continues_from_rays_checkpoint(tmp_path: Path):
+def test_a_loop_trains_and_goes_on_from_rays_checkpoint_after_its_driver_was_killed(tmp_path: Path):
     run = function_run(tmp_path, epochs=10)
     run.kill_at(lambda _: (run.folder / "metrics.jsonl").exists() and len(run.records("epoch")) > 2, kill_driver)
-    run.finish()
+    done = run.finish()
+    assert done.stderr == ""
     records = run.records("epoch")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
     assert records[0]["first"] == 1
     assert records[-1]["first"] > 1
+    assert records[-1]["loss"] < 0.1 * records[0]["loss"]
+    summary = run.read("summary.json")
+    assert summary["metrics"]["loss"] == records[-1]["loss"]
+    assert (Path(summary["checkpoint"]) / "state.pt").exists()
+    assert "epoch 10" in done.stdout
+    assert summary["checkpoint"] in done.stdout
+    assert (run.folder / "report.html").exists()
 
 
 def test_an_exception_on_one_worker(tmp_path: Path):

@@ -1,29 +1,20 @@
-"""Ctrl-C and dying workers: the command says how to continue, leaves nothing running, and does continue."""
+"""Ctrl-C and dying workers: the command says how to continue, leaves nothing running, and does continue.
+
+That what continues ends with the same weights is for test_resume.py.
+"""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from training_runs import Run, assert_equal, interrupt_all, interrupt_driver, kill_worker, write_run
+from training_runs import Run, interrupt_all, interrupt_driver, kill_worker
 
 NewRun = Callable[..., Run]
-Unbroken = tuple[Run, dict[str, Any]]
 Kill = Callable[[int], None]
 
 
-@pytest.fixture(scope="module", params=["dataLoader", "rayData"])
-def unbroken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, image_set: Path) -> Unbroken:
-    """A finished run, and how its TrainJob differs from the usual one."""
-    changes = {"dataset.loader": request.param, "training.epochs": 8}
-    run = write_run(tmp_path_factory.mktemp("unbroken"), "image", image_set, changes, "unbroken")
-    run.finish()
-    return run, changes
-
-
-def test_whatever_stops_a_run_it_continues(unbroken: Unbroken, new_run: NewRun):
-    whole, changes = unbroken
-    run = new_run("image", changes)
+@pytest.mark.parametrize("loader", ["dataLoader", "rayData"])
+def test_whatever_stops_a_run_it_continues(new_run: NewRun, loader: str):
+    run = new_run("image", {"dataset.loader": loader, "training.epochs": 8})
 
     output = stop(run, interrupt_all, 130)
     assert "stopped. The same command continues from " in output
@@ -37,10 +28,6 @@ def test_whatever_stops_a_run_it_continues(unbroken: Unbroken, new_run: NewRun):
     assert "worker 0 failed: WorkerDied: " in output
     assert "The same command continues from step " in output
     assert "(raylet)" not in output
-
-    run.finish()
-    assert_equal(run.weights(), whole.weights())
-    assert run.read("summary.json")["attempts"] == 4
 
 
 def stop(run: Run, kill: Kill, code: int) -> str:

@@ -56,10 +56,12 @@ def test_an_unknown_label_in_the_test_rows(new_run: NewRun, tmp_path: Path, load
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_loss_that_diverges(new_run: NewRun, loader: str):
     sgd = {"sgd": {"learningRate": 1.0e30}}
-    changes = {"dataset.loader": loader, "training.optimizer": sgd, "training.scheduler": None}
-    message = new_run("text", SMALL | changes).refused()
+    changes = {"dataset.loader": loader, "training.optimizer": sgd, "training.scheduler": None, "retries": 3}
+    run = new_run("text", SMALL | changes)
+    message = run.refused()
     assert "training diverged: the loss is nan at step" in message
     assert "learningRate" in message
+    assert run.read("attempts.json")["failures"] == 0  # none was tried again
 
 
 def test_a_loss_that_diverges_in_the_last_step(new_run: NewRun):

@@ -203,7 +203,11 @@ def test_mnist(zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             'row 2: column "text" is not UTF-8 text: byte 0xff at position 0',
         ),
         ("rows.csv.gz", b"no gzip at all", "rows.csv.gz is not a sound CSV file"),
-        ("rows.csv.gz", gzip.compress(b"text,label\n" + b"a,b\n" * 9999, mtime=0)[:-20], "rows.csv.gz is not a sound CSV file"),
+        (
+            "rows.csv.gz",
+            gzip.compress(b"text,label\n" + b"a,b\n" * 9999, mtime=0)[:-20],
+            "rows.csv.gz is not a sound CSV file",
+        ),
         ("rows.jsonl", b'{"text": "a", "label": "b"}\n{"text": \n', "rows.jsonl, line 2: not JSON"),
         ("rows.jsonl", b'{"text": "a", "label": "b"}\n[1]\n', "rows.jsonl, line 2: must be a JSON object"),
         (
