@@ -55,6 +55,13 @@ def first_failure(errors: list[Exception]) -> Exception:
     return min(errors, key=lambda error: error.time if isinstance(error, WorkerError) else 0.0)
 
 
+_ENDED = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+_OUT_OF_MEMORY = (
+    "Ray ended its process because memory was running out: give it more (on a cluster, spec.workers.memory), "
+    "or have it need less (spec.training.batchSize, spec.workers.count)"
+)
+
+
 def told(rank: int, error: Exception) -> Exception:
     """What a worker on Ray raised; if it died without a word, Ray tells that it no longer answers."""
     from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError
@@ -62,7 +69,7 @@ def told(rank: int, error: Exception) -> Exception:
     if isinstance(error, UserError | WorkerError):
         return error
     if isinstance(error, WorkerHealthCheckFailedError):
-        why = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+        why = _OUT_OF_MEMORY if "running low on memory" in str(error) else _ENDED
         return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
     return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
 
