@@ -24,7 +24,7 @@ kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO a
 
 e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY
 	PYTHONPATH=tests $(BIN)/python -m kind $(if $(REGISTRY),install,up)
-	$(BIN)/python -m pytest tests/e2e -n 2
+	$(BIN)/python -m pytest tests/e2e -n 3 --maxschedchunk=1
 
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=tests $(BIN)/python -m kind down

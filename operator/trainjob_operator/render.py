@@ -30,7 +30,9 @@ from trainjob_operator.settings import NodePool, Settings
 MUTABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
 """Fields of a RayJob's spec that may change after its creation; KubeRay ignores or resents the others' changes."""
 
-
+_RAY_START = {
+    "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
+}
 _VERSION = version("trainjob")
 
 LONGEST_SNAPSHOT = 200_000
@@ -105,7 +107,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
     return {
         "rayVersion": settings.ray_version,
         "headGroupSpec": {
-            "rayStartParams": {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
+            "rayStartParams": _RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
             "template": head_template(job, settings, _snapshot(job, cpus)),
         },
         "workerGroupSpecs": [
@@ -114,7 +116,8 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
                 "replicas": pods,
                 "minReplicas": pods,
                 "maxReplicas": pods,
-                "rayStartParams": {
+                "rayStartParams": _RAY_START
+                | {
                     "num-cpus": str(ray_cpus),
                     "num-gpus": str(gpus),
                     "resources": json.dumps(json.dumps({WORKER_RESOURCE: per_pod})),

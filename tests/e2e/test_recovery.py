@@ -18,7 +18,7 @@ STEPS_BETWEEN_CHECKPOINTS = 10
 
 def test_a_job_that_loses_a_worker_and_then_its_head_ends_with_the_same_weights(jobs: TrainJobs) -> None:
     jobs.submit("whole", **jobs.texts(EPOCHS))
-    jobs.submit("broken", **jobs.texts(EPOCHS), retries=2)
+    jobs.submit("broken", **jobs.texts(EPOCHS, loader="rayData"), retries=2)
     before = until_step(jobs, 15, "broken")
     jobs.kill(jobs.pods("worker", "broken")[0])
     status = jobs.until_true(resumed_from, "training again", "broken")

@@ -8,7 +8,7 @@ from cluster.jobs import eventually
 
 
 def test_a_text_classifier_tells_its_progress_and_leaves_a_model(jobs: TrainJobs) -> None:
-    jobs.submit(**jobs.texts(epochs=12))
+    jobs.submit(**jobs.texts(epochs=12, loader="rayData"))
     with jobs.phases() as phases:
         running = jobs.until_true(takes_steps, "steps of both workers")
         assert running["training"]["stage"] in ("Training", "Evaluating")

@@ -130,7 +130,7 @@ class TrainJobs(Jobs):
             },
         }
 
-    def texts(self, epochs: int = 2, workers: int = 2) -> dict[str, Any]:
+    def texts(self, epochs: int = 2, workers: int = 2, loader: str = "dataLoader") -> dict[str, Any]:
         return {
             "model": {
                 "textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}
@@ -140,6 +140,7 @@ class TrainJobs(Jobs):
                 "test": {"uri": f"s3://{BUCKET}/texts/test.csv"},
                 "text": ["title", "body"],
                 "label": "label",
+                "loader": loader,
             },
             "training": {
                 "epochs": epochs,

@@ -72,7 +72,7 @@ def test_a_finished_run_tells_its_scores_and_its_best_checkpoint_again_and_again
     (run.folder / "summary.json").unlink()  # as if it had been stopped before its last words
     training = next(snapshot for snapshot in told(run) if snapshot["stage"] == "Training")
     assert training["message"].startswith("continues from epoch-0002")
-    for field in ("step", "epochsCompleted", "metrics", "bestCheckpoint"):  # all that it had come to, at once
+    for field in ("step", "epoch", "epochsCompleted", "metrics", "bestCheckpoint"):  # all that it had come to, at once
         assert training[field] == last[field]
 
 

@@ -31,7 +31,7 @@ class History:
 
     def __init__(self, run: Folder) -> None:
         self._run = run
-        self._records: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
         self._first_step = 1
         self._drawn = 0
         self._tensorboard = tempfile.TemporaryDirectory(prefix="trainjob-tensorboard-")
@@ -41,30 +41,27 @@ class History:
 
         What came after `step` will be measured again.
         """
-        self._records = [record for record in read_history(self._run) if step is None or record["step"] <= step]
-        last = self._records[-1]["step"] if self._records else 0
+        self.records = [record for record in read_history(self._run) if step is None or record["step"] <= step]
+        last = self.records[-1]["step"] if self.records else 0
         self._first_step = last + 1
-        self._drawn = len(self._records)
+        self._drawn = len(self.records)
         return last
 
-    def last_metrics(self) -> dict[str, float]:
-        return last_metrics(self._records)
-
     def add(self, kind: Literal["step", "epoch"], step: int, epoch: int, values: Mapping[str, float]) -> None:
-        self._records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
+        self.records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:
-        self._run.write(FILE, "".join(json.dumps(record) + "\n" for record in self._records).encode())
+        self._run.write(FILE, "".join(json.dumps(record) + "\n" for record in self.records).encode())
         self._draw()
 
     def _draw(self) -> None:
         """Adds the new records to this attempt's TensorBoard file, which replaces what it repeats of earlier ones."""
-        for record in self._records[self._drawn :]:
+        for record in self.records[self._drawn :]:
             for name, value in record.items():
                 if name not in KEYS:
                     tag = f"{record['kind']}/{name}"
                     self._writer.add_scalar(tag, value, record["step"], walltime=record["time"])
-        self._drawn = len(self._records)
+        self._drawn = len(self.records)
         self._writer.flush()
         for file in Path(self._tensorboard.name).iterdir():
             self._run.upload(file, f"tensorboard/{file.name}")

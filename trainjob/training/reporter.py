@@ -11,21 +11,22 @@ class Reporter:
     """Turns what happens into `TrainingStatus` snapshots; on ranks without a sender it does nothing."""
 
     def __init__(self, sender: Sender | None, store: CheckpointStore, metric: str, epochs: int) -> None:
-        self._sender, self._store, self._metric = sender, store, metric
+        self._sender, self._store, self._metric, self._epochs = sender, store, metric, epochs
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
         self._since: tuple[float, int] | None = None
         self._origin = ""
 
-    def begin(self, epoch: int, step: int, steps: int, resumed: str | None, metrics: dict[str, float]) -> None:
-        """Training starts in `epoch`, after `step`. Where it is `resumed` from a checkpoint, `metrics` are of the last
-        completed epoch."""
+    def begin(self, completed: int, step: int, steps: int, resumed: str | None, metrics: dict[str, float]) -> None:
+        """Training starts after `step` and the epochs `completed`. Where it is `resumed` from a checkpoint, `metrics`
+        are of the last of them."""
         self._since = (time.monotonic(), step)
+        epoch = min(completed + 1, self._epochs)  # there may be none left to train
         changes: dict[str, object] = {"epoch": epoch, "step": step, "steps": steps}
         if resumed and self._sender:
             self._origin = f"continues from {resumed}"
             changes |= {
                 "message": self._origin,
-                "epochs_completed": epoch - 1,
+                "epochs_completed": completed,
                 "metrics": metrics,
                 "latest_checkpoint": self._checkpoint_status(resumed, step, None),
                 "best_checkpoint": self._best_checkpoint(),

@@ -30,7 +30,7 @@ from trainjob.storage import told_of_waiting
 from trainjob.training.channel import Sender
 from trainjob.training.checkpoints import CheckpointStore, scratch_folder
 from trainjob.training.distributed import from_rank_0
-from trainjob.training.history import History
+from trainjob.training.history import History, last_metrics
 from trainjob.training.imports import importing
 from trainjob.training.loop import SCORES, TRAINER_STATE, Trainer
 from trainjob.training.optim import resolve_precision
@@ -63,8 +63,8 @@ def _train(task: Task, rank: int) -> Outcome | None:
         with importing():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter)
         resumed = _resume(trainer, task, store, rank, scratch)
-        progress, metrics = trainer.progress, trainer.history.last_metrics()
-        reporter.begin(progress.epoch + 1, progress.step, trainer.steps, resumed, metrics)
+        progress = trainer.progress
+        reporter.begin(progress.epoch, progress.step, trainer.steps, resumed, last_metrics(trainer.history.records))
         trainer.fit()
         trainer.enter("evaluation")
         reporter.evaluating()
