@@ -97,14 +97,16 @@ class Bench:
             jobs.kill(jobs.pods("head")[0])
             jobs.until_phase("Retrying")
             retrying = time.time()
+            jobs.until_true(lambda status: status["training"]["stage"] == "Preparing", "the new driver's first word")
+            preparing = time.time()
             jobs.until_true(
                 lambda status: "continues" in status.get("training", {}).get("message", ""), "training again"
             )
             ready = max(ready_times(jobs))
             jobs.until_phase("Succeeded")
-            started, again = driver_start(jobs), resumed(step_times(jobs))
+            again = resumed(step_times(jobs))
         self.note("head killed: → Retrying", retrying - killed)
-        self.note("head killed: → job taken by the new head", started - killed)
+        self.note("head killed: → the new driver's first word", preparing - killed)
         self.note("head killed: → pods ready", ready - killed)
         self.note("head killed: → training again", again - killed)
 

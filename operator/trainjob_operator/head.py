@@ -1,13 +1,16 @@
 """What becomes of a job's head pod, where the driver runs: pure functions of what the cluster holds."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trainjob.api.job_status import TrainJobStatus
 from trainjob_operator.pods import HEAD_CONTAINER
 
 Object = Mapping[str, Any]
+
+FIRST_WORD = timedelta(seconds=5)
+"""Before that a new head has no driver yet, while that of a head deleted by force may still have a last word."""
 
 
 def loss_of(heads: Sequence[Object], before: TrainJobStatus, ray: Object) -> str | None:
@@ -44,7 +47,9 @@ def _has_driver(head: Object, before: TrainJobStatus, ray: Object) -> bool:
     start = time_of(_container(head).get("state", {}).get("running", {}).get("startedAt"))
     taken = time_of(ray.get("rayJobInfo", {}).get("startTime"))
     told = before.training.updated_time if before.training is not None else None
-    return start is not None and any(at is not None and at >= start for at in (taken, told))
+    if start is None:
+        return False
+    return (taken is not None and taken >= start) or (told is not None and told >= start + FIRST_WORD)
 
 
 def _container(head: Object) -> Object:

@@ -21,6 +21,12 @@ _ENVIRONMENT = {
     # Milliseconds between a raylet's questions whether the head knows it. To a new head it is a stranger, and starts
     # anew: with Ray's own 5,000 that takes 30 s instead of 4.
     "RAY_raylet_liveness_self_check_interval_ms": "1000",
+    # Milliseconds between the head's questions whether a raylet is there; after five without an answer it is dead, and
+    # until then workers may look for rows in a pod that is gone: with Ray's own 3,000 that takes up to 32 s.
+    "RAY_health_check_period_ms": "1000",
+    # Seconds that Ray Train gives all workers, one in a lost pod too, to leave their process group before they start
+    # anew: it would take 30, and the lost one mostly takes 20 to be noticed.
+    "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
 }
 _READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 10 s, and then every 5
     "httpGet": {"path": "/api/healthz", "port": 52365},

@@ -59,6 +59,8 @@ def pod_templates(ray_job: Object) -> dict[str, Object]:
 OWN_ENVIRONMENT = [
     {"name": "HOME", "value": "/home/trainjob"},
     {"name": "RAY_raylet_liveness_self_check_interval_ms", "value": "1000"},
+    {"name": "RAY_health_check_period_ms", "value": "1000"},
+    {"name": "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S", "value": "5"},
 ]
 EVERY_POD = pytest.mark.parametrize("which", ["head", "worker", "submitter"])
 

@@ -101,6 +101,7 @@ def test_without_its_head_a_job_is_not_training(heads: list[Object], phase: str,
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OLD, NEW = "2026-01-01T11:59:55Z", "2026-01-01T12:00:05Z"
+JUST_BEFORE = "2026-01-01T11:59:58Z"
 
 
 def head(start: str, **of_container: Any) -> Object:
@@ -116,6 +117,7 @@ def head(start: str, **of_container: Any) -> Object:
         ("HeadLost", OLD, head(NEW), True),
         ("HeadLost", NEW, head(NEW), False),
         ("HeadLost", OLD, head(OLD), False),
+        ("HeadLost", OLD, head(JUST_BEFORE), True),  # the word at noon is the old driver's last one
         ("Training", OLD, head(NEW, restartCount=1), True),
         ("Training", OLD, head(OLD, restartCount=1), False),
         ("Training", OLD, head(OLD, state={"terminated": {"exitCode": 1}}), True),
