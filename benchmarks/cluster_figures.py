@@ -62,7 +62,7 @@ class Bench:
 
     def ours(self, jobs: TrainJobs) -> None:
         applied = time.time()
-        jobs.submit(**jobs.texts(epochs=1))
+        jobs.submit(**jobs.texts(epochs=1, loader="rayData"))
         ready = until_ready(jobs, applied, 3)
         jobs.until_phase("Succeeded")
         self.note_start("TrainJob", jobs, applied, step_times(jobs)[0], ready)
