@@ -2,6 +2,7 @@ import os
 import pickle
 import socket
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,32 @@ def test_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
             StorageUnreachable, match=r"s3://bucket/x: the server does not answer.*spec\.storage\.endpoint"
         ):
             Folder("s3://bucket", endpoint).exists("x")
+
+
+@pytest.mark.parametrize(("status", "code"), [(499, "ClientDisconnected"), (502, "BadGateway")])
+def test_a_server_that_is_going_away(status: int, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It still answers what it has begun: MinIO with the first of these."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_PUT(self) -> None:
+            body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>none</Message></Error>".encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(StorageUnreachable, match="s3://bucket/x: the server does not answer"):
+            Folder("s3://bucket", f"http://127.0.0.1:{server.server_port}").write("x", b"content")
+        server.shutdown()
 
 
 def test_a_server_that_was_there_is_waited_for(minio: MinIO, bucket: str) -> None:
