@@ -18,7 +18,7 @@ COPY pyproject.toml constraints.txt ./
 FROM base AS code
 RUN python3 -m venv --without-pip /opt/trainjob \
  && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir 'uv>=0.8,<1'
+ && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv
 COPY README.md LICENSE ./
 COPY trainjob trainjob
 COPY operator operator
@@ -34,7 +34,7 @@ RUN apt-get update \
 ARG TORCH_INDEX=
 RUN python3 -m venv /opt/trainjob \
  && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir 'uv>=0.8,<1' \
+ && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv \
  && /opt/uv/bin/uv pip install --compile-bytecode --requirements pyproject.toml --extra train --extra cluster \
     --constraints constraints.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
  && rm -r /opt/uv
@@ -49,7 +49,7 @@ FROM base AS operator
 # Importing what the operator uses compiles it; the whole of the Kubernetes client would fill 60 MB more.
 RUN python3 -m venv --without-pip /opt/trainjob \
  && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir 'uv>=0.8,<1' \
+ && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv \
  && /opt/uv/bin/uv pip install --requirements pyproject.toml --extra operator --constraints constraints.txt \
  && rm -r /opt/uv \
  && python3 -c 'import kopf, kubernetes.aio.client, prometheus_client, typer'

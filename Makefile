@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --python $(BIN)/python -c constraints.txt
 SOURCES := trainjob operator charts tests examples benchmarks
 
 .DEFAULT_GOAL := help
@@ -17,7 +17,8 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/trainjob run examples/docstrings.yaml --fresh
 
 test: lint  ## Lint, check types and run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+	PYTHONPATH=tests $(BIN)/python -m servers.programs
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=tests $(BIN)/python -m kind up
@@ -60,7 +61,7 @@ clean:  ## Remove the virtual environment and what the tools have left
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp says that its extras are installed as pyproject.toml and constraints.txt want them.
-$(VENV)/train.stamp: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/train.stamp: $(BIN)/uv pyproject.toml constraints.txt
 	@echo "Installing trainjob into $(VENV) (PyTorch and Ray take a few minutes)"
 	$(INSTALL) -e '.[train]'
 	@touch $@
@@ -69,9 +70,10 @@ $(VENV)/dev.stamp: $(VENV)/train.stamp
 	$(INSTALL) -e '.[train,operator,dev]'
 	@touch $@
 
-$(BIN)/python:
+$(BIN)/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "trainjob needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt uv

@@ -106,7 +106,7 @@ def live(jobs: Jobs, requests: Requests) -> None:
     jobs.patch("trainjob", "queued", {"spec": {"suspend": True}})
     eventually(lambda: asked(("create", "events"), ("list", "events"), ("list", "kueue.x-k8s.io/workloads")))
     jobs.create("late", deadlines={"total": "1s"}, ttlAfterFinished="1s")
-    eventually(lambda: jobs.get("trainjob", "late") is None and jobs.get("rayjob", "late") is None)
+    eventually(lambda: jobs.get("trainjobs", "late") is None and jobs.get("rayjobs", "late") is None)
     assert asked(("delete", "ray.io/rayjobs"), ("delete", "trainjob.dev/trainjobs"))
 
 

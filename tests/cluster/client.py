@@ -4,10 +4,24 @@ import json
 import subprocess
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kubernetes.client import ApiClient
+from kubernetes.config import new_client_from_config
+from urllib3.exceptions import HTTPError
+
 from servers.programs import program
+
+_APIS = {
+    "trainjobs": "/apis/trainjob.dev/v1alpha1",
+    "rayjobs": "/apis/ray.io/v1",
+    "rayclusters": "/apis/ray.io/v1",
+    "workloads": "/apis/kueue.x-k8s.io/v1beta2",
+    "configmaps": "/api/v1",
+    "pods": "/api/v1",
+}
 
 
 class KubectlError(Exception):
@@ -45,9 +59,34 @@ class Cluster:
             assert time.monotonic() < deadline, "custom resource definitions were not established within a minute"
             time.sleep(0.1)
 
-    def find(self, kind: str, namespace: str) -> list[dict[str, Any]]:
-        """All objects of a kind in a namespace."""
-        return json.loads(self.kubectl("get", kind, "--namespace", namespace, "--output=json"))["items"]
+    def find(self, kind: str, namespace: str, selector: str = "") -> list[dict[str, Any]]:
+        """All objects of a kind, such as `pods`, in a namespace, or those with some labels."""
+        found = self._read(f"{_APIS[kind]}/namespaces/{namespace}/{kind}", labelSelector=selector)
+        assert found is not None, f"the API server knows no {kind}"
+        return found["items"]
+
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """An object, if it is there. Asking like this takes a fiftieth of what starting kubectl takes."""
+        return self._read(f"{_APIS[kind]}/namespaces/{namespace}/{kind}/{name}")
+
+    @cached_property
+    def _connection(self) -> ApiClient:
+        return new_client_from_config(str(self.kubeconfig))
+
+    def _read(self, path: str, **query: str) -> dict[str, Any] | None:
+        """What is at a path of the API. Raises OSError where the API server does not answer it."""
+        parameters = [(key, value) for key, value in query.items() if value]
+        request = self._connection.param_serialize("GET", path, query_params=parameters, auth_settings=["BearerToken"])
+        try:
+            response = self._connection.call_api(*request)
+        except HTTPError as error:
+            raise OSError(f"{path}: {error}") from error
+        content = response.read()
+        if response.status == 404:
+            return None
+        if response.status != 200:
+            raise OSError(f"{path}: {response.status} {content!r}")
+        return json.loads(content)
 
 
 def _is_established(definition: Mapping[str, Any]) -> bool:

@@ -23,15 +23,14 @@ class Jobs:
         self.kubectl("apply", "-f", "-", stdin=json.dumps(document(name, metadata, **spec)))
 
     def get(self, kind: str, name: str = "job") -> dict[str, Any] | None:
-        found = self.kubectl("get", kind, name, "--ignore-not-found", "--output=json")
-        return json.loads(found) if found else None
+        return self.cluster.get(kind, self.namespace, name)
 
     def ray_job(self, name: str = "job") -> dict[str, Any]:
         """The job's RayJob, once there is one."""
-        return eventually(lambda: self.get("rayjob", name))
+        return eventually(lambda: self.get("rayjobs", name))
 
     def status(self, name: str = "job") -> dict[str, Any]:
-        found = self.get("trainjob", name)
+        found = self.get("trainjobs", name)
         return found.get("status", {}) if found is not None else {}
 
     def until(self, name: str = "job", **fields: Any) -> dict[str, Any]:

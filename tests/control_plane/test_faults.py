@@ -228,5 +228,5 @@ def test_another_replica_takes_over(jobs: Jobs, tmp_path: Path, gracefully: bool
             assert "trainjob_leader 0.0" in second.get("/metrics")
             first.stop() if gracefully else first.kill()
             jobs.create()
-            eventually(lambda: jobs.get("rayjob"), seconds=40)
+            eventually(lambda: jobs.get("rayjobs"), seconds=40)
             assert "trainjob_leader 1.0" in second.get("/metrics")

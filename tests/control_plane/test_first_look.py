@@ -19,15 +19,15 @@ from trainjob_operator.settings import Settings
 
 def test_a_status_is_not_written_by_what_was_seen_before_there_was_one(cluster: Cluster, jobs: Jobs, tmp_path: Path):
     jobs.create()
-    early = jobs.get("trainjob")
+    early = jobs.get("trainjobs")
     assert early is not None
     with operator(cluster, tmp_path, [jobs.namespace]):
         jobs.ray_job()
         jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
         jobs.until(phase="Succeeded")
-    late = jobs.get("trainjob")
+    late = jobs.get("trainjobs")
     asyncio.run(_look(cluster, early))
-    assert jobs.get("trainjob") == late
+    assert jobs.get("trainjobs") == late
 
 
 async def _look(cluster: Cluster, seen: dict[str, Any]) -> None:

@@ -122,7 +122,7 @@ def test_an_admitted_job_is_suspended_and_resumed(jobs: Jobs, quota: Quota):
     jobs.until(phase="Pending", reason="PodsStarting")
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until(phase="Suspended", reason="Suspended")
-    eventually(lambda: jobs.cluster.find("raycluster", jobs.namespace) == [])
+    eventually(lambda: jobs.cluster.find("rayclusters", jobs.namespace) == [])
     version = jobs.ray_job()["metadata"]["generation"]
     jobs.create("other", metadata=IN_QUEUE)
     jobs.until("other", phase="Pending", reason="PodsStarting")
@@ -137,7 +137,7 @@ def test_a_job_that_is_suspended_from_the_start_is_not_queued(jobs: Jobs, quota:
     jobs.until(phase="Suspended", reason="Suspended")
     jobs.create("other", metadata=IN_QUEUE)
     jobs.until("other", phase="Pending", reason="PodsStarting")
-    assert jobs.get("rayjob") is None
+    assert jobs.get("rayjobs") is None
     jobs.patch("trainjob", "job", {"spec": {"suspend": False}})
     jobs.until(phase="Pending", reason="PodsStarting")
 

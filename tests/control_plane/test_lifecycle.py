@@ -82,7 +82,7 @@ def test_a_deleted_rayjob_is_made_again_before_the_end_only(jobs: Jobs):
     jobs.patch("trainjob", "job", {"metadata": {"labels": {"look": "again"}}})
     jobs.create("other")
     jobs.ray_job("other")
-    assert jobs.get("rayjob") is None
+    assert jobs.get("rayjobs") is None
     assert jobs.status()["phase"] == "Succeeded"
 
 
@@ -96,7 +96,7 @@ def test_suspend_at_creation_while_running_and_back(jobs: Jobs):
     jobs.until(phase="Pending")
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until(phase="Suspended")
-    eventually(lambda: jobs.cluster.find("raycluster", jobs.namespace) == [])
+    eventually(lambda: jobs.cluster.find("rayclusters", jobs.namespace) == [])
 
 
 @pytest.mark.usefixtures("process")
@@ -104,7 +104,7 @@ def test_deleting_a_trainjob_deletes_all_it_made(jobs: Jobs):
     jobs.create()
     eventually(lambda: jobs.cluster.find("pods", jobs.namespace))
     jobs.kubectl("delete", "trainjob", "job")
-    for kind in ("rayjob", "raycluster", "pods"):
+    for kind in ("rayjobs", "rayclusters", "pods"):
         eventually(lambda kind=kind: jobs.cluster.find(kind, jobs.namespace) == [])
 
 
@@ -129,7 +129,7 @@ def test_the_total_deadline_ends_a_job_and_its_pods(jobs: Jobs):
     jobs.create(deadlines={"total": "2s"})
     jobs.until(phase="Failed", reason="DeadlineExceeded")
     eventually(lambda: jobs.cluster.find("pods", jobs.namespace) == [])
-    assert jobs.get("rayjob") is None
+    assert jobs.get("rayjobs") is None
 
 
 @pytest.mark.usefixtures("process")
@@ -137,7 +137,7 @@ def test_a_finished_trainjob_goes_when_its_time_is_over(jobs: Jobs):
     jobs.create(ttlAfterFinished="1s")
     jobs.ray_job()
     jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
-    eventually(lambda: jobs.get("trainjob") is None and jobs.get("rayjob") is None)
+    eventually(lambda: jobs.get("trainjobs") is None and jobs.get("rayjobs") is None)
 
 
 @pytest.mark.usefixtures("process")

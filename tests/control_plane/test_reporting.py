@@ -43,7 +43,7 @@ def account(jobs: Jobs, tmp_path: Path) -> Path:
     folder = tmp_path / "account"
     folder.mkdir()
     (folder / "token").write_text(jobs.kubectl("create", "token", "trainer"))
-    roots = eventually(lambda: jobs.get("configmap", "kube-root-ca.crt"))
+    roots = eventually(lambda: jobs.get("configmaps", "kube-root-ca.crt"))
     (folder / "ca.crt").write_text(roots["data"]["ca.crt"])
     return folder
 
@@ -75,7 +75,7 @@ def reporter(jobs: Jobs, server: CountingServer, allowed: None) -> StatusReporte
 
 
 def metadata_of(jobs: Jobs) -> Metadata:
-    found = jobs.get("trainjob")
+    found = jobs.get("trainjobs")
     assert found is not None
     return Metadata.model_validate(found["metadata"])
 
@@ -194,7 +194,7 @@ def test_another_trainjob_of_the_same_name_is_left_alone(jobs: Jobs, server: Cou
     gone.update(at_step(2))
     gone.close()
     gone.update(at_step(3))
-    assert jobs.get("trainjob") is None
+    assert jobs.get("trainjobs") is None
 
 
 def test_training_ends_where_reports_are_not_allowed(

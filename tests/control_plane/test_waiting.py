@@ -71,7 +71,7 @@ def test_a_container_that_cannot_start(jobs: Jobs, container: str, reason: str, 
 def test_a_volume_that_cannot_be_mounted(jobs: Jobs):
     jobs.create()
     name = pod(jobs)
-    uid = (jobs.get("pod", name) or {})["metadata"]["uid"]
+    uid = (jobs.get("pods", name) or {})["metadata"]["uid"]
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",

@@ -126,4 +126,4 @@ def weights(jobs: TrainJobs, name: str) -> bytes:
 
 
 def pods(jobs: TrainJobs) -> list[str]:
-    return jobs.kubectl("get", "pods", "--selector=ray.io/cluster", "--output=name").split()
+    return [pod["metadata"]["name"] for pod in jobs.cluster.find("pods", jobs.namespace, "ray.io/cluster")]

@@ -189,7 +189,7 @@ class TrainJobs(Jobs):
 
     def run(self, name: str = "job") -> str:
         """The folder of the job's run in its storage."""
-        found = self.get("trainjob", name)
+        found = self.get("trainjobs", name)
         assert found is not None
         return f"{name}-{found['metadata']['uid'][:8]}"
 
@@ -206,12 +206,12 @@ class TrainJobs(Jobs):
         while time.monotonic() < deadline:
             try:
                 status = self.status(name)
-            except KubectlError:
+            except OSError:
                 status = {}
             if reached(status):
                 return status
             assert status.get("phase") not in ("Succeeded", "Failed"), f"ended before {what}: {status}"
-            time.sleep(0.5)
+            time.sleep(0.1)
         raise AssertionError(f"{what} was not reached: {self.status(name)}")
 
     def until_waiting(self, name: str, *reasons: str) -> list[Status]:
@@ -225,10 +225,10 @@ class TrainJobs(Jobs):
 
     def pods(self, kind: str = "", name: str = "job") -> list[str]:
         """Names of the job's Ray pods: of all, or of those that are `head` or `worker`."""
-        ray_job = self.get("rayjob", name)
+        ray_job = self.get("rayjobs", name)
         cluster = (ray_job or {}).get("status", {}).get("rayClusterName", "")
         selector = f"ray.io/cluster={cluster}" + (f",ray.io/node-type={kind}" if kind else "")
-        found = json.loads(self.kubectl("get", "pods", f"--selector={selector}", "--output=json"))["items"]
+        found = self.cluster.find("pods", self.namespace, selector)
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     @contextmanager

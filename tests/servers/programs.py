@@ -1,10 +1,14 @@
-"""The servers that the tests run, each built once a version from its Go module in this folder, one at a time."""
+"""The servers that the tests run, each built once a version from its Go module in this folder, one at a time.
+
+`python -m servers.programs` builds those of `make test` before it: beside a compiler, tests run into their limits.
+"""
 
 import fcntl
 import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -26,6 +30,7 @@ PACKAGES = {  # of each program: the folder of its module, and what `go build` m
     "kueue": ("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "minio": ("minio", "github.com/minio/minio"),
 }
+IN_TESTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kuberay-operator", "kueue", "helm", "minio")
 
 
 def program(name: str) -> Path:
@@ -60,8 +65,14 @@ def sources(module: str) -> Path:
 
 def _build(module: str, package: str, target: Path) -> None:
     assert shutil.which("go"), f"the tests need Go, to build {target.name}"
+    print(f"Building {target.name}", file=sys.stderr)
     partial = target.with_name(f".{target.name}")
     version = f"k8s.io/component-base/version.gitVersion={requirement(module)[1]}"  # what Kubernetes says it is
     command = ["go", "build", "-trimpath", "-ldflags", f"-s -w -X {version}", "-o", partial, package]
     subprocess.run(command, cwd=HERE / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
     partial.rename(target)
+
+
+if __name__ == "__main__":
+    for name in IN_TESTS:
+        program(name)

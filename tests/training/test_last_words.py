@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from training_runs import Run, write_trainjob
+from training_runs import LIMIT, Run, write_trainjob
 
 from trainjob import Predictor
 
@@ -45,7 +45,7 @@ def train_loop(config):
 
 def told(run: Run) -> list[dict[str, Any]]:
     """The snapshots of a run, each as `status.training` has it."""
-    done = subprocess.run([sys.executable, "-c", TELLING, str(run.file)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", TELLING, str(run.file)], capture_output=True, text=True, timeout=LIMIT)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     assert lines != [], done.stderr
     return [json.loads(line) for line in lines]

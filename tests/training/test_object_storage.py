@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from training_runs import Run
+from training_runs import LIMIT, Run
 
 import minio_server
 from trainjob import Predictor
@@ -66,7 +66,7 @@ def test_a_server_that_goes_away_for_a_while(new_run: NewRun, minio: minio_serve
     minio.stop()
     time.sleep(2)
     minio.start()
-    output = driver.communicate(timeout=300)[0]
+    output = driver.communicate(timeout=LIMIT)[0]
     assert driver.returncode == 0, output
     assert "starting again" not in output
 

@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 TEXT_MODEL = {"textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}}
 IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "dropout": 0.3}}
 
+LIMIT = 600  # seconds; runs through Ray start some ten processes, which takes a busy machine minutes
 MARK = "TRAINJOB_TEST_RUN"
 STREAMED = "import trainjob.training.run as run; run.KEPT_BYTES = 0; from trainjob.cli.app import main; main()"
 
@@ -43,7 +44,7 @@ class Run:
         return done
 
     def start_and_wait(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=300)
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=LIMIT)
 
     def refused(self, *arguments: str) -> str:
         """Runs into a mistake of the user's, which must end with exit code 2, and returns the message."""
@@ -75,7 +76,7 @@ class Run:
             assert driver.poll() is None, driver.communicate()[0]
             time.sleep(0.005)
         kill(driver.pid)
-        self.output = driver.communicate(timeout=300)[0]
+        self.output = driver.communicate(timeout=LIMIT)[0]
         left = psutil.wait_procs(self.processes(), timeout=120)[1]  # Ray's agents look for their raylet now and then
         assert [process.cmdline() for process in left] == []
         return driver.returncode

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import TrainJobSpec
-from trainjob.api.cluster import WORKER_RESOURCE
+from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.errors import PassingError
 from trainjob.storage import Folder, open_filesystem
@@ -30,15 +31,15 @@ _ENVIRONMENT = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths mean what they mean in the driver
     "RAY_TRAIN_METRICS_ENABLED": "0",
 }
-_LOCAL_ENVIRONMENT = {
+_OWN_ENVIRONMENT = {
     "RAY_prestart_worker_first_driver": "0",  # idle processes that no actor will take
-    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a process that waits for Ray's autoscaler to take a machine away
 }
 
 
 def start_ray(spec: TrainJobSpec, threads: int) -> None:
     """Joins the cluster or starts one, quietly. Raises UserError where the cluster cannot be joined."""
-    for name, value in (_ENVIRONMENT | ({} if on_cluster() else _LOCAL_ENVIRONMENT)).items():
+    for name, value in (_ENVIRONMENT | (_OWN_ENVIRONMENT if _is_own() else {})).items():
         os.environ.setdefault(name, value)
     import ray
     from ray._private import worker
@@ -105,7 +106,7 @@ def start_on_ray(
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
     gpus = spec.workers.gpus
-    trainer = _trainer_class(CountingPolicy(retries, run, driver))(
+    trainer = _trainer_class(CountingPolicy(retries, run, driver), asks_for_room=datasets is not None or not _is_own())(
         work,
         scaling_config=ScalingConfig(
             num_workers=spec.workers.count,
@@ -132,26 +133,39 @@ def start_on_ray(
     return _in_thread(fit)
 
 
+def _is_own() -> bool:
+    """Whether the cluster is there for this run alone and ends with it: started here, or by the operator."""
+    return not on_cluster() or _made_by_operator()
+
+
+def _made_by_operator() -> bool:
+    return Path(JOB_FOLDER).exists()
+
+
 def _place() -> dict[str, float]:
-    """A worker's place, in a cluster that counts them: Ray would put as many into a pod as its CPUs allow."""
-    import ray
-
-    return {WORKER_RESOURCE: 1} if WORKER_RESOURCE in ray.cluster_resources() else {}
+    """A worker's place, in pods that count them: Ray would put as many into a pod as its CPUs allow."""
+    return {WORKER_RESOURCE: 1} if on_cluster() and _made_by_operator() else {}
 
 
-def _trainer_class(policy: Any) -> "type[TorchTrainer]":
-    """Ray Train's trainer with a failure policy of our own and, on a cluster that ends with the run, without the actor
-    that cleans up after it."""
+def _trainer_class(failure_policy: Any, asks_for_room: bool) -> "type[TorchTrainer]":
+    """Ray Train's trainer with a failure policy of our own, and without processes that only serve others: one that
+    tells Ray Data and Ray's autoscaler what room the workers want, and in a cluster of the run's own the one that
+    cleans up after it."""
     from ray.train.torch import TorchTrainer
     from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 
+    from trainjob.training.scaling_policy import SilentPolicy
+
     class Trainer(TorchTrainer):
         def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
-            return super()._initialize_and_run_controller(**arguments | {"failure_policy": policy})
+            arguments["failure_policy"] = failure_policy
+            if not asks_for_room:
+                arguments["scaling_policy"] = SilentPolicy(self.scaling_config)
+            return super()._initialize_and_run_controller(**arguments)
 
         def _create_default_callbacks(self) -> list[Any]:
             callbacks = super()._create_default_callbacks()
-            if on_cluster():
+            if not _is_own():
                 return callbacks
             return [callback for callback in callbacks if not isinstance(callback, PlacementGroupCleanerCallback)]
 
