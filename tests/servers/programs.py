@@ -30,7 +30,7 @@ PACKAGES = {  # of each program: the folder of its module, and what `go build` m
     "kueue": ("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "minio": ("minio", "github.com/minio/minio"),
 }
-IN_TESTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kuberay-operator", "kueue", "helm", "minio")
+TESTED = ("etcd", "helm", "kube-apiserver", "kube-controller-manager", "kubectl", "kuberay-operator", "kueue", "minio")
 
 
 def program(name: str) -> Path:
@@ -74,5 +74,5 @@ def _build(module: str, package: str, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in IN_TESTS:
+    for name in TESTED:
         program(name)
