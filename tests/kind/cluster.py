@@ -30,11 +30,10 @@ class KindCluster(Cluster):
     def up(self) -> None:
         """Starts what does not run yet."""
         if NAME not in self._kind("get", "clusters").split():
-            if (
-                not docker()
-            ):  # which would make it: kind mounts it, though a virtual machine's kernel may have no modules
-                Path("/lib/modules").mkdir(exist_ok=True)
-            image = [] if docker() else ["--image", node_image(self.folder)]
+            image = []
+            if not docker():
+                image = ["--image", node_image(self.folder)]
+                Path("/lib/modules").mkdir(exist_ok=True)  # kind mounts it, and Docker would make it
             configuration = Path(__file__).with_name("kind.yaml")
             self._kind("create", "cluster", "--name", NAME, "--config", configuration, *image,
                        "--kubeconfig", self.kubeconfig, "--wait", "180s")  # fmt: skip
