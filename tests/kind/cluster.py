@@ -1,9 +1,10 @@
 """A kind cluster, which runs pods, and a registry that it takes images from."""
 
 import json
-import subprocess
+import os
+import signal
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cluster.client import Cluster
@@ -46,7 +47,8 @@ class KindCluster(Cluster):
         if docker():
             sh("docker", "rm", "--force", "kind-registry")
         elif (process := self.folder / "registry.pid").exists():
-            subprocess.run(["kill", process.read_text()])
+            with suppress(ProcessLookupError):
+                os.kill(int(process.read_text()), signal.SIGTERM)
             process.unlink()
 
     def nodes(self) -> list[str]:
