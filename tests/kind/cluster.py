@@ -1,10 +1,9 @@
 """A kind cluster, which runs pods, and a registry that it takes images from."""
 
 import json
-import os
-import signal
+import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.client import Cluster
@@ -47,8 +46,7 @@ class KindCluster(Cluster):
         if docker():
             sh("docker", "rm", "--force", "kind-registry")
         elif (process := self.folder / "registry.pid").exists():
-            with suppress(ProcessLookupError):
-                os.kill(int(process.read_text()), signal.SIGTERM)
+            subprocess.run(["pkill", "--pidfile", process, "docker-registry"])
             process.unlink()
 
     def nodes(self) -> list[str]:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-PACKAGES = "podman aardvark-dns buildah debootstrap containerd runc docker-registry jq gcc libc6-dev iptables iproute2"
+PACKAGES = (
+    "podman aardvark-dns buildah debootstrap containerd runc docker-registry jq gcc libc6-dev iptables iproute2 procps"
+)
 TOOLS = ("podman", "buildah", "debootstrap", "containerd", "runc", "docker-registry", "jq", "gcc")
 
 
