@@ -22,7 +22,7 @@ RUN python3 -m venv --without-pip /opt/trainjob \
 COPY README.md LICENSE ./
 COPY trainjob trainjob
 COPY operator operator
-RUN /opt/uv/bin/uv pip install --no-deps --prefix /code .
+RUN /opt/uv/bin/uv pip install --compile-bytecode --no-deps --prefix /code .
 
 
 FROM base AS trainer

@@ -5,17 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
-from operator_process import SETTINGS, operator
+from operator_process import operator
 from strategies import trainjobs
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
-from trainjob.api import TrainJob
-from trainjob_operator.render import render
-from trainjob_operator.settings import Settings
 
-EXAMPLES = 2000
-APPLIED_EVERY = 20
+EXAMPLES = 100
 
 
 def documents() -> list[dict[str, Any]]:
@@ -50,12 +46,7 @@ def refusals(cluster: Cluster, namespace: str) -> list[str]:
 def test_whatever_is_admitted_is_rendered_and_accepted(cluster: Cluster, namespace: str, tmp_path: Path):
     jobs, found = Jobs(cluster, namespace), documents()
     assert len(found) >= EXAMPLES
-    for document in found:
-        metadata = document["metadata"] | {"namespace": namespace, "uid": "0"}
-        job = TrainJob.model_validate(document | {"metadata": metadata}, by_alias=True, by_name=False)
-        assert render(job, Settings.model_validate(SETTINGS))["spec"]["suspend"] is True
-    applied = found[::APPLIED_EVERY]
-    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": applied})
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
     with operator(cluster, tmp_path, [namespace]):
         jobs.kubectl("create", "-f", "-", stdin=manifest)
 
@@ -63,6 +54,6 @@ def test_whatever_is_admitted_is_rendered_and_accepted(cluster: Cluster, namespa
             ray_jobs = cluster.find("rayjobs", namespace)
             states = [ray_job.get("status", {}).get("jobDeploymentStatus") for ray_job in ray_jobs]
             assert "ValidationFailed" not in states, [ray_job.get("status") for ray_job in ray_jobs]
-            return len(states) == len(applied) and set(states) == {"Suspended"}
+            return len(states) == len(found) and set(states) == {"Suspended"}
 
         eventually(suspended, seconds=90, because=lambda: str(refusals(cluster, namespace)))

@@ -38,7 +38,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, text_set: Path, image_set: P
         ("text", "rayData"),
         ("text", "streamed"),
         ("image", "dataLoader"),
-        ("image", "streamed"),
     ],
 )
 def test_the_driver_is_killed_and_then_a_worker(whole: Whole, new_run: Callable[..., Run], kind: str, loader: str):

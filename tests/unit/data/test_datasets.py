@@ -8,15 +8,23 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import ray
-from data_specs import image_spec, random_images, some_rows, text_spec, write_csv, write_images, write_parquet
+from data_specs import (
+    image_spec,
+    random_images,
+    some_rows,
+    text_spec,
+    write_csv,
+    write_images,
+    write_mnist,
+    write_parquet,
+)
 from ray.data import Dataset
 from ray.data.dataset import MaterializedDataset
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, fit, fitting, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
 from trainjob.errors import DataError
 
 # Ray warns of settings of its own.
@@ -103,29 +111,24 @@ def test_a_bad_row_raises_its_own_error(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_set_larger_than_the_object_store_streams_through_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "TOKENIZER_ROWS", 1000)
-    count, words = 42_000, 510
-    texts = [" ".join(f"{(start + n) % 97:02d}abcdefgh" for n in range(words)) for start in range(97)]
+def test_a_set_larger_than_the_object_store_streams_through_it(tmp_path: Path) -> None:
+    images = np.stack(random_images(97, (128, 128)))
+    count = 6_000
     numbers = np.arange(count)
-    path = tmp_path / "large.parquet"
-    table = pa.table({"text": pa.array(texts).take(pa.array(numbers % 97)), "label": pa.array(numbers % 2)})
-    pq.write_table(table, path, row_group_size=10_000, compression="none", use_dictionary=False)
-    assert path.stat().st_size > 2.5 * STORE_BYTES
-    del table
+    path = write_mnist(tmp_path, images[numbers % 97], numbers % 2)
+    validation = write_mnist(tmp_path / "validation", images, numbers[:97] % 2)
+    assert path.stat().st_size > STORE_BYTES
 
-    spec = text_spec(path, {"maxLength": 512}, validation={"uri": str(path)})
-    fitted = fit(spec)
-    assert fitted.rows["train"] * fitted.preprocessor.row_bytes > STORE_BYTES
-    train = prepare_datasets(spec, fitted)["train"]
+    spec = image_spec(path, validation={"uri": str(validation)})
+    train = prepare_datasets(spec, fit(spec))["train"]
     assert not isinstance(train, MaterializedDataset)
 
-    expected = fitted.preprocessor.transform(pa.table({"text": texts}))
     row = 0
     for batch in cast(Iterator[pa.Table], train.iter_batches(batch_size=None, batch_format="pyarrow")):
         indices = np.arange(row, row + len(batch))
         assert batch["label"].to_pylist() == (indices % 2).tolist()
-        assert batch["values"].combine_chunks() == expected.take(pa.array(indices % 97))
+        values = batch["values"].combine_chunks().flatten().to_numpy().reshape(-1, 128, 128)
+        assert np.array_equal(values, images[indices % 97])
         row += len(batch)
     assert row == count
 
