@@ -1,6 +1,7 @@
 """What a run tells of itself at its end, and how often it is tried."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from training_runs import LIMIT, Run, write_trainjob
+from training_runs import LIMIT, Run, crash_driver, write_trainjob
 
 from trainjob import Predictor
 
@@ -134,3 +135,10 @@ def test_a_mistake_is_not_tried_again(new_run: NewRun):
     assert "training diverged" in failure["message"]
     assert failure["retryable"] is False
     assert snapshots[-1]["stage"] == "Training"
+
+
+def test_a_crash_of_native_code_tells_where_it_was(new_run: NewRun):
+    run = new_run("image", {"dataset.loader": "dataLoader"})
+    assert run.kill_at(bool, crash_driver) == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in run.output
+    assert "trainjob/training/local.py" in run.output

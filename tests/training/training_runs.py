@@ -150,6 +150,11 @@ def kill_driver(driver: int) -> None:
     os.kill(driver, signal.SIGKILL)
 
 
+def crash_driver(driver: int) -> None:
+    """As where native code reads what is not there."""
+    os.kill(driver, signal.SIGSEGV)
+
+
 def interrupt_driver(driver: int) -> None:
     """What `kill -INT` does."""
     os.kill(driver, signal.SIGINT)

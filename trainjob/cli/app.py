@@ -1,5 +1,6 @@
 """The `trainjob` command. Each command is a file beside this one and imports what it needs when it runs."""
 
+import faulthandler
 import sys
 
 import typer
@@ -25,7 +26,9 @@ for command in (run, validate, evaluate, predict, report, version):
 
 
 def main() -> None:
-    """Runs the command line; a UserError ends it with its message alone and exit code 2."""
+    """Runs the command line; a UserError ends it with its message alone and exit code 2, and a crash of
+    native code tells where it was."""
+    faulthandler.enable()
     try:
         app()
     except UserError as error:

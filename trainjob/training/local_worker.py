@@ -1,5 +1,6 @@
 """A worker process of `trainjob.training.local`: task on standard input, outcome into the file named as argument."""
 
+import faulthandler
 import os
 import pickle
 import sys
@@ -12,6 +13,7 @@ from trainjob.training.imports import importing
 
 
 def main() -> None:
+    faulthandler.enable()
     with importing():
         from ray.train import RunConfig, ScalingConfig
         from ray.train.torch import TorchTrainer
