@@ -120,7 +120,9 @@ def test_a_set_larger_than_the_object_store_streams_through_it(tmp_path: Path) -
     assert path.stat().st_size > STORE_BYTES
 
     spec = image_spec(path, validation={"uri": str(validation)})
-    train = prepare_datasets(spec, fit(spec))["train"]
+    fitted = fit(spec)
+    assert fitted.rows["train"] * fitted.preprocessor.row_bytes > STORE_BYTES
+    train = prepare_datasets(spec, fitted)["train"]
     assert not isinstance(train, MaterializedDataset)
 
     row = 0
