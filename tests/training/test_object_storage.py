@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from training_runs import LIMIT, Run
+from training_runs import ENVIRONMENT_STAYS, LIMIT, Run
 
 import minio_server
 from trainjob import Predictor
@@ -37,6 +37,7 @@ def test_a_run_on_s3(
         "training.epochs": 2,
     }
     run = new_run("text", changes)
+    run.code = ENVIRONMENT_STAYS  # requests to S3 read it on other threads
     assert f"{uri}/runs/run/report.html" in run.finish().stdout
     folder = Folder(f"{uri}/runs/run", minio.endpoint)
     assert {"evaluation.json", "metrics.jsonl", "model", "report.html", "summary.json"} <= set(folder.list())

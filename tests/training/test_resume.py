@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from training_runs import Run, assert_equal, inside_second_epoch, kill_driver, kill_worker, write_run
+from training_runs import STREAMED, Run, assert_equal, inside_second_epoch, kill_driver, kill_worker, write_run
 
 Whole = Callable[[str, bool], Run]
 
@@ -24,7 +24,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, text_set: Path, image_set: P
         data = text_set if kind == "text" else image_set
         changes = {"dataset.loader": "rayData" if streamed else "dataLoader"}
         run = write_run(tmp_path_factory.mktemp("whole"), kind, data, changes, "whole")
-        run.streamed = streamed
+        run.code = STREAMED if streamed else None
         run.finish()
         return run
 
@@ -42,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, text_set: Path, image_set: P
 )
 def test_the_driver_is_killed_and_then_a_worker(whole: Whole, new_run: Callable[..., Run], kind: str, loader: str):
     run = new_run(kind, {"dataset.loader": "rayData" if loader == "streamed" else loader, "retries": 1})
-    run.streamed = loader == "streamed"
+    run.code = STREAMED if loader == "streamed" else None
     run.kill_at(inside_second_epoch, kill_driver)
     assert not (run.folder / "summary.json").exists()
     run.kill_at(between_epochs, kill_worker)
@@ -50,7 +50,7 @@ def test_the_driver_is_killed_and_then_a_worker(whole: Whole, new_run: Callable[
     assert "continues from epoch-0001" in run.output
     assert "continues from epoch-0002" in run.output
     assert run.read("summary.json")["attempts"] == 2
-    assert_same_end(run, whole(kind, run.streamed))
+    assert_same_end(run, whole(kind, loader == "streamed"))
 
 
 def assert_same_end(run: Run, whole: Run) -> None:

@@ -22,6 +22,18 @@ IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "
 LIMIT = 600  # seconds; runs through Ray start some ten processes, which takes a busy machine minutes
 MARK = "TRAINJOB_TEST_RUN"
 STREAMED = "import trainjob.training.run as run; run.KEPT_BYTES = 0; from trainjob.cli.app import main; main()"
+"""Ray Data streams the training rows in every epoch, however few they are."""
+ENVIRONMENT_STAYS = """
+import os, sys, threading
+
+def guard(event, arguments):
+    if event == "os.putenv" and threading.active_count() > 1 and os.fsdecode(arguments[0]) not in os.environ:
+        raise RuntimeError(f"{arguments[0]} is new to the environment, beside other threads")
+
+sys.addaudithook(guard)
+from trainjob.cli.app import main
+main()
+"""
 
 
 @dataclass
@@ -30,11 +42,11 @@ class Run:
 
     file: Path
     folder: Path
-    streamed: bool = False
-    """Whether Ray Data streams the training rows in every epoch, however few they are."""
+    code: str | None = None
+    """Python that does what the command does, and something else."""
 
     def command(self, *arguments: str) -> list[str]:
-        program = ["-c", STREAMED] if self.streamed else ["-m", "trainjob"]
+        program = ["-m", "trainjob"] if self.code is None else ["-c", self.code]
         return [sys.executable, *program, "run", str(self.file), *arguments]
 
     def finish(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -35,12 +35,29 @@ _OWN_ENVIRONMENT = {
     "RAY_prestart_worker_first_driver": "0",  # idle processes that no actor will take
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a process that waits for Ray's autoscaler to take a machine away
 }
+_RAYS_ENVIRONMENT = {"RAY_CLIENT_MODE": "0", "PYTHONBREAKPOINT": ""}
+"""What Ray itself sets when it is imported and joins a cluster,"""
+_RAYS_LOCAL_ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+"""and when it starts one on this machine."""
+
+
+def set_environment() -> None:
+    """Sets what Ray is to know, and beforehand what it would set later. To be called before there are threads.
+
+    A name that is new moves the table of all names, and whoever looks through it on another thread, as the AWS SDK
+    does for every request, reads freed memory: https://pubs.opengroup.org/onlinepubs/9799919799/functions/setenv.html
+    """
+    environment = _ENVIRONMENT | _RAYS_ENVIRONMENT
+    if _is_own():
+        environment |= _OWN_ENVIRONMENT
+    if not on_cluster():
+        environment |= _RAYS_LOCAL_ENVIRONMENT
+    for name, value in environment.items():
+        os.environ.setdefault(name, value)
 
 
 def start_ray(spec: TrainJobSpec, threads: int) -> None:
     """Joins the cluster or starts one, quietly. Raises UserError where the cluster cannot be joined."""
-    for name, value in (_ENVIRONMENT | (_OWN_ENVIRONMENT if _is_own() else {})).items():
-        os.environ.setdefault(name, value)
     import ray
     from ray._private import worker
 

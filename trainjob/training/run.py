@@ -28,7 +28,7 @@ from trainjob.training.handover import Handover
 from trainjob.training.imports import importing
 from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
 from trainjob.training.outcome import Outcome, WorkerError, failure_of
-from trainjob.training.ray_cluster import on_cluster, put, start_on_ray, start_ray
+from trainjob.training.ray_cluster import on_cluster, put, set_environment, start_on_ray, start_ray
 from trainjob.training.snapshots import OnStatus, Snapshots
 from trainjob.training.summarize import last_words, reached, summarize, write_results
 from trainjob.training.task import Task, train
@@ -61,6 +61,7 @@ def run(
     command started, in seconds since 1970. Raises UserError for what the user can mend, and WorkerError for what
     a worker raised in its last attempt.
     """
+    set_environment()
     snapshots = Snapshots(on_status)
     try:
         finished = _run(job, source, started, fresh, snapshots)
