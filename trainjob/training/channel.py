@@ -60,7 +60,7 @@ class Receiver:
 
 
 class Sender:
-    """Rank 0's end: keeps only the newest snapshot and sends it on a thread of its own."""
+    """Rank 0's end: sends snapshots on a thread of its own, most of them at most five times a second."""
 
     def __init__(self, address: Address) -> None:
         self._queue: queue.Queue[bytes | None] = queue.Queue()

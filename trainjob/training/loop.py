@@ -257,7 +257,7 @@ class Trainer:
     def resume(self, folder: Path, rank: int) -> None:
         """Continues from a checkpoint's folder as if there had been no break."""
         load_weights(self.module, folder)
-        state = torch.load(folder / TRAINER_STATE, map_location="cpu", weights_only=False)
+        state = torch.load(folder / TRAINER_STATE, map_location="cpu", weights_only=True)
         self.optimizer.load_state_dict(state["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(state["scheduler"])
@@ -271,9 +271,12 @@ class Trainer:
 
 
 def _random_states(device: torch.device) -> dict[str, Any]:
+    """Of types that are loaded without running code."""
+    numpy = np.random.get_state(legacy=False)
+    numpy["state"]["key"] = numpy["state"]["key"].tolist()
     return {
         "python": random.getstate(),
-        "numpy": np.random.get_state(),
+        "numpy": numpy,
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
     }
