@@ -42,7 +42,7 @@ _RAYS_LOCAL_ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": 
 
 
 def set_environment() -> None:
-    """Sets what Ray is to know, and beforehand what it would set later. To be called before there are threads.
+    """Sets what Ray is to know, and beforehand what it would set later. To be called before other threads work.
 
     A name that is new moves the table of all names, and whoever looks through it on another thread, as the AWS SDK
     does for every request, reads freed memory: https://pubs.opengroup.org/onlinepubs/9799919799/functions/setenv.html
