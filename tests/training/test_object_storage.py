@@ -37,7 +37,7 @@ def test_a_run_on_s3(
         "training.epochs": 2,
     }
     run = new_run("text", changes)
-    run.code = ENVIRONMENT_STAYS  # requests to S3 read it on other threads
+    run.first = ENVIRONMENT_STAYS  # requests to S3 read it on other threads
     assert f"{uri}/runs/run/report.html" in run.finish().stdout
     folder = Folder(f"{uri}/runs/run", minio.endpoint)
     assert {"evaluation.json", "metrics.jsonl", "model", "report.html", "summary.json"} <= set(folder.list())

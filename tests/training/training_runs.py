@@ -21,7 +21,7 @@ IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "
 
 LIMIT = 600  # seconds; runs through Ray start some ten processes, which takes a busy machine minutes
 MARK = "TRAINJOB_TEST_RUN"
-STREAMED = "import trainjob.training.run as run; run.KEPT_BYTES = 0; from trainjob.cli.app import main; main()"
+STREAMED = "import trainjob.training.run as run; run.KEPT_BYTES = 0"
 """Ray Data streams the training rows in every epoch, however few they are."""
 ENVIRONMENT_STAYS = """
 import os, sys, threading
@@ -31,8 +31,6 @@ def guard(event, arguments):
         raise RuntimeError(f"{arguments[0]} is new to the environment, beside other threads")
 
 sys.addaudithook(guard)
-from trainjob.cli.app import main
-main()
 """
 
 
@@ -42,11 +40,13 @@ class Run:
 
     file: Path
     folder: Path
-    code: str | None = None
-    """Python that does what the command does, and something else."""
+    first: str | None = None
+    """Python that runs before the command does, in its process."""
 
     def command(self, *arguments: str) -> list[str]:
-        program = ["-m", "trainjob"] if self.code is None else ["-c", self.code]
+        program = ["-m", "trainjob"]
+        if self.first is not None:
+            program = ["-c", f"{self.first}\nfrom trainjob.cli.app import main\nmain()"]
         return [sys.executable, *program, "run", str(self.file), *arguments]
 
     def finish(self, *arguments: str) -> subprocess.CompletedProcess[str]:
