@@ -119,6 +119,7 @@ def test_a_job_waits_for_quota_and_says_so(jobs: Jobs, quota: Quota):
 def test_an_admitted_job_is_suspended_and_resumed(jobs: Jobs, quota: Quota):
     quota.set(100)
     jobs.create(metadata=IN_QUEUE)
+    eventually(lambda: _is_admitted(jobs.ray_job()))  # without its webhook, Kueue sees a job once it has started
     jobs.until(phase="Pending", reason="PodsStarting")
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until(phase="Suspended", reason="Suspended")
@@ -129,6 +130,11 @@ def test_an_admitted_job_is_suspended_and_resumed(jobs: Jobs, quota: Quota):
     assert jobs.ray_job()["metadata"]["generation"] == version, "operator and Kueue write in turns"
     jobs.patch("trainjob", "job", {"spec": {"suspend": False}})
     jobs.until(phase="Pending", reason="PodsStarting")
+
+
+def _is_admitted(ray_job: dict[str, Any]) -> bool:
+    """Whether Kueue has started it; its pods are marked then."""
+    return "kueue.x-k8s.io/workload" in ray_job["spec"]["submitterPodTemplate"]["metadata"].get("annotations", {})
 
 
 def test_a_job_that_is_suspended_from_the_start_is_not_queued(jobs: Jobs, quota: Quota):
