@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --python $(BIN)/python -c constraints.txt
-SOURCES := trainjob operator charts tests examples benchmarks
+SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test kind e2e kind-down soak lint generate chart sbom bench clean
@@ -17,18 +17,18 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/trainjob run examples/docstrings.yaml --fresh
 
 test: lint  ## Lint, check types and run the tests
-	PYTHONPATH=tests $(BIN)/python -m servers.programs
+	PYTHONPATH=hack $(BIN)/python -m servers.programs
 	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
-	PYTHONPATH=tests $(BIN)/python -m kind up
+	PYTHONPATH=hack $(BIN)/python -m kind up
 
 e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY
-	PYTHONPATH=tests $(BIN)/python -m kind $(if $(REGISTRY),install,up)
+	PYTHONPATH=hack $(BIN)/python -m kind $(if $(REGISTRY),install,up)
 	$(BIN)/python -m pytest tests/e2e -n 3 --maxschedchunk=1
 
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
-	PYTHONPATH=tests $(BIN)/python -m kind down
+	PYTHONPATH=hack $(BIN)/python -m kind down
 
 soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs and many more random seeds
 	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py
@@ -40,21 +40,21 @@ lint: $(VENV)/dev.stamp  ## Lint and check types
 
 generate: $(VENV)/dev.stamp  ## Write what is derived: CRD, reference pages, the chart's schema and manifests/install.yaml
 	$(BIN)/python -m trainjob.crd
-	PYTHONPATH=tests $(BIN)/python charts/generate.py
+	PYTHONPATH=hack $(BIN)/python hack/generate.py
 
 chart: $(VENV)/dev.stamp  ## Check the Helm chart and pack it into dist/
-	helm=$$(PYTHONPATH=tests $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \
+	helm=$$(PYTHONPATH=hack $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \
 		$$helm lint --strict charts/trainjob && $$helm package charts/trainjob --destination dist
 
 sbom: $(VENV)/dev.stamp  ## Bills of materials (CycloneDX) of the images that `make kind` has built, in build/
-	PYTHONPATH=tests $(BIN)/python -m kind.sbom trainjob-operator trainjob-trainer
+	PYTHONPATH=hack $(BIN)/python -m kind.sbom trainjob-operator trainjob-trainer
 
 bench: $(VENV)/dev.stamp  ## Run the benchmarks, but for cluster_figures.py, which wants `make kind` (see docs/benchmarks.md)
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/python benchmarks/baseline_tfidf.py examples/data/docstrings/train.csv examples/data/docstrings/test.csv \
 		--text docstring --label package
 	set -e; for name in text_throughput loop_overhead startup memory; do $(BIN)/python benchmarks/$$name.py; done
-	PYTHONPATH=tests $(BIN)/python benchmarks/operator_figures.py
+	PYTHONPATH=hack $(BIN)/python benchmarks/operator_figures.py
 
 clean:  ## Remove the virtual environment and what the tools have left
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

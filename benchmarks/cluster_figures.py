@@ -144,7 +144,7 @@ class Bench:
                     file.write(f"# {secrets.token_hex()}\n")
             code = f"from kind.images import build_project; print(build_project({target!r}, {REGISTRY!r}))"
             since = time.perf_counter()
-            image = sh(sys.executable, "-c", code, env={"PYTHONPATH": f"{folder}/tests"})
+            image = sh(sys.executable, "-c", code, env={"PYTHONPATH": f"{folder}/hack"})
             return time.perf_counter() - since, image
 
 

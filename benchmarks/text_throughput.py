@@ -20,9 +20,9 @@ import numpy as np
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, Fitted, TextPreprocessor, fit, prepare_datasets
+from trainjob.progress.channel import Receiver
 from trainjob.storage import Folder
-from trainjob.training.channel import Receiver
-from trainjob.training.ray_cluster import start_on_ray, start_ray
+from trainjob.training.launch.ray_cluster import start_on_ray, start_ray
 from trainjob.training.run import run, worker_threads
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"

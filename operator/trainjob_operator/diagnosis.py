@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trainjob.api.job_status import Waiting
+from trainjob.api.trainjob_status import Waiting
 
 NORMAL = ("PodInitializing", "ContainerCreating")
 """Reasons of containers that are on their way."""

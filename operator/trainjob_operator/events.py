@@ -9,8 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.job_status import TrainJobStatus
 from trainjob.api.trainjob import GROUP, KIND, VERSION
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import EVENTS, Api, ApiError
 from trainjob_operator.names import MANAGER
 

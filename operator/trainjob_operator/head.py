@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.pods import HEAD_CONTAINER
 
 Object = Mapping[str, Any]

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject, seconds
-from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import EVENTS, PODS, RAY_JOBS, TRAIN_JOBS, WORKLOADS, Api, ApiError
 from trainjob_operator.difference import contains
 from trainjob_operator.events import Recorder, news

@@ -9,7 +9,7 @@ import yaml
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import JOB_FOLDER, STORAGE_PATH, WORKER_RESOURCE, KubernetesObject, seconds
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 from trainjob_operator.names import (
     MANAGER,
     NAME_ANNOTATION,

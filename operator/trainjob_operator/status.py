@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import seconds
-from trainjob.api.job_status import Condition, Phase, TrainJobStatus, WorkersStatus
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
+from trainjob.api.trainjob_status import Condition, Phase, TrainJobStatus, WorkersStatus
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.head import loss_of, ran_out_of_memory, time_of
 from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION

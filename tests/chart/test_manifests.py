@@ -31,8 +31,8 @@ def definition(cluster: ControlPlane) -> Generator[None]:
 
 
 def test_what_is_generated_is_up_to_date():
-    command = [sys.executable, ROOT / "charts" / "generate.py", "--check"]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT / "tests")}, capture_output=True, text=True)
+    command = [sys.executable, ROOT / "hack" / "generate.py", "--check"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT / "hack")}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -10,7 +10,7 @@ from releases import NAMESPACE, OPERATOR, Object, installed, signed_in, token
 
 from cluster.control_plane import ControlPlane
 from cluster.jobs import document, eventually
-from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.api.wording import fields_of
 
 CLUSTER = "job-abcde"

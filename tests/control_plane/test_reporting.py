@@ -18,9 +18,9 @@ from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from trainjob.api import Metadata
-from trainjob.api.status import Failure, TrainingStatus
-from trainjob.cluster.api_server import ApiServer, Operation
-from trainjob.cluster.reporter import SECONDS_BETWEEN, StatusReporter
+from trainjob.api.training_status import Failure, TrainingStatus
+from trainjob.progress.api_server import ApiServer, Operation
+from trainjob.progress.status_writer import SECONDS_BETWEEN, StatusReporter
 
 ROLE = {"apiGroups": ["trainjob.dev"], "resources": ["trainjobs/status"], "verbs": ["patch"]}
 
@@ -237,7 +237,7 @@ def test_a_failure_for_good_is_not_retried(jobs: Jobs, reporter: StatusReporter)
 DRIVER = """
 import sys
 from pathlib import Path
-from trainjob.cluster import api_server
+from trainjob.progress import api_server
 api_server.ACCOUNT = Path(sys.argv.pop(1))
 from trainjob.cli.app import main
 main()

@@ -70,7 +70,7 @@ def test_storage_that_cannot_be_used_is_named(jobs: TrainJobs, trouble: str) -> 
     assert status["attempt"] == 1
 
 
-MINIO = Path(__file__).parents[1] / "kind" / "minio.yaml"
+MINIO = Path(__file__).parents[2] / "hack" / "kind" / "minio.yaml"
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ UNTIL_TOLD = """
 @pytest.mark.alone
 def test_a_job_outlives_upgrade_rollback_and_uninstallation(jobs: TrainJobs, cluster: Cluster, tmp_path: Path) -> None:
     operator, trainer = images(cluster)
-    install_chart(cluster, operator, trainer, checkout_before(tmp_path, "tests/kind/values.yaml"))
+    install_chart(cluster, operator, trainer, checkout_before(tmp_path, "hack/kind/values.yaml"))
     try:
         folder = f"{BUCKET}/{jobs.namespace}/told"
         jobs.submit_function(UNTIL_TOLD, config={"endpoint": ENDPOINT, "folder": folder}, workers={"count": 1})

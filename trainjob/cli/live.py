@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 from trainjob.cli.progress import clock, ends_epoch, epochs_done, is_best, position, reported, said, speed
 from trainjob.report.words import score
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 from trainjob.report.words import score
 
 if TYPE_CHECKING:

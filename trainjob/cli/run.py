@@ -8,7 +8,7 @@ import typer
 from trainjob.cli.options import Overrides, TrainJobFile
 
 if TYPE_CHECKING:
-    from trainjob.api.status import TrainingStatus
+    from trainjob.api.training_status import TrainingStatus
 
 
 def run(
@@ -23,7 +23,7 @@ def run(
     started = time.time()
     from trainjob.api.load import load_trainjob
     from trainjob.cli.progress import display
-    from trainjob.cluster.reporter import reporting
+    from trainjob.progress.status_writer import reporting
 
     if workers is not None:
         overrides = [*overrides, f"spec.workers.count={workers}"]

@@ -1,8 +1,8 @@
 """What `trainjob run` says at the end."""
 
 from trainjob.evaluation import Scores
-from trainjob.report.summary import Summary
 from trainjob.report.words import count, duration, score
+from trainjob.runs.summary import Summary
 
 
 def summary_lines(summary: Summary, run: str, evaluation: dict[str, Scores]) -> list[str]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from trainjob.api.job_status import TrainJobStatus
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION, TrainJob, TrainJobSpec
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.crd.kubernetes_types import Schema
 from trainjob.crd.schema import class_description, spec_schema, status_schema
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pydantic.fields import FieldInfo
 
 from trainjob.api.base import OneOf, Spec
-from trainjob.api.job_status import TrainJobStatus
 from trainjob.api.trainjob import TrainJobSpec
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.api.wording import PATTERNS, fields_of, part_in
 from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.kubernetes_types import Schema

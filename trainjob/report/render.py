@@ -10,8 +10,8 @@ from trainjob.api import Model
 from trainjob.report import words
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
-from trainjob.report.contents import Contents, read_contents
-from trainjob.report.summary import Summary
+from trainjob.runs.contents import Contents, read_contents
+from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
 
 FILE = "report.html"

@@ -18,16 +18,16 @@ import ray.train
 from ray.train import Checkpoint, CheckpointConfig, UserCallback
 
 from trainjob.api import Checkpoints, Function, TrainJob
-from trainjob.api.status import CheckpointStatus, TrainingStatus
+from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import raw_datasets
 from trainjob.errors import UserError
-from trainjob.report.summary import Summary, TrainingWorkers
+from trainjob.progress.channel import Address, Sender
+from trainjob.runs.folder import Attempts, retries_left
+from trainjob.runs.history import History
+from trainjob.runs.summary import Summary, TrainingWorkers
 from trainjob.storage import Folder
-from trainjob.training.channel import Address, Sender
-from trainjob.training.folder import Attempts, retries_left
-from trainjob.training.history import History
+from trainjob.training.launch.ray_cluster import start_on_ray, start_ray
 from trainjob.training.outcome import WorkerError
-from trainjob.training.ray_cluster import start_on_ray, start_ray
 from trainjob.training.summarize import hardware, versions
 
 

@@ -17,11 +17,11 @@ from trainjob.data.loaders import Batch, Loader
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import Classifier, load_weights, save_model
-from trainjob.training.checkpoints import CheckpointStore
+from trainjob.progress.reporter import Reporter
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.history import History
 from trainjob.training.distributed import gather, share_buffers, sum_over_workers, world_size
-from trainjob.training.history import History
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
-from trainjob.training.reporter import Reporter
 from trainjob.training.scoring import Losses, Scorer
 
 TRAINER_STATE = "trainer.pt"

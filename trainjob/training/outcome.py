@@ -3,7 +3,7 @@
 import traceback as tracebacks
 
 from trainjob.api.base import Spec
-from trainjob.api.status import Failure
+from trainjob.api.training_status import Failure
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 

@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, Fitted, fit, prepare_datasets, prepare_examples
 from trainjob.errors import StorageError, StorageUnreachable, may_pass
 from trainjob.evaluation import Scores
-from trainjob.report.contents import read_contents
-from trainjob.report.summary import FILE as SUMMARY
-from trainjob.report.summary import Summary
+from trainjob.progress.channel import Receiver
+from trainjob.progress.snapshots import OnStatus, Snapshots
+from trainjob.runs.contents import read_contents
+from trainjob.runs.folder import Attempts, begin, clear, count_failure, locked, retries_left, run_folder
+from trainjob.runs.summary import FILE as SUMMARY
+from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
-from trainjob.training.channel import Receiver
-from trainjob.training.folder import Attempts, begin, clear, count_failure, locked, retries_left, run_folder
-from trainjob.training.handover import Handover
 from trainjob.training.imports import importing
-from trainjob.training.local import LocalWorkers, load_arrays, save_arrays
+from trainjob.training.launch.deferred_datasets import Handover
+from trainjob.training.launch.local import LocalWorkers, load_arrays, save_arrays
+from trainjob.training.launch.ray_cluster import on_cluster, put, set_environment, start_on_ray, start_ray
 from trainjob.training.outcome import Outcome, WorkerError, failure_of
-from trainjob.training.ray_cluster import on_cluster, put, set_environment, start_on_ray, start_ray
-from trainjob.training.snapshots import OnStatus, Snapshots
 from trainjob.training.summarize import last_words, reached, summarize, write_results
 from trainjob.training.task import Task, train
 

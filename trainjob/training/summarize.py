@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.status import CheckpointStatus, TrainingStatus
+from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import Fitted
 from trainjob.evaluation import Scores
 from trainjob.report.render import render
-from trainjob.report.summary import FILE as SUMMARY
-from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
+from trainjob.runs.folder import Attempts
+from trainjob.runs.history import last_metrics
+from trainjob.runs.summary import FILE as SUMMARY
+from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
-from trainjob.training.checkpoints import CheckpointStore, checkpoint_name
-from trainjob.training.folder import Attempts
-from trainjob.training.history import last_metrics
 from trainjob.training.outcome import Outcome
 
 PACKAGES = ("trainjob", "torch", "ray", "transformers", "tokenizers", "pyarrow", "numpy")

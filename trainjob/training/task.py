@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
+from trainjob.progress.channel import Address
 from trainjob.storage import Folder
-from trainjob.training.channel import Address
 from trainjob.training.imports import importing
 
 if TYPE_CHECKING:

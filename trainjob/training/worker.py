@@ -26,16 +26,16 @@ from trainjob.data.loaders import (
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import build, load_weights, sample_losses
+from trainjob.progress.channel import Sender
+from trainjob.progress.reporter import Reporter
+from trainjob.runs.checkpoints import CheckpointStore, scratch_folder
+from trainjob.runs.history import History, last_metrics
 from trainjob.storage import told_of_waiting
-from trainjob.training.channel import Sender
-from trainjob.training.checkpoints import CheckpointStore, scratch_folder
 from trainjob.training.distributed import from_rank_0
-from trainjob.training.history import History, last_metrics
 from trainjob.training.imports import importing
 from trainjob.training.loop import SCORES, TRAINER_STATE, Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
-from trainjob.training.reporter import Reporter
 from trainjob.training.scoring import Scorer
 from trainjob.training.task import Task
 

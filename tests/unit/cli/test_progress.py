@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from trainjob.api.status import CheckpointStatus, TrainingStatus
+from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.cli.live import epoch_line, fitting, frame, header
 from trainjob.cli.progress import display
 

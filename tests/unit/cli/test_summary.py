@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from trainjob.cli.summary import summary_lines
 from trainjob.evaluation.scores import Average, Scores
-from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 
 SUMMARY = Summary(
     name="tags",

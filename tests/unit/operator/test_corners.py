@@ -9,9 +9,9 @@ import yaml
 from operator_objects import pod, ray_job, trainjob
 from test_job_pods import SETTINGS, templates
 
-from trainjob.api.job_status import TrainJobStatus
 from trainjob.api.load import load_trainjob
-from trainjob.api.status import Failure, TrainingStatus
+from trainjob.api.training_status import Failure, TrainingStatus
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.difference import contains
 from trainjob_operator.render import Unrenderable, render

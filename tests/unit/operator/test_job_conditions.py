@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from operator_objects import Object, trainjob
 
-from trainjob.api.job_status import TrainJobStatus
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.render import Unrenderable
 from trainjob_operator.status import Observed, derive
 

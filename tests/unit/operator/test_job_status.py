@@ -7,8 +7,8 @@ import pytest
 from operator_objects import Object, ray_job, trainjob
 
 from trainjob.api import TrainJob
-from trainjob.api.job_status import TrainJobStatus, Waiting
-from trainjob.api.status import Failure, TrainingStatus
+from trainjob.api.training_status import Failure, TrainingStatus
+from trainjob.api.trainjob_status import TrainJobStatus, Waiting
 from trainjob_operator.render import Unrenderable
 from trainjob_operator.status import Observed, derive, reject, same
 

@@ -7,8 +7,8 @@ import pytest
 from operator_objects import Object, container, pod, ray_job, trainjob
 
 from trainjob.api import TrainJob
-from trainjob.api.job_status import TrainJobStatus
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
+from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.status import Observed, derive
 
 

@@ -10,7 +10,7 @@ from operator_objects import UID, Object, document, trainjob
 
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
-from trainjob.api.status import Failure, TrainingStatus
+from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob_operator.names import RENDERED_ANNOTATION
 from trainjob_operator.render import Unrenderable, render
 from trainjob_operator.settings import Settings

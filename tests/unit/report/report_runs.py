@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trainjob.evaluation.scores import scores
-from trainjob.report.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
 
 TEXT_JOB = """\

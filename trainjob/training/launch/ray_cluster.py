@@ -13,8 +13,8 @@ from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.errors import PassingError
+from trainjob.progress.channel import Address
 from trainjob.storage import Folder, open_filesystem
-from trainjob.training.channel import Address
 from trainjob.training.outcome import first_failure, told
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def start_on_ray(
     from ray.data import DataContext
     from ray.train import DataConfig, RunConfig, ScalingConfig, WorkerGroupError
 
-    from trainjob.training.failure_policy import CountingPolicy
+    from trainjob.training.launch.failure_policy import CountingPolicy
 
     options = DataContext.get_current().execution_options
     options.preserve_order = True
@@ -171,7 +171,7 @@ def _trainer_class(failure_policy: Any, asks_for_room: bool) -> "type[TorchTrain
     from ray.train.torch import TorchTrainer
     from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 
-    from trainjob.training.scaling_policy import SilentPolicy
+    from trainjob.training.launch.scaling_policy import SilentPolicy
 
     class Trainer(TorchTrainer):
         def _initialize_and_run_controller(self, **arguments: Any) -> "Result":

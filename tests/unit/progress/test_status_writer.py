@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trainjob.api.status import CheckpointStatus, Failure, TrainingStatus
-from trainjob.cluster.api_server import Refusal
-from trainjob.cluster.reporter import LONGEST_TEXT, MOST_METRICS, Answer, meaning, pause_after, written
+from trainjob.api.training_status import CheckpointStatus, Failure, TrainingStatus
+from trainjob.progress.api_server import Refusal
+from trainjob.progress.status_writer import LONGEST_TEXT, MOST_METRICS, Answer, meaning, pause_after, written
 
 AT = datetime(2026, 1, 1, 12, 0, 5, 999, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trainjob.api.base import Spec
-from trainjob.api.status import Time, TrainingStatus
+from trainjob.api.training_status import Time, TrainingStatus
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
 Count = Annotated[int, Field(ge=0)]

@@ -1,4 +1,4 @@
-"""Run a command, or else a shell, on a control plane of its own: `cd tests && python -m cluster [COMMAND …]`."""
+"""Run a command, or else a shell, on a control plane of its own: `cd hack && python -m cluster [COMMAND …]`."""
 
 import os
 import signal

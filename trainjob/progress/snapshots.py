@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 
 OnStatus = Callable[[TrainingStatus], None]
 

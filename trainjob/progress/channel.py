@@ -9,7 +9,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from secrets import token_bytes
 from typing import Self
 
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 
 MIN_SECONDS_BETWEEN = 0.2
 

@@ -6,11 +6,11 @@ from ray.train import FailureConfig, WorkerGroupError
 from ray.train.v2._internal.execution.failure_handling import DefaultFailurePolicy, FailureDecision
 from ray.train.v2.api.exceptions import TrainingFailedError
 
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 from trainjob.errors import StorageError, may_pass
+from trainjob.progress.channel import Address, Sender
+from trainjob.runs.folder import count_failure
 from trainjob.storage import Folder
-from trainjob.training.channel import Address, Sender
-from trainjob.training.folder import count_failure
 from trainjob.training.outcome import first_failure, told
 
 

@@ -1,4 +1,4 @@
-"""A worker process of `trainjob.training.local`: task on standard input, outcome into the file named as argument."""
+"""A worker process of `launch.local`: task on standard input, outcome into the file named as argument."""
 
 import faulthandler
 import os

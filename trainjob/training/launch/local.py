@@ -100,7 +100,7 @@ def _start(rank: int, count: int, threads: int, port: int, logs: Path) -> Worker
     }
     log, result = (logs / f"worker-{rank}.log").open("w+b"), (logs / f"worker-{rank}.result").open("w+b")
     process = subprocess.Popen(
-        [sys.executable, "-m", "trainjob.training.local_worker", result.name],
+        [sys.executable, "-m", "trainjob.training.launch.local_worker", result.name],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=log,

@@ -1,4 +1,4 @@
-"""`cd tests && python -m kind.sbom IMAGE…`: a bill of materials of each image, in CycloneDX's JSON, in build/."""
+"""`cd hack && python -m kind.sbom IMAGE…`: a bill of materials of each image, in CycloneDX's JSON, in build/."""
 
 # pyright: reportCallIssue=false
 # A decorator of cyclonedx's classes hides their parameters.

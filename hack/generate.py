@@ -1,6 +1,6 @@
-"""`python charts/generate.py` writes the derived parts of the chart, its reference and manifests/install.yaml.
+"""`python hack/generate.py` writes the derived parts of the chart, its reference and manifests/install.yaml.
 
-It needs `tests` on PYTHONPATH, for the Helm that the project pins.
+It needs `hack` on PYTHONPATH, for the Helm that the project pins.
 """
 
 import json

@@ -6,8 +6,8 @@ from multiprocessing.connection import Client
 
 import pytest
 
-from trainjob.api.status import TrainingStatus
-from trainjob.training.channel import Receiver, Sender
+from trainjob.api.training_status import TrainingStatus
+from trainjob.progress.channel import Receiver, Sender
 
 
 def test_snapshots_arrive_in_order_and_the_last_one_always():

@@ -34,7 +34,7 @@ def install_chart(cluster: Cluster, operator: str, trainer: str, checkout: Path 
     sh(
         program("helm"), "upgrade", "trainjob", checkout / "charts" / "trainjob", "--install",
         "--namespace", "trainjob-system", "--create-namespace", "--kubeconfig", cluster.kubeconfig,
-        "--values", checkout / "tests" / "kind" / "values.yaml", *settings, "--wait", "--timeout", "5m",
+        "--values", checkout / "hack" / "kind" / "values.yaml", *settings, "--wait", "--timeout", "5m",
     )  # fmt: skip
 
 

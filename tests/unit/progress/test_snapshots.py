@@ -2,10 +2,10 @@
 
 import pytest
 
-from trainjob.api.status import Failure, TrainingStatus
+from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.errors import DataError, PassingError, StorageError, StorageUnreachable, UserError, may_pass
+from trainjob.progress.snapshots import Snapshots
 from trainjob.training.outcome import WorkerError, failure_of
-from trainjob.training.snapshots import Snapshots
 
 TRAINING = TrainingStatus(stage="Training", message="continues from a", step=7, eta=9.0, metrics={"f1": 0.5})
 

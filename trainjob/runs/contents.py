@@ -9,11 +9,11 @@ from pydantic import TypeAdapter
 from trainjob.api import TrainJob
 from trainjob.errors import UserError
 from trainjob.evaluation.scores import Scores
-from trainjob.report.summary import FILE as SUMMARY_FILE
-from trainjob.report.summary import Summary
+from trainjob.runs.history import FILE as HISTORY_FILE
+from trainjob.runs.history import read_history
+from trainjob.runs.summary import FILE as SUMMARY_FILE
+from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
-from trainjob.training.history import FILE as HISTORY_FILE
-from trainjob.training.history import read_history
 
 JOB_FILE = "trainjob.yaml"
 EVALUATION_FILE = "evaluation.json"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Checkpoints
+from trainjob.runs.checkpoints import MANIFEST, CheckpointStore
 from trainjob.storage import Folder
-from trainjob.training.checkpoints import MANIFEST, CheckpointStore
 
 
 def _store(folder: Path, **spec: object) -> CheckpointStore:
@@ -119,7 +119,7 @@ from threading import Event, Thread
 
 from trainjob.api import Checkpoints
 from trainjob.storage import Folder
-from trainjob.training.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import CheckpointStore
 
 begun = Event()
 

@@ -10,9 +10,9 @@ from http.client import HTTPException
 from typing import Any, Literal
 
 from trainjob.api import Metadata
-from trainjob.api.status import TrainingStatus
+from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
-from trainjob.cluster.api_server import ApiServer, Operation, Refusal
+from trainjob.progress.api_server import ApiServer, Operation, Refusal
 
 MANAGER = "trainjob-trainer"
 """Field manager of `status.training`."""
@@ -30,7 +30,7 @@ _DECIMALS = {"percent": 1, "eta": 0}
 
 Answer = Literal["written", "gone", "refused", "away"]
 
-logger = logging.getLogger("trainjob.cluster")
+logger = logging.getLogger("trainjob.progress")
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trainjob.api import TrainJob
+from trainjob.runs.folder import Attempts, begin, count_failure, retries_left, run_folder
 from trainjob.storage import Folder
-from trainjob.training.folder import Attempts, begin, count_failure, retries_left, run_folder
 
 
 def trainjob(folder: Path, uid: str | None) -> TrainJob:

@@ -2,9 +2,9 @@
 
 import time
 
-from trainjob.api.status import CheckpointStatus, TrainingStatus
-from trainjob.training.channel import Sender
-from trainjob.training.checkpoints import CheckpointStore
+from trainjob.api.training_status import CheckpointStatus, TrainingStatus
+from trainjob.progress.channel import Sender
+from trainjob.runs.checkpoints import CheckpointStore
 
 
 class Reporter:

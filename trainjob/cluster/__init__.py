@@ -1,1 +1,0 @@
-"""What reaches the cluster that a TrainJob is in, with nothing but the standard library."""

@@ -1,0 +1,1 @@
+"""Starting the workers: as processes of this machine, or as actors of a Ray cluster."""
