@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.api.cluster import (
     Affinity,
     Annotations,
@@ -22,7 +22,7 @@ from trainjob.errors import UserError
 Name = Annotated[str, Field(min_length=1)]
 
 
-class NodePool(Spec):
+class NodePool(StrictModel):
     """Nodes that are alike; a TrainJob names them in `spec.workers.nodePool`."""
 
     node_selector: Labels = {}
@@ -43,7 +43,7 @@ class NodePool(Spec):
     """Any further fields of the pods' spec."""
 
 
-class Resources(Spec):
+class Resources(StrictModel):
     """What a container asks for and may use at most."""
 
     cpus: Annotated[float, Field(gt=0)]
@@ -52,7 +52,7 @@ class Resources(Spec):
     """Memory."""
 
 
-class Defaults(Spec):
+class Defaults(StrictModel):
     """What a TrainJob gets that does not say."""
 
     head: Resources = Resources(cpus=1, memory="4Gi")
@@ -71,7 +71,7 @@ class Defaults(Spec):
     """Annotations of every pod."""
 
 
-class Settings(Spec):
+class Settings(StrictModel):
     """All of the operator's settings."""
 
     image: Name

@@ -1,6 +1,6 @@
 """The TrainJob type: pydantic models from which everything else is derived. No torch, no ray."""
 
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.cluster import Deadlines, Pods
 from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
 from trainjob.api.model import (
@@ -58,8 +58,8 @@ __all__ = [
     "ReduceOnPlateau",
     "Scheduler",
     "Source",
-    "Spec",
     "Storage",
+    "StrictModel",
     "TextClassifier",
     "TrainJob",
     "TrainJobSpec",

@@ -1,4 +1,4 @@
-"""What every part of the TrainJob type shares."""
+"""What all types that YAML and JSON are checked against share."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Self
@@ -8,8 +8,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 
-class Spec(BaseModel):
-    """A part of a TrainJob: camelCase in YAML, unknown fields refused, docstrings as descriptions."""
+class StrictModel(BaseModel):
+    """Base of what YAML and JSON hold: camelCase names, unknown fields refused, docstrings as descriptions."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -30,7 +30,7 @@ def refuse(misfits: Iterable[tuple[str, str]]) -> None:
         raise PydanticCustomError("misfits", "{text}", {"text": text, "misfits": found})
 
 
-class OneOf(Spec):
+class OneOf(StrictModel):
     """A choice: exactly one of the fields in `choices` is set (by default, of all fields)."""
 
     choices: ClassVar[tuple[str, ...]] = ()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from trainjob.api.base import Spec, refuse
+from trainjob.api.base import StrictModel, refuse
 
 WORKER_RESOURCE = "trainjob_worker"
 """What Ray calls a place for a worker: a worker pod has as many as workers are meant to share it."""
@@ -62,7 +62,7 @@ Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_le
 Annotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
 
 
-class Pods(Spec):
+class Pods(StrictModel):
     """What a job's pods have besides what its workers ask for."""
 
     image: Annotated[str, Field(min_length=1, max_length=512)] | None = None
@@ -110,7 +110,7 @@ def lies_in(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
-class Deadlines(Spec):
+class Deadlines(StrictModel):
     """How long a job may take; it fails when that is over."""
 
     total: Duration | None = None

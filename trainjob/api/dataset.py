@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, StrictModel
 
 URI = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-class Source(Spec):
+class Source(StrictModel):
     """Where rows come from."""
 
     uri: URI
@@ -28,7 +28,7 @@ class Validation(OneOf):
     """Rows of their own, in the training rows' format."""
 
 
-class Cleaning(Spec):
+class Cleaning(StrictModel):
     """What is done to each text before it is tokenized. Control characters go and white space is folded in any case."""
 
     lowercase: bool = False
@@ -39,7 +39,7 @@ class Cleaning(Spec):
     """Remove HTML tags and resolve entities."""
 
 
-class Dataset(Spec):
+class Dataset(StrictModel):
     """What the model learns from."""
 
     train: Source

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, Problem, parse
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
@@ -78,8 +78,8 @@ def _check_is_trainjob(document: Document) -> None:
             raise InvalidTrainJob([Problem(document.place((name,)), (name,), message)])
 
 
-def _without_nulls(data: Any, part: type[Spec]) -> Any:
-    """A copy in which fields of a Spec that are null are left out, as an API server does."""
+def _without_nulls(data: Any, part: type[StrictModel]) -> Any:
+    """A copy in which fields of a model that are null are left out, as an API server does."""
     if isinstance(data, list):
         return [_without_nulls(item, part) for item in data]
     if not isinstance(data, dict):

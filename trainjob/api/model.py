@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, StrictModel
 
 PositiveInt = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -15,10 +15,10 @@ Dropout = Annotated[float, Field(ge=0, lt=1)]
 class Loss(OneOf):
     """The loss, averaged over samples."""
 
-    class CrossEntropy(Spec):
+    class CrossEntropy(StrictModel):
         """Softmax cross-entropy over the classes."""
 
-    class BinaryCrossEntropy(Spec):
+    class BinaryCrossEntropy(StrictModel):
         """One sigmoid a class against the one-hot label."""
 
     cross_entropy: CrossEntropy | None = None
@@ -30,7 +30,7 @@ class Loss(OneOf):
 class ClassWeights(OneOf):
     """How much each class counts in the loss."""
 
-    class Balanced(Spec):
+    class Balanced(StrictModel):
         """Rows / (classes * rows of the class), counted on the training part."""
 
     balanced: Balanced | None = None
@@ -39,7 +39,7 @@ class ClassWeights(OneOf):
     """A weight for each class by name; every class must be named."""
 
 
-class Encoder(Spec):
+class Encoder(StrictModel):
     """A transformer encoder trained from scratch, with a WordPiece tokenizer of its own."""
 
     layers: PositiveInt = 2
@@ -97,14 +97,14 @@ class TextClassifier(Classifier):
         return self
 
 
-class MLP(Spec):
+class MLP(StrictModel):
     """A multi-layer perceptron on the flattened image."""
 
     hidden: Annotated[list[PositiveInt], Field(min_length=1, max_length=16)] = [256, 128]
     """Width of each hidden layer."""
 
 
-class CNN(Spec):
+class CNN(StrictModel):
     """Blocks of two 3x3 convolutions, batch normalization and pooling, then a hidden layer."""
 
     channels: Annotated[list[PositiveInt], Field(min_length=1, max_length=8)] = [32, 64]
@@ -113,7 +113,7 @@ class CNN(Spec):
     """Width of the hidden layer before the head."""
 
 
-class ImageSize(Spec):
+class ImageSize(StrictModel):
     """What every image is resized to."""
 
     height: Annotated[int, Field(ge=1, le=4096)]
@@ -135,7 +135,7 @@ class ImageClassifier(Classifier):
     """What every image is resized to; by default all images must have one size, and keep it."""
 
 
-class Function(Spec):
+class Function(StrictModel):
     """A Ray Train loop of your own, run unmodified on every worker."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.model import PositiveInt
 
 CLASSIFIER_METRICS = (
@@ -23,7 +23,7 @@ LearningRate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 
 
-class Adam(Spec):
+class Adam(StrictModel):
     """Adam (Kingma and Ba, 2014)."""
 
     learning_rate: LearningRate = 1e-3
@@ -43,7 +43,7 @@ class AdamW(Adam):
     """Decoupled weight decay."""
 
 
-class SGD(Spec):
+class SGD(StrictModel):
     """Stochastic gradient descent."""
 
     learning_rate: LearningRate = 0.1
@@ -73,7 +73,7 @@ class Optimizer(OneOf):
     """Stochastic gradient descent."""
 
 
-class ReduceOnPlateau(Spec):
+class ReduceOnPlateau(StrictModel):
     """After each epoch: multiplies the learning rate by `factor` when the validation loss has stopped falling."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
@@ -82,7 +82,7 @@ class ReduceOnPlateau(Spec):
     """Epochs without a better validation loss before that."""
 
 
-class WarmUp(Spec):
+class WarmUp(StrictModel):
     """After each step: the learning rate rises over the warm-up, then falls to zero at the last step."""
 
     warmup_fraction: Fraction = 0.1
@@ -100,7 +100,7 @@ class Scheduler(OneOf):
     """Warm-up, then a straight line down to zero."""
 
 
-class EarlyStopping(Spec):
+class EarlyStopping(StrictModel):
     """Ends training when the checkpoints' metric has stopped getting better."""
 
     patience: PositiveInt = 3
@@ -109,7 +109,7 @@ class EarlyStopping(Spec):
     """How much better a value must be to count."""
 
 
-class Training(Spec):
+class Training(StrictModel):
     """How the model is trained."""
 
     epochs: PositiveInt = 10
@@ -133,7 +133,7 @@ class Training(Spec):
     """Seeds the split, the initial weights, dropout and the order of rows."""
 
 
-class Checkpoints(Spec):
+class Checkpoints(StrictModel):
     """What is kept while training."""
 
     metric: Annotated[str, Field(min_length=1)] = "validation_loss"

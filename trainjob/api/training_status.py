@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]
 
 
-class CheckpointStatus(Spec):
+class CheckpointStatus(StrictModel):
     """One checkpoint in the run's storage."""
 
     uri: str
@@ -23,7 +23,7 @@ class CheckpointStatus(Spec):
     """Its value, where the checkpoint ends an epoch."""
 
 
-class Failure(Spec):
+class Failure(StrictModel):
     """Why training ended without a model."""
 
     rank: int | None = None
@@ -39,7 +39,7 @@ class Failure(Spec):
     up."""
 
 
-class TrainingStatus(Spec):
+class TrainingStatus(StrictModel):
     """A snapshot of the run; each one replaces the one before."""
 
     stage: Stage = "Preparing"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from trainjob.api.base import OneOf, Spec, refuse
+from trainjob.api.base import OneOf, StrictModel, refuse
 from trainjob.api.cluster import Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import URI, Dataset
 from trainjob.api.model import Model, PositiveInt
@@ -16,7 +16,7 @@ GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjob
 """What Kubernetes calls the type."""
 
 
-class Workers(Spec):
+class Workers(StrictModel):
     """The processes that train, and what each of them gets."""
 
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
@@ -48,7 +48,7 @@ class Storage(OneOf):
     """Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on a laptop these come from the environment."""
 
 
-class TrainJobSpec(Spec):
+class TrainJobSpec(StrictModel):
     """What to train and on what."""
 
     model: Model
@@ -113,7 +113,7 @@ class TrainJobSpec(Spec):
             )
 
 
-class Metadata(Spec):
+class Metadata(StrictModel):
     """Kubernetes' own metadata; what the cluster adds to it is accepted and ignored."""
 
     model_config = ConfigDict(extra="ignore")
@@ -130,7 +130,7 @@ class Metadata(Spec):
     """Annotations."""
 
 
-class TrainJob(Spec):
+class TrainJob(StrictModel):
     """One training run."""
 
     api_version: Literal["trainjob.dev/v1alpha1"]

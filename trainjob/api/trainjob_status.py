@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Time, TrainingStatus
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
 Count = Annotated[int, Field(ge=0)]
 
 
-class Condition(Spec):
+class Condition(StrictModel):
     """A Kubernetes condition."""
 
     type: Literal["Accepted", "Complete", "Failed", "Suspended"]
@@ -28,7 +28,7 @@ class Condition(Spec):
     """The spec's generation that this is about."""
 
 
-class WorkersStatus(Spec):
+class WorkersStatus(StrictModel):
     """The worker processes."""
 
     desired: Count
@@ -37,7 +37,7 @@ class WorkersStatus(Spec):
     """In pods that are ready."""
 
 
-class Waiting(Spec):
+class Waiting(StrictModel):
     """Why pods of the job are not running."""
 
     reason: str
@@ -48,7 +48,7 @@ class Waiting(Spec):
     """The cluster's own words."""
 
 
-class TrainJobStatus(Spec):
+class TrainJobStatus(StrictModel):
     """How the job is doing."""
 
     phase: Phase | None = None

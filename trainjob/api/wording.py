@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.api.cluster import DURATION, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
 
@@ -45,7 +45,7 @@ _MUST = {
 }
 
 
-def problems_of(error: ErrorDetails, root: type[Spec]) -> Iterator[tuple[FieldPath, str]]:
+def problems_of(error: ErrorDetails, root: type[StrictModel]) -> Iterator[tuple[FieldPath, str]]:
     """(path, message) of each problem that one of pydantic's errors on a `root` stands for."""
     if error["type"] == "misfits":
         for path, message in error.get("ctx", {})["misfits"]:
@@ -110,19 +110,19 @@ def show(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:50]}… ({len(str(value))} characters)"
 
 
-def fields_of(spec: type[Spec]) -> dict[str, FieldInfo]:
+def fields_of(spec: type[StrictModel]) -> dict[str, FieldInfo]:
     """The fields of a part of a TrainJob by their names in YAML."""
     return {info.alias or name: info for name, info in spec.model_fields.items()}
 
 
-def part_in(annotation: Any) -> type[Spec] | None:
-    """The Spec that a field of this type holds, if it holds one: Spec, Spec | None, list[Spec]."""
-    if isinstance(annotation, type) and issubclass(annotation, Spec):
+def part_in(annotation: Any) -> type[StrictModel] | None:
+    """The model that a field of this type holds, if it holds one: Part, Part | None, list[Part]."""
+    if isinstance(annotation, type) and issubclass(annotation, StrictModel):
         return annotation
     return next((part for arg in get_args(annotation) if (part := part_in(arg))), None)
 
 
-def _part_at(path: FieldPath, root: type[Spec]) -> type[Spec]:
+def _part_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
     part = root
     for name in path:
         if isinstance(name, str):
@@ -130,7 +130,7 @@ def _part_at(path: FieldPath, root: type[Spec]) -> type[Spec]:
     return part
 
 
-def _unknown_field(path: FieldPath, root: type[Spec]) -> str:
+def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
     name, known = str(path[-1]), fields_of(_part_at(path[:-1], root))
     by_bare_name = {_bare(field): field for field in known}
     elsewhere = [place for place in _all_fields(root) if _bare(str(place[-1])) == _bare(name)]
@@ -147,7 +147,7 @@ def _bare(name: str) -> str:
 
 
 @cache
-def _all_fields(root: type[Spec]) -> list[FieldPath]:
+def _all_fields(root: type[StrictModel]) -> list[FieldPath]:
     paths: list[FieldPath] = []
     for name, info in fields_of(root).items():
         paths.append((name,))

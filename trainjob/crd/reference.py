@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.api.wording import PATTERNS, fields_of, part_in
@@ -34,7 +34,7 @@ def reference() -> str:
     return "\n".join(sections)
 
 
-def _section(path: str, model: type[Spec], schema: Schema) -> Iterator[str]:
+def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[str]:
     """A heading and a table for one part, then those of the parts that it holds."""
     yield f"## `{path}`\n\n{schema['description']}\n"
     fields = fields_of(model)
@@ -51,7 +51,7 @@ def _section(path: str, model: type[Spec], schema: Schema) -> Iterator[str]:
             yield from _section(f"{path}.{name}" + "[]" * ("items" in inner), part, inner.get("items", inner))
 
 
-def _rules(model: type[Spec]) -> Iterator[str]:
+def _rules(model: type[StrictModel]) -> Iterator[str]:
     for rule in rules_of(model):
         yield f"- `{rule.field}` {rule.message}" if rule.field else f"- {rule.message}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic.alias_generators import to_camel
 
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Source, Validation
 from trainjob.api.model import Encoder, TextClassifier
@@ -37,7 +37,7 @@ class Rule:
         return {"rule": f"oldSelf.hasValue() || ({self.cel})", "optionalOldSelf": True, "message": self.message, **at}
 
 
-def rules_of(part: type[Spec]) -> tuple[Rule, ...]:
+def rules_of(part: type[StrictModel]) -> tuple[Rule, ...]:
     """The rules of one part of a TrainJob."""
     own = RULES.get(part, ())
     if part in _FIXED_PARTS:
@@ -109,7 +109,7 @@ _IS_FUNCTION = "has(self.model.__function__)"
 _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
 _IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
 
-RULES: dict[type[Spec], tuple[Rule, ...]] = {
+RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     Encoder: (Rule("self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),),
     TextClassifier: (
         Rule(

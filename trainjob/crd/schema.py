@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.api.cluster import KubernetesType
 from trainjob.api.wording import fields_of, part_in
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
@@ -22,7 +22,7 @@ _KEYS = {
 """The field that tells the items of a list apart; no two may have the same. Other lists are taken as a whole."""
 
 
-def spec_schema(model: type[Spec]) -> Schema:
+def spec_schema(model: type[StrictModel]) -> Schema:
     """The schema of a part that people write: with defaults, required fields and rules."""
     leaves = model.model_json_schema()["properties"]
     properties: dict[str, Schema] = {}
@@ -37,7 +37,7 @@ def spec_schema(model: type[Spec]) -> Schema:
     return schema
 
 
-def status_schema(model: type[Spec]) -> Schema:
+def status_schema(model: type[StrictModel]) -> Schema:
     """The schema of a part that the cluster writes, bit by bit: every field may be missing, none has a default."""
     leaves = model.model_json_schema()["properties"]
     properties = {
@@ -60,12 +60,12 @@ def description(info: FieldInfo) -> str:
     return " ".join(info.description.split()) if info.description else class_description(part) if part else ""
 
 
-def class_description(model: type[Spec]) -> str:
+def class_description(model: type[StrictModel]) -> str:
     """A class's docstring on one line."""
     return " ".join(inspect.cleandoc(model.__doc__ or "").split())
 
 
-def _value_schema(info: FieldInfo, leaf: Schema, part_schema: Callable[[type[Spec]], Schema]) -> Schema:
+def _value_schema(info: FieldInfo, leaf: Schema, part_schema: Callable[[type[StrictModel]], Schema]) -> Schema:
     schema, part, kind = _plain(leaf), part_in(info.annotation), kubernetes_type(info.annotation)
     if part:
         return _in_list(schema, part_schema(part), part.__name__)
@@ -119,6 +119,6 @@ def _default(info: FieldInfo) -> Schema:
     if info.is_required() or info.default in (None, [], {}):
         return {}
     value = info.default
-    if isinstance(value, Spec):
+    if isinstance(value, StrictModel):
         value = value.model_dump(by_alias=True, exclude_defaults=True)
     return {"default": value}

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from trainjob.api import Spec
+from trainjob.api import StrictModel
 from trainjob.errors import UserError
 
 
-class Average(Spec):
+class Average(StrictModel):
     """Precision, recall and F1, of one class or averaged over classes; 0 where nothing was predicted or is there."""
 
     precision: float
@@ -28,7 +28,7 @@ class ClassScores(Average):
     """Rows that truly are of this class."""
 
 
-class Scores(Spec):
+class Scores(StrictModel):
     """How well a classifier does on a set of rows."""
 
     rows: int

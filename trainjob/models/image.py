@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from trainjob import api
-from trainjob.api import Spec
+from trainjob.api import StrictModel
 from trainjob.data.image import ImagePreprocessor
 from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier, problem_type
@@ -20,7 +20,7 @@ LARGEST_MAP = 8
 """Height and width, in cells, to which larger feature maps are averaged before the hidden layer."""
 
 
-class ImageConfig(Spec):
+class ImageConfig(StrictModel):
     """An image classifier's config.json: all that is needed to build it again."""
 
     model_type: Annotated[Literal["trainjob-image-classifier"], Field(alias="model_type")] = MODEL_TYPE

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainjob.api import Checkpoints
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.storage import Folder
 
 FOLDER = "checkpoints"
@@ -21,7 +21,7 @@ MANIFEST = "checkpoint.json"
 _NAME = re.compile(r"epoch-(\d+)-step-(\d+)")
 
 
-class Manifest(Spec):
+class Manifest(StrictModel):
     """What a checkpoint holds; written last."""
 
     epoch: int

@@ -12,7 +12,7 @@ import yaml
 from pydantic import AwareDatetime
 
 from trainjob.api import TrainJob
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError, UserError
 from trainjob.storage import Folder, storage_errors
 
@@ -30,7 +30,7 @@ MAY_CHANGE = (
 """Fields that may differ when a run is continued: they don't change what is trained."""
 
 
-class Attempts(Spec):
+class Attempts(StrictModel):
     """How often a run was started and how often it has failed, and when it was first started."""
 
     started: AwareDatetime

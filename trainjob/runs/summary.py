@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import AwareDatetime
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 
 FILE = "summary.json"
 
 
-class BestCheckpoint(Spec):
+class BestCheckpoint(StrictModel):
     """The checkpoint whose model the run keeps."""
 
     step: int
@@ -22,7 +22,7 @@ class BestCheckpoint(Spec):
     """Its value; none where it was not finite."""
 
 
-class TrainingWorkers(Spec):
+class TrainingWorkers(StrictModel):
     """The processes that trained."""
 
     count: int
@@ -33,7 +33,7 @@ class TrainingWorkers(Spec):
     """PyTorch threads of each worker."""
 
 
-class Hardware(Spec):
+class Hardware(StrictModel):
     """The machine of the driver."""
 
     cpu: str
@@ -46,7 +46,7 @@ class Hardware(Spec):
     """Name of each GPU."""
 
 
-class Summary(Spec):
+class Summary(StrictModel):
     """How a finished run went."""
 
     outcome: Literal["Succeeded"] = "Succeeded"

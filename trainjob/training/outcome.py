@@ -2,13 +2,13 @@
 
 import traceback as tracebacks
 
-from trainjob.api.base import Spec
+from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Failure
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 
 
-class Outcome(Spec):
+class Outcome(StrictModel):
     """What rank 0 returns when training has come to its end."""
 
     best_checkpoint: str

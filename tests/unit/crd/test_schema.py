@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.api.base import OneOf, Spec
+from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.wording import fields_of, part_in
 from trainjob.crd import crd
 from trainjob.crd.definition import trainjob_schema
@@ -65,7 +65,7 @@ def test_every_field_is_described() -> None:
 
 
 def test_every_field_of_the_type_is_there() -> None:
-    def check(part: type[Spec], schema: dict[str, Any]) -> None:
+    def check(part: type[StrictModel], schema: dict[str, Any]) -> None:
         assert list(schema["properties"]) == list(fields_of(part))
         for name, info in fields_of(part).items():
             if inner := part_in(info.annotation):
