@@ -42,8 +42,8 @@ class Batch:
         return Batch(inputs, self.labels.to(device, non_blocking=True))
 
 
-class Loader(Protocol):
-    """Batches of one rank; every rank gets equally many, of equal sizes, in an epoch."""
+class TrainingBatches(Protocol):
+    """The training batches of one rank: in each epoch every rank gets equally many, of equal sizes."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]: ...
 
@@ -84,7 +84,7 @@ def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
 
 
 @dataclass(frozen=True)
-class StreamLoader:
+class StreamedBatches:
     """Training batches streamed anew in every epoch from a Ray Data shard and shuffled in a buffer."""
 
     data: "DataIterator"
@@ -133,7 +133,7 @@ def read_windows(
             yield Examples(batch["values"].numpy(), batch["offsets"].numpy(), batch["labels"].numpy())
 
 
-class _Rows(Dataset[Examples]):
+class _ExamplesDataset(Dataset[Examples]):
     """Examples as a map-style dataset whose items are whole batches."""
 
     def __init__(self, examples: Examples) -> None:
@@ -167,14 +167,14 @@ class BucketSampler(Sampler[np.ndarray]):
                 yield window[indices]
 
 
-class MemoryLoader:
+class InMemoryBatches:
     """Training batches from a PyTorch DataLoader over all rows in memory: every rank shuffles them alike and takes
     its share."""
 
     def __init__(self, examples: Examples, preprocessor: Preprocessor, shard: Shard) -> None:
         self.sampler = BucketSampler(examples.lengths, shard)
         loader = DataLoader(
-            _Rows(examples),
+            _ExamplesDataset(examples),
             batch_size=None,  # the sampler gives the rows of a whole batch
             sampler=self.sampler,
             collate_fn=cast("Any", partial(_collate_pair, preprocessor)),  # typed for lists of items only

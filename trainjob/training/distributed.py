@@ -1,4 +1,4 @@
-"""What ranks tell each other, besides gradients."""
+"""Communication between ranks, besides that of gradients."""
 
 from typing import Any
 
@@ -14,21 +14,21 @@ def rank() -> int:
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
-def sum_over_workers(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` added up over all ranks, in place."""
+def sum_over_ranks(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` summed over all ranks, in place."""
     if world_size() > 1:
         distributed.all_reduce(tensor)
     return tensor
 
 
-def share_buffers(module: torch.nn.Module) -> None:
-    """Gives every rank rank 0's buffers, such as the running statistics of batch normalization."""
+def broadcast_buffers(module: torch.nn.Module) -> None:
+    """Gives every rank the buffers of rank 0, such as the running statistics of batch normalization."""
     if world_size() > 1:
         for buffer in module.buffers():
             distributed.broadcast(buffer, src=0)
 
 
-def gather(value: Any) -> list[Any] | None:
+def gather_on_rank_0(value: Any) -> list[Any] | None:
     """Every rank's value in order of rank, on rank 0; None on the others."""
     if world_size() == 1:
         return [value]

@@ -13,24 +13,24 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from trainjob.api import TrainJobSpec
-from trainjob.data.loaders import Batch, Loader
+from trainjob.data.loaders import Batch, TrainingBatches
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import Classifier, load_weights, save_model
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.history import History
-from trainjob.training.distributed import gather, share_buffers, sum_over_workers, world_size
+from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
-from trainjob.training.scoring import Losses, Scorer
+from trainjob.training.scoring import SampleLosses, Scorer
 
 TRAINER_STATE = "trainer.pt"
 SCORES = "evaluation.json"
 
 
 @dataclass
-class Progress:
-    """Where a run stands; saved in each checkpoint."""
+class TrainingState:
+    """How far training has come; saved in each checkpoint."""
 
     epoch: int = 0
     """Epochs completed."""
@@ -62,8 +62,8 @@ class Trainer:
         module: Classifier[Any],
         model: torch.nn.Module,
         *,
-        losses: Losses,
-        loader: Loader,
+        losses: SampleLosses,
+        batches: TrainingBatches,
         batches_per_epoch: int,
         scorer: Scorer,
         store: CheckpointStore,
@@ -73,7 +73,7 @@ class Trainer:
     ) -> None:
         training = spec.training
         self.spec, self.module, self.model = spec, module, model
-        self.losses, self.loader, self.scorer = losses, loader, scorer
+        self.losses, self.batches, self.scorer = losses, batches, scorer
         self.store, self.reporter, self.history, self.device = store, reporter, history, device
         self.batches_per_epoch = batches_per_epoch
         self.accumulation = training.gradient_accumulation
@@ -83,44 +83,44 @@ class Trainer:
         self.optimizer = build_optimizer(training.optimizer, self.module.parameters())
         self.scheduler = build_scheduler(training.scheduler, self.optimizer, self.steps)
         self.dtype = resolve_precision(training.precision, device)
-        self.progress = Progress()
+        self.state = TrainingState()
         self._random_states: dict[str, Any] | None = None
-        self._buckets_settled = world_size() < 3
+        self._buckets_rebuilt = world_size() < 3
         self._stage: str | None = None
         self._stage_since = 0.0
         self._reset_recent()
 
-    # -- the story ---------------------------------------------------------------------------------------------------
+    # -- training ----------------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
         """Trains to the last epoch, or until early stopping ends it."""
-        progress = self.progress
-        while progress.epoch < self.spec.training.epochs and not progress.stopped_early:
+        state = self.state
+        while state.epoch < self.spec.training.epochs and not state.stopped_early:
             self._train_epoch()
             self._end_epoch()
 
     def _train_epoch(self) -> None:
-        progress = self.progress
-        self.enter("training")
+        state = self.state
+        self.start_stage("training")
         self.model.train()
-        batches = self.loader.epoch(progress.epoch)
-        for _ in range(progress.batch):
+        batches = self.batches.epoch(state.epoch)
+        for _ in range(state.batch):
             next(batches)
         self._restore_random_states()
         self._reset_recent()
         for batch in batches:
             moved = batch.to(self.device)
-            self._settle_buckets(moved)
+            self._rebuild_buckets(moved)
             self._train_batch(moved)
-        if progress.batch != self.batches_per_epoch:
-            raise RuntimeError(f"epoch {progress.epoch + 1} had {progress.batch} batches, not {self.batches_per_epoch}")
+        if state.batch != self.batches_per_epoch:
+            raise RuntimeError(f"epoch {state.epoch + 1} had {state.batch} batches, not {self.batches_per_epoch}")
 
     def _train_batch(self, batch: Batch) -> None:
-        progress = self.progress
-        first = progress.batch - progress.batch % self.accumulation
+        state = self.state
+        first = state.batch - state.batch % self.accumulation
         group = min(self.accumulation, self.batches_per_epoch - first)
-        progress.batch += 1
-        last = progress.batch == first + group
+        state.batch += 1
+        last = state.batch == first + group
         with self._gradients_synced(last):
             losses = self.losses(self._logits(batch), batch.labels)
             (losses.mean() / group).backward()
@@ -133,64 +133,64 @@ class Trainer:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             return self.model(**batch.inputs).float()
 
-    def _settle_buckets(self, batch: Batch) -> None:
+    def _rebuild_buckets(self, batch: Batch) -> None:
         """Takes DistributedDataParallel past its first backward pass, after which it lays out the gradients anew.
 
         From three ranks on, the order in which they are added up depends on the layout, so the first steps of a
         resumed run would differ from an unbroken one's. Evaluation mode leaves random states and buffers alone.
         """
-        if self._buckets_settled:
+        if self._buckets_rebuilt:
             return
         self.model.eval()
         self._logits(batch).sum().backward()
         self.optimizer.zero_grad()
         self.model.train()
-        self._buckets_settled = True
+        self._buckets_rebuilt = True
 
     def _optimizer_step(self) -> None:
-        progress = self.progress
+        state = self.state
         if self.spec.training.gradient_clipping is not None:
             torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.spec.training.gradient_clipping)
         self.optimizer.step()
         self.optimizer.zero_grad()
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
-        progress.step += 1
-        ends_epoch = progress.batch == self.batches_per_epoch
+        state.step += 1
+        ends_epoch = state.batch == self.batches_per_epoch
         every = self.spec.checkpoints.every_steps
-        saves = every is not None and progress.step % every == 0 and not ends_epoch
-        if saves or ends_epoch or progress.step % self.log_every == 0 or progress.step == 1:
+        saves = every is not None and state.step % every == 0 and not ends_epoch
+        if saves or ends_epoch or state.step % self.log_every == 0 or state.step == 1:
             self._log_step()
         if saves:
             self._save({}, None)
-            self.enter("training")
+            self.start_stage("training")
             self._reset_recent()
 
     def _end_epoch(self) -> None:
-        progress = self.progress
-        self.enter("validation")
-        share_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
+        state = self.state
+        self.start_stage("validation")
+        broadcast_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
         scores = self.scorer.score(self.module, "validation")
-        metrics = {"train_loss": progress.loss_sum / progress.samples, **scores.as_metrics("validation")}
+        metrics = {"train_loss": state.loss_sum / state.samples, **scores.as_metrics("validation")}
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
-        progress.epoch, progress.batch, progress.loss_sum, progress.samples = progress.epoch + 1, 0, 0.0, 0
-        self._judge(metrics[self.spec.checkpoints.metric])
-        self.history.add("epoch", progress.step, progress.epoch, metrics)
+        state.epoch, state.batch, state.loss_sum, state.samples = state.epoch + 1, 0, 0.0, 0
+        self._compare_with_best(metrics[self.spec.checkpoints.metric])
+        self.history.add("epoch", state.step, state.epoch, metrics)
         self._save(metrics, scores)
 
-    def _judge(self, value: float) -> None:
-        """Counts the epochs since the best value and stops when patience is at its end."""
-        progress, early = self.progress, self.spec.training.early_stopping
+    def _compare_with_best(self, value: float) -> None:
+        """Counts the epochs since the best value and stops training when early stopping's patience is used up."""
+        state, early = self.state, self.spec.training.early_stopping
         sign = 1 if self.spec.checkpoints.lower_is_better else -1
         min_delta = early.min_delta if early is not None else 0.0
-        if progress.best is None or sign * (progress.best - value) > min_delta:
-            progress.best, progress.epochs_since_best = value, 0
+        if state.best is None or sign * (state.best - value) > min_delta:
+            state.best, state.epochs_since_best = value, 0
         else:
-            progress.epochs_since_best += 1
-        progress.stopped_early = early is not None and progress.epochs_since_best >= early.patience
+            state.epochs_since_best += 1
+        state.stopped_early = early is not None and state.epochs_since_best >= early.patience
 
-    # -- what is measured --------------------------------------------------------------------------------------------
+    # -- measurements ------------------------------------------------------------------------------------------------
 
     def _reset_recent(self) -> None:
         self._recent_loss = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -199,28 +199,28 @@ class Trainer:
 
     def _log_step(self) -> None:
         """Sums the losses since the last time over all workers."""
-        progress = self.progress
+        state = self.state
         own = torch.stack([self._recent_loss, self._recent_loss.new_tensor(self._recent_samples)])
-        loss_sum, samples = sum_over_workers(own).tolist()
+        loss_sum, samples = sum_over_ranks(own).tolist()
         loss, rate = loss_sum / samples, samples / (time.perf_counter() - self._recent_since)
         if not np.isfinite(loss):
             raise UserError(
-                f"training diverged: the loss is {loss} at step {progress.step}. Lower the optimizer's learningRate, "
+                f"training diverged: the loss is {loss} at step {state.step}. Lower the optimizer's learningRate, "
                 "add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
             )
-        progress.loss_sum += loss_sum
-        progress.samples += int(samples)
+        state.loss_sum += loss_sum
+        state.samples += int(samples)
         learning_rate = self.optimizer.param_groups[0]["lr"]
         values = {"loss": loss, "learning_rate": learning_rate, "samples_per_second": rate}
-        self.history.add("step", progress.step, progress.epoch + 1, values)
-        self.reporter.step(progress.epoch + 1, progress.step, loss=loss, rate=rate, learning_rate=learning_rate)
+        self.history.add("step", state.step, state.epoch + 1, values)
+        self.reporter.step(state.epoch + 1, state.step, loss=loss, rate=rate, learning_rate=learning_rate)
         self._reset_recent()
 
-    def enter(self, stage: str) -> None:
-        """From now on, time counts for `stage`."""
+    def start_stage(self, stage: str) -> None:
+        """From now on, wall time is counted for `stage`."""
         now = time.perf_counter()
         if self._stage is not None:
-            self.progress.seconds[self._stage] = self.progress.seconds.get(self._stage, 0.0) + now - self._stage_since
+            self.state.seconds[self._stage] = self.state.seconds.get(self._stage, 0.0) + now - self._stage_since
         self._stage, self._stage_since = stage, now
 
     def _gradients_synced(self, synced: bool) -> AbstractContextManager[None]:
@@ -232,13 +232,13 @@ class Trainer:
 
     def _save(self, metrics: dict[str, float], scores: Scores | None) -> None:
         """Stores a checkpoint: rank 0 writes, every rank gives its random states."""
-        self.enter("checkpoints")
-        ranks = gather(_random_states(self.device))
+        self.start_stage("checkpoints")
+        ranks = gather_on_rank_0(_random_states(self.device))
         if ranks is None:
             return
-        progress = self.progress
-        state = {
-            "progress": asdict(progress),
+        state = self.state
+        saved = {
+            "progress": asdict(state),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
             "random_states": ranks,
@@ -246,23 +246,23 @@ class Trainer:
 
         def write(folder: Path) -> None:
             save_model(self.module, self.scorer.preprocessor, folder)
-            torch.save(state, folder / TRAINER_STATE)
+            torch.save(saved, folder / TRAINER_STATE)
             if scores is not None:
                 (folder / SCORES).write_text(scores.model_dump_json(by_alias=True))
 
         self.history.flush()  # first, so that no checkpoint is without its records
-        name = self.store.save(progress.epoch, progress.step, metrics, write)
-        self.reporter.checkpoint(name, progress.epoch, progress.step, metrics)
+        name = self.store.save(state.epoch, state.step, metrics, write)
+        self.reporter.checkpoint(name, state.epoch, state.step, metrics)
 
     def resume(self, folder: Path, rank: int) -> None:
-        """Continues from a checkpoint's folder as if there had been no break."""
+        """Continues from a checkpoint's folder as if training had never been interrupted."""
         load_weights(self.module, folder)
-        state = torch.load(folder / TRAINER_STATE, map_location="cpu", weights_only=True)
-        self.optimizer.load_state_dict(state["optimizer"])
+        saved = torch.load(folder / TRAINER_STATE, map_location="cpu", weights_only=True)
+        self.optimizer.load_state_dict(saved["optimizer"])
         if self.scheduler is not None:
-            self.scheduler.load_state_dict(state["scheduler"])
-        self.progress = Progress(**state["progress"])
-        self._random_states = state["random_states"][rank] if len(state["random_states"]) == world_size() else None
+            self.scheduler.load_state_dict(saved["scheduler"])
+        self.state = TrainingState(**saved["progress"])
+        self._random_states = saved["random_states"][rank] if len(saved["random_states"]) == world_size() else None
 
     def _restore_random_states(self) -> None:
         if self._random_states is not None:

@@ -33,20 +33,20 @@ def build_scheduler(
         return ReduceLROnPlateau(optimizer, factor=plateau.factor, patience=plateau.patience)
     warm_up = spec.cosine or spec.linear
     assert warm_up is not None
-    return LambdaLR(optimizer, lambda step: _share(warm_up, step, steps, cosine=spec.cosine is not None))
+    return LambdaLR(optimizer, lambda step: _rate_factor(warm_up, step, steps, cosine=spec.cosine is not None))
 
 
-def _share(spec: WarmUp, step: int, steps: int, *, cosine: bool) -> float:
-    """Share of the peak learning rate after `step` of `steps` optimizer steps."""
+def _rate_factor(spec: WarmUp, step: int, steps: int, *, cosine: bool) -> float:
+    """The learning rate after `step` of `steps` optimizer steps, as a factor on its peak."""
     warm_up = round(spec.warmup_fraction * steps)
     if step < warm_up:
         return (step + 1) / (warm_up + 1)
-    left = (steps - step) / max(1, steps - warm_up)
-    return 0.5 * (1 - math.cos(math.pi * left)) if cosine else left
+    remaining = (steps - step) / max(1, steps - warm_up)
+    return 0.5 * (1 - math.cos(math.pi * remaining)) if cosine else remaining
 
 
 def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
-    """The type of the forward pass; `auto` is bfloat16 where the hardware multiplies matrices in it."""
+    """The data type of the forward pass; `auto` is bfloat16 where the hardware multiplies bfloat16 matrices."""
     if precision == "float32" or (precision == "auto" and not _multiplies_bfloat16(device)):
         return torch.float32
     return torch.bfloat16

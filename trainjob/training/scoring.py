@@ -7,10 +7,10 @@ import torch
 from trainjob.data import Preprocessor
 from trainjob.data.loaders import Batch
 from trainjob.evaluation import Scores, scores
-from trainjob.training.distributed import sum_over_workers
+from trainjob.training.distributed import sum_over_ranks
 
-Losses = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""Logits [n, classes] and labels [n] to the loss of each row, float32 [n]."""
+SampleLosses = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""The loss of each row, from logits [n, classes] and labels [n], float32 [n]."""
 
 
 class Scorer:
@@ -23,7 +23,7 @@ class Scorer:
         self,
         batches: Callable[[str], Iterator[Batch]],
         preprocessor: Preprocessor,
-        losses: Losses,
+        losses: SampleLosses,
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
@@ -46,7 +46,7 @@ class Scorer:
             cells = moved.labels * classes + logits.argmax(dim=1)
             confusion += torch.bincount(cells, minlength=classes * classes)
         module.train(was_training)
-        sum_over_workers(confusion)
-        sum_over_workers(loss_sum)
+        sum_over_ranks(confusion)
+        sum_over_ranks(loss_sum)
         matrix = confusion.reshape(classes, classes).cpu().numpy()
         return scores(matrix, loss_sum.item(), self.preprocessor.classes)

@@ -15,10 +15,10 @@ from ray.train.torch import get_device, prepare_model
 
 from trainjob.data.loaders import (
     Batch,
-    Loader,
-    MemoryLoader,
+    InMemoryBatches,
     Shard,
-    StreamLoader,
+    StreamedBatches,
+    TrainingBatches,
     memory_windows,
     read_windows,
     scoring_batches,
@@ -63,17 +63,17 @@ def _train(task: Task, rank: int) -> Outcome | None:
         with importing():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter)
         resumed = _resume(trainer, task, store, rank, scratch)
-        progress = trainer.progress
-        reporter.begin(progress.epoch, progress.step, trainer.steps, resumed, last_metrics(trainer.history.records))
+        state = trainer.state
+        reporter.begin(state.epoch, state.step, trainer.steps, resumed, last_metrics(trainer.history.records))
         trainer.fit()
-        trainer.enter("evaluation")
+        trainer.start_stage("evaluation")
         reporter.evaluating()
         outcome = _finish(trainer, task, store, rank, scratch)
-        trainer.enter("end")
+        trainer.start_stage("end")
     if sender is None:
         return None
     sender.close()
-    return outcome.model_copy(update={"entered": entered, "seconds": trainer.progress.seconds})
+    return outcome.model_copy(update={"entered": entered, "seconds": trainer.state.seconds})
 
 
 def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter) -> Trainer:
@@ -86,7 +86,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     losses = sample_losses(spec.model, preprocessor)
     shard = Shard(rank, workers, training.batch_size // workers, training.seed)
     rows = sum(preprocessor.class_counts)
-    loader, batches = _data(task, shard, rows)
+    batches, sets = _data(task, shard, rows)
     if shard.rows(rows) == 0:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
     return Trainer(
@@ -94,9 +94,9 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         module,
         prepare_model(module),
         losses=losses,
-        loader=loader,
+        batches=batches,
         batches_per_epoch=shard.batches(rows),
-        scorer=Scorer(batches, preprocessor, losses, device, resolve_precision(training.precision, device)),
+        scorer=Scorer(sets, preprocessor, losses, device, resolve_precision(training.precision, device)),
         store=store,
         reporter=reporter,
         history=History(task.run),
@@ -104,20 +104,20 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     )
 
 
-def _data(task: Task, shard: Shard, rows: int) -> tuple[Loader, Callable[[str], Iterator[Batch]]]:
-    """The training loader, and this rank's batches of a set to be scored, by the set's name."""
+def _data(task: Task, shard: Shard, rows: int) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]]]:
+    """The training batches, and this rank's batches of a set to be scored, by the set's name."""
     preprocessor = task.fitted.preprocessor
     if task.examples is not None:
         examples = task.examples()
-        return MemoryLoader(examples["train"], preprocessor, shard), lambda name: scoring_batches(
+        return InMemoryBatches(examples["train"], preprocessor, shard), lambda name: scoring_batches(
             memory_windows(examples[name], shard.window), preprocessor, shard
         )
     data = _dataset_shard("train")
     if task.streamed:
-        train: Loader = StreamLoader(data, preprocessor, shard)
+        train: TrainingBatches = StreamedBatches(data, preprocessor, shard)
     else:
         (kept,) = read_windows(data, rows)
-        train = MemoryLoader(kept, preprocessor, shard)
+        train = InMemoryBatches(kept, preprocessor, shard)
     return train, lambda name: scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, shard)
 
 
@@ -137,7 +137,7 @@ def _resume(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
     trainer.resume(scratch / name, rank)
     shutil.rmtree(scratch / name)
     if rank == 0:
-        trainer.history.resume(trainer.progress.step)
+        trainer.history.resume(trainer.state.step)
     return name
 
 
@@ -160,8 +160,8 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         best_value=store.value(manifest),
         validation=Scores.model_validate_json((best / SCORES).read_bytes()),
         test=test,
-        epochs=trainer.progress.epoch,
-        stopped_early=trainer.progress.stopped_early,
+        epochs=trainer.state.epoch,
+        stopped_early=trainer.state.stopped_early,
         parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
         precision="bf16" if trainer.dtype == torch.bfloat16 else "float32",
         device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
