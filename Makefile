@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --pyt
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test kind e2e kind-down soak lint generate chart sbom bench clean
+.PHONY: help demo test kind e2e kind-down soak lint generate chart manifests sbom bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,13 +38,16 @@ lint: $(VENV)/dev.stamp  ## Lint and check types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/pyright
 
-generate: $(VENV)/dev.stamp  ## Write what is derived: CRD, reference pages, the chart's schema and manifests/install.yaml
+generate: $(VENV)/dev.stamp  ## Write what is derived: the CRD, the reference pages and the schema of the chart's values
 	$(BIN)/python -m trainjob.crd
-	PYTHONPATH=hack $(BIN)/python hack/generate.py
+	$(BIN)/python hack/generate.py
 
 chart: $(VENV)/dev.stamp  ## Check the Helm chart and pack it into dist/
 	helm=$$(PYTHONPATH=hack $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \
 		$$helm lint --strict charts/trainjob && $$helm package charts/trainjob --destination dist
+
+manifests: $(VENV)/dev.stamp  ## Write dist/install.yaml, the chart's objects for clusters without Helm
+	PYTHONPATH=hack $(BIN)/python hack/install_manifest.py dist/install.yaml
 
 sbom: $(VENV)/dev.stamp  ## Bills of materials (CycloneDX) of the images that `make kind` has built, in build/
 	PYTHONPATH=hack $(BIN)/python -m kind.sbom trainjob-operator trainjob-trainer

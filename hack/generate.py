@@ -1,21 +1,16 @@
-"""`python hack/generate.py` writes the derived parts of the chart, its reference and manifests/install.yaml.
-
-It needs `hack` on PYTHONPATH, for the Helm that the project pins.
+"""`python hack/generate.py` writes what is derived from the operator's settings: the schema of the chart's values, and
+the table of values in docs/chart.md.
 """
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from servers.programs import program
 from trainjob.api.wording import fields_of
-from trainjob.crd.generate import generated_files
 from trainjob.crd.kubernetes_types import kubernetes_schema
 from trainjob.crd.schema import kubernetes_type
 from trainjob_operator.settings import NodePool, Settings
@@ -27,21 +22,13 @@ CHART = ROOT / "charts" / "trainjob"
 SCHEMA = CHART / "values.schema.json"
 REFERENCE = ROOT / "docs" / "chart.md"
 TABLE = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->\n)", re.DOTALL)
-INSTALL = ROOT / "manifests" / "install.yaml"
-INSTALL_NAMESPACE = "trainjob-system"
 
 _KUBERNETES_KEYWORDS = {"type", "properties", "required", "items", "additionalProperties", "pattern"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-def definition() -> str:
-    """The spec of the TrainJob's CustomResourceDefinition."""
-    _, spec, rest = generated_files()["manifests/crd.yaml"].partition("spec:\n")
-    return spec + rest
-
-
 def values_schema() -> str:
-    """The schema of the chart's values: written by hand but for its definitions."""
+    """The schema of the chart's values. It is written by hand except for `$defs`, which is derived."""
     return json.dumps(json.loads(SCHEMA.read_text()) | {"$defs": _definitions()}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -50,17 +37,6 @@ def reference() -> str:
     schema, values = json.loads(values_schema()), yaml.safe_load((CHART / "values.yaml").read_text())
     table = ["| value | default | |", "|---|---|---|", *_rows(schema, values, schema["$defs"])]
     return TABLE.sub(lambda _: "\n".join(["", *table, "", ""]), REFERENCE.read_text())
-
-
-def install() -> str:
-    """All that the chart makes, for those without Helm."""
-    options = ["--namespace", INSTALL_NAMESPACE, "--set", "crds.keep=false"]
-    done = subprocess.run(
-        [program("helm"), "template", "trainjob", CHART, *options], check=True, capture_output=True, text=True
-    )
-    helm = re.compile(r"^( *(app.kubernetes.io/managed-by|helm.sh/chart): .*|# Source: .*)\n", re.MULTILINE)
-    namespace = f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {INSTALL_NAMESPACE}\n"
-    return "# Made from charts/trainjob by `make generate`.\n" + namespace + helm.sub("", done.stdout)
 
 
 def _definitions() -> dict[str, Schema]:
@@ -87,7 +63,7 @@ def _definitions() -> dict[str, Schema]:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Pydantic's schema without its titles, and with names in maps that are held to their pattern."""
+    """Pydantic's schema without its titles; a map whose names have a pattern takes no other names."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):
@@ -97,7 +73,7 @@ def _without_titles(schema: Any) -> Any:
 
 
 def _strict(schema: Schema) -> Schema:
-    """A structural schema as one that knows no other fields; descriptions are left to Kubernetes."""
+    """A structural schema that allows no other fields, without the descriptions of Kubernetes' own types."""
     if schema.get("x-kubernetes-int-or-string"):
         return {"type": ["number", "string"], "pattern": schema["pattern"]}
     strict = {key: value for key, value in schema.items() if key in _KUBERNETES_KEYWORDS}
@@ -109,10 +85,10 @@ def _strict(schema: Schema) -> Schema:
 
 def _rows(schema: Schema, values: Any, definitions: Schema, path: str = "") -> Iterator[str]:
     for name, found in schema["properties"].items():
-        part = found | (_target(found, definitions) if "$ref" in found else {})
-        default = values.get(name, part.get("default"))
-        if "properties" in part and "description" not in found:
-            yield from _rows(part, default, definitions, f"{path}{name}.")
+        value = found | (_target(found, definitions) if "$ref" in found else {})
+        default = values.get(name, value.get("default"))
+        if "properties" in value and "description" not in found:
+            yield from _rows(value, default, definitions, f"{path}{name}.")
         elif name != "global":
             shown = "" if default in (None, "") else f"`{json.dumps(default)}`"
             yield f"| `{path}{name}` | {shown} | {found['description']} |"
@@ -125,24 +101,11 @@ def _target(reference: Schema, definitions: Schema) -> Schema:
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Each file and its text; the last one is made of the chart as the others leave it."""
-    yield CHART / "files" / "crd.yaml", definition()
+    """Each file and its text."""
     yield SCHEMA, values_schema()
     yield REFERENCE, reference()
-    yield INSTALL, install()
-
-
-def main(check: bool) -> int:
-    """The number of files that are out of date, if it is only to `check` them."""
-    stale = 0
-    for path, text in generated():
-        if not check:
-            path.write_text(text, encoding="utf-8")
-        elif path.read_text(encoding="utf-8") != text:
-            print(f"{path.relative_to(ROOT)} is out of date: run `make generate`")
-            stale += 1
-    return stale
 
 
 if __name__ == "__main__":
-    sys.exit(main(check="--check" in sys.argv))
+    for path, text in generated():
+        path.write_text(text, encoding="utf-8")

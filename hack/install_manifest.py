@@ -1,0 +1,32 @@
+"""`python hack/install_manifest.py PATH` writes one manifest with all objects of the chart, for clusters without Helm.
+
+It needs `hack` on PYTHONPATH, for the Helm that the project pins.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from servers.programs import program
+
+CHART = Path(__file__).parents[1] / "charts" / "trainjob"
+NAMESPACE = "trainjob-system"
+
+_HELM_LINES = re.compile(r"^( *(app.kubernetes.io/managed-by|helm.sh/chart): .*|# Source: .*)\n", re.MULTILINE)
+
+
+def install_manifest() -> str:
+    """The chart's objects with its default values, in YAML, and the namespace that they are installed in."""
+    options = ["--namespace", NAMESPACE, "--set", "crds.keep=false"]
+    rendered = subprocess.run(
+        [program("helm"), "template", "trainjob", CHART, *options], check=True, capture_output=True, text=True
+    )
+    namespace = f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n"
+    return namespace + _HELM_LINES.sub("", rendered.stdout)
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(install_manifest(), encoding="utf-8")
