@@ -1,6 +1,7 @@
 """What all types that YAML and JSON are checked against share."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -19,6 +20,11 @@ class StrictModel(BaseModel):
         allow_inf_nan=False,
         use_attribute_docstrings=True,
     )
+
+
+@dataclass(frozen=True)
+class DependsOnModel:
+    """Says that a field's default is chosen by `trainjob.api.defaults`, so that its class has none to show."""
 
 
 def refuse(misfits: Iterable[tuple[str, str]]) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from trainjob.api.base import StrictModel
+from trainjob.api.defaults import with_defaults
 from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, Problem, parse
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
@@ -23,7 +24,7 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
     """Reads the TrainJob in the YAML file `path`, with `overrides` such as "spec.training.epochs=3" applied.
 
     As strict as an API server: text is no number, null is the same as leaving the field out. Relative paths in it
-    become absolute, starting from the file's folder.
+    become absolute, starting from the file's folder, and defaults that depend on the model are filled in.
 
     Raises InvalidTrainJob: one line `FILE:LINE  field  what is wrong` for each problem.
     """
@@ -40,7 +41,7 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
             document.problems += _problems(error, document)
     if job is None or document.problems:
         raise InvalidTrainJob(document.problems)
-    return job
+    return with_defaults(job)
 
 
 def _read(path: Path) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import OneOf, StrictModel
+from trainjob.api.base import DependsOnModel, OneOf, StrictModel
 from trainjob.api.model import PositiveInt
 
 CLASSIFIER_METRICS = (
@@ -26,8 +26,9 @@ NonNegative = Annotated[float, Field(ge=0)]
 class Adam(StrictModel):
     """Adam (Kingma and Ba, 2014)."""
 
-    learning_rate: LearningRate = 1e-3
-    """Peak learning rate."""
+    learning_rate: Annotated[LearningRate, DependsOnModel()] = 1e-3
+    """Peak learning rate; by default 5e-5 for a pretrained encoder, 1e-2 for the head of a frozen one, and 1e-3 for a
+    network that is trained from scratch."""
     betas: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = [0.9, 0.999]
     """Decay of the running averages of the gradient and of its square."""
     epsilon: Annotated[float, Field(gt=0)] = 1e-8
@@ -89,8 +90,15 @@ class WarmUp(StrictModel):
     """Share of all steps in which the learning rate rises from zero."""
 
 
+class Constant(StrictModel):
+    """The learning rate stays as it is."""
+
+
 class Scheduler(OneOf):
     """The learning-rate schedule: exactly one of these."""
+
+    constant: Constant | None = None
+    """Leave it as it is."""
 
     reduce_on_plateau: ReduceOnPlateau | None = None
     """Lower it when the validation loss has stopped falling."""
@@ -114,12 +122,14 @@ class Training(StrictModel):
 
     epochs: PositiveInt = 10
     """Passes over the training rows."""
-    batch_size: PositiveInt = 32
-    """Rows of one step over all workers: each takes batchSize / workers.count."""
+    batch_size: Annotated[PositiveInt, DependsOnModel()] = 32
+    """Rows of one step over all workers: each takes batchSize / workers.count. By default 32, or the next multiple of
+    workers.count."""
     optimizer: Optimizer = Optimizer(adam_w=AdamW())
     """The optimizer."""
-    scheduler: Scheduler | None = None
-    """The learning-rate schedule; constant by default."""
+    scheduler: Annotated[Scheduler, DependsOnModel()] = Scheduler(constant=Constant())
+    """The learning-rate schedule; by default `linear` for a pretrained encoder that is not frozen, otherwise
+    `constant`."""
     gradient_clipping: Annotated[float, Field(gt=0)] | None = None
     """Largest L2 norm of all gradients together; larger ones are scaled down to it."""
     gradient_accumulation: PositiveInt = 1

@@ -81,11 +81,14 @@ class TrainJobSpec(StrictModel):
 
     def _misfits(self) -> Iterator[tuple[str, str]]:
         """Rules that span fields: (path of the field to change, relative to the spec; what is wrong)."""
-        batch, count, per_pod = self.training.batch_size, self.workers.count, self.workers.per_pod
+        training, count, per_pod = self.training, self.workers.count, self.workers.per_pod
         if per_pod is not None and count % per_pod:
             yield "workers.perPod", f"must divide workers.count ({count} % {per_pod} = {count % per_pod})"
-        if batch % count:
-            yield "training.batchSize", f"must be a multiple of workers.count ({batch} % {count} = {batch % count})"
+        if "batch_size" in training.model_fields_set and (rest := training.batch_size % count):
+            yield (
+                "training.batchSize",
+                f"must be a multiple of workers.count ({training.batch_size} % {count} = {rest})",
+            )
         if self.model.classifier is None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
                 yield (

@@ -159,7 +159,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "workers.perPod",
         ),
         Rule(
-            "self.training.batchSize % self.workers.count == 0",
+            "!has(self.training.batchSize) || self.training.batchSize % self.workers.count == 0",
             "must be a multiple of workers.count",
             "training.batchSize",
         ),

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import StrictModel
+from trainjob.api.base import DependsOnModel, StrictModel
 from trainjob.api.cluster import KubernetesType
 from trainjob.api.wording import fields_of, part_in
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
@@ -116,7 +116,8 @@ def _plain(leaf: Schema) -> Schema:
 
 def _default(info: FieldInfo) -> Schema:
     """The default, where leaving a field out means something; of a part, what its own fields' defaults do not say."""
-    if info.is_required() or info.default in (None, [], {}):
+    depends = any(isinstance(note, DependsOnModel) for note in info.metadata)
+    if info.is_required() or depends or info.default in (None, [], {}):
         return {}
     value = info.default
     if isinstance(value, StrictModel):

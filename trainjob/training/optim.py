@@ -23,10 +23,10 @@ def build_optimizer(spec: Optimizer, parameters: Iterable[torch.nn.Parameter]) -
 
 
 def build_scheduler(
-    spec: Scheduler | None, optimizer: torch.optim.Optimizer, steps: int
+    spec: Scheduler, optimizer: torch.optim.Optimizer, steps: int
 ) -> LRScheduler | ReduceLROnPlateau | None:
     """The schedule for a run of `steps` optimizer steps."""
-    if spec is None:
+    if spec.constant is not None:
         return None
     if spec.reduce_on_plateau is not None:
         plateau = spec.reduce_on_plateau

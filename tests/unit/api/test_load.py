@@ -108,7 +108,7 @@ def test_overrides_set_make_and_remove(tmp_path: Path) -> None:
     assert spec.storage is not None
     assert spec.training.optimizer.sgd is not None
     assert spec.training.epochs == 7
-    assert spec.training.scheduler is None
+    assert spec.training.scheduler.constant is not None
     assert spec.training.optimizer.sgd.learning_rate == 0.01
     assert spec.dataset.text == ["body"]
     assert spec.workers.count == 2

@@ -142,10 +142,10 @@ def test_all_problems_come_at_once_in_the_order_of_lines(tmp_path: Path) -> None
 
 
 def test_rules_that_span_fields_are_told_together(tmp_path: Path) -> None:
-    file = write(tmp_path, GOOD + "  workers: {count: 3}\n  checkpoints: {metric: loss}\n")
+    file = write(tmp_path, GOOD + "    batchSize: 32\n  workers: {count: 3}\n  checkpoints: {metric: loss}\n")
     assert problems(file) == [
-        "job.yaml:12  spec.training.batchSize  must be a multiple of workers.count (32 % 3 = 2)",
-        "job.yaml:15  spec.checkpoints.metric  must be one of validation_loss, validation_accuracy, "
+        "job.yaml:14  spec.training.batchSize  must be a multiple of workers.count (32 % 3 = 2)",
+        "job.yaml:16  spec.checkpoints.metric  must be one of validation_loss, validation_accuracy, "
         "validation_precision, validation_recall, validation_f1, train_loss for model.textClassifier",
     ]
 

@@ -12,6 +12,7 @@ from operator_objects import UID, Object, trainjob
 
 from control_plane.strategies import names, trainjobs
 from trainjob.api import TrainJob
+from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob
 from trainjob_operator.render import render
 from trainjob_operator.settings import Settings
@@ -249,6 +250,6 @@ def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
         cluster_only = {"pods", "deadlines", "ttl_after_finished", "suspend", "storage"}
         return of.spec.model_dump(exclude={**dict.fromkeys(cluster_only, True), "workers": {"cpus"}})
 
-    assert trained(read) == trained(job)
+    assert trained(read) == trained(with_defaults(job))
     if job.spec.storage is not None and job.spec.storage.uri is not None:
         assert read.spec.storage == job.spec.storage

@@ -9,6 +9,7 @@ import yaml
 from operator_objects import UID, Object, document, trainjob
 
 from trainjob.api import TrainJob
+from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob_operator.names import RENDERED_ANNOTATION
@@ -235,7 +236,7 @@ def test_the_snapshot_is_the_trainjob_without_what_only_a_cluster_needs(tmp_path
     assert yaml.safe_load(text)["metadata"] == {"name": "job", "namespace": "team", "uid": UID}
     path = tmp_path / "trainjob.yaml"
     path.write_text(text)
-    assert load_trainjob(path) == trainjob(**spec)
+    assert load_trainjob(path) == with_defaults(trainjob(**spec))
 
 
 def test_the_driver_finds_its_snapshot_where_the_entry_point_says():

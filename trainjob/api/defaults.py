@@ -1,0 +1,55 @@
+"""What `spec.training` is where it says nothing and the best choice depends on the model."""
+
+from trainjob.api.model import Model
+from trainjob.api.training import Constant, Optimizer, Scheduler, Training, WarmUp
+from trainjob.api.trainjob import TrainJob
+
+BATCH_SIZE = 32
+PRETRAINED_RATE = 5e-5
+"""Fine-tuning moves weights that are good already: at 1e-3 they lose much of what they know."""
+FROZEN_RATE = 1e-2
+"""A linear head on fixed features."""
+SCRATCH_RATE = 1e-3
+
+
+def with_defaults(job: TrainJob) -> TrainJob:
+    """`job` with every field filled in whose default depends on the model or on the number of workers.
+
+    The batch is 32 rows, or the next multiple of the workers. A pretrained encoder gets a small learning rate that
+    rises and falls again; a network from scratch, or the head alone, gets a larger, constant one.
+    """
+    spec = job.spec
+    training = _filled(spec.training, spec.model, spec.workers.count)
+    return job.model_copy(update={"spec": spec.model_copy(update={"training": training})})
+
+
+def _filled(training: Training, model: Model, workers: int) -> Training:
+    chosen: dict[str, object] = {}
+    if "batch_size" not in training.model_fields_set:
+        chosen["batch_size"] = -(-BATCH_SIZE // workers) * workers
+    if "scheduler" not in training.model_fields_set:
+        linear = _is_fine_tuned(model)
+        chosen["scheduler"] = Scheduler(linear=WarmUp()) if linear else Scheduler(constant=Constant())
+    chosen["optimizer"] = _with_rate(training.optimizer, _learning_rate(model))
+    return training.model_copy(update=chosen)
+
+
+def _with_rate(optimizer: Optimizer, rate: float) -> Optimizer:
+    """Adam and AdamW with this learning rate, unless they say their own; SGD's does not depend on the model."""
+    name = optimizer.chosen
+    adam = optimizer.adam or optimizer.adam_w
+    if adam is None or "learning_rate" in adam.model_fields_set:
+        return optimizer
+    return optimizer.model_copy(update={name: adam.model_copy(update={"learning_rate": rate})})
+
+
+def _learning_rate(model: Model) -> float:
+    text = model.text_classifier
+    if text is None or text.pretrained is None:
+        return SCRATCH_RATE
+    return FROZEN_RATE if text.freeze_encoder else PRETRAINED_RATE
+
+
+def _is_fine_tuned(model: Model) -> bool:
+    text = model.text_classifier
+    return text is not None and text.pretrained is not None and not text.freeze_encoder
