@@ -64,9 +64,11 @@ def dotted(path: FieldPath) -> str:
 
 
 def parse(text: str, place: Callable[[int, int | None], Place], at: FieldPath = ()) -> Document:
-    """Reads one YAML document, whose root lies at `at`. `place` makes a Place of a line and, where known, a column.
+    """Reads one YAML document, whose root lies at `at`; of several, the only TrainJob among them. `place` makes a Place
+    of a line and, where known, a column.
 
-    Raises InvalidTrainJob for what is not YAML or not one document; lesser faults go into `Document.problems`.
+    Raises InvalidTrainJob for what is not YAML or holds no or several TrainJobs; lesser faults go into
+    `Document.problems`.
     """
 
     def fail(line: int, column: int | None, message: str) -> InvalidTrainJob:
@@ -75,9 +77,7 @@ def parse(text: str, place: Callable[[int, int | None], Place], at: FieldPath = 
     try:
         roots = [node for node in yaml.compose_all(text, Loader=_Loader) if not _is_empty(node)]
         if len(roots) > 1:
-            kinds = ", ".join(_kind(node) for node in roots)
-            line = roots[1].start_mark.line + 1
-            raise fail(line, None, f"a file holds one TrainJob, and this one has {len(roots)} documents: {kinds}")
+            roots = [_only_trainjob(roots, fail)]
         reader = _Reader(lambda line: place(line, None))
         first_line = roots[0].start_mark.line + 1 if roots else 1
         reader.document.places[at] = place(first_line, None)
@@ -92,6 +92,16 @@ def parse(text: str, place: Callable[[int, int | None], Place], at: FieldPath = 
         raise fail(line, None, f"not valid YAML: the character U+{character:04X} is not allowed") from None
     except (RecursionError, _TooLarge):
         raise fail(1, None, "not a TrainJob: nested too deeply or too large") from None
+
+
+def _only_trainjob(roots: list[yaml.Node], fail: Callable[[int, int | None, str], InvalidTrainJob]) -> yaml.Node:
+    jobs = [node for node in roots if _kind(node) == "TrainJob"]
+    if not jobs:
+        raise fail(1, None, f"there is no TrainJob among its documents: {', '.join(map(_kind, roots))}")
+    if len(jobs) > 1:
+        first, second = (node.start_mark.line + 1 for node in jobs[:2])
+        raise fail(second, None, f"a file may hold one TrainJob, and one begins on line {first}: write a file for each")
+    return jobs[0]
 
 
 class _TooLarge(Exception):
@@ -200,7 +210,8 @@ def _is_empty(node: yaml.Node) -> bool:
 
 def _kind(node: yaml.Node) -> str:
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    return next((str(value.value) for key, value in pairs if key.value == "kind"), "one without a kind")
+    kinds = (value.value for key, value in pairs if key.value == "kind" and isinstance(value, yaml.ScalarNode))
+    return next(kinds, "one without a kind")
 
 
 def _explain(error: yaml.MarkedYAMLError) -> str:

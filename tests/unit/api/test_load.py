@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from trainjob_files import GOOD, write
 
+from trainjob.api.document import InvalidTrainJob
 from trainjob.api.load import load_trainjob
 
 
@@ -113,3 +114,26 @@ def test_overrides_set_make_and_remove(tmp_path: Path) -> None:
     assert spec.dataset.text == ["body"]
     assert spec.workers.count == 2
     assert spec.storage.uri == f"{tmp_path}/runs"
+
+
+OTHERS = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: s3}
+stringData: {AWS_ACCESS_KEY_ID: a}
+---
+# Only a comment.
+---
+"""
+
+
+@pytest.mark.parametrize("around", [(OTHERS, ""), ("", "---\n" + OTHERS), (OTHERS, "---\n" + OTHERS)])
+def test_the_trainjob_is_taken_out_of_a_file_of_other_documents(tmp_path: Path, around: tuple[str, str]) -> None:
+    before, after = around
+    file = write(tmp_path, before + GOOD + after)
+    assert load_trainjob(file, ["spec.training.epochs=7"]).spec.training.epochs == 7
+
+
+def test_lines_are_those_of_the_whole_file(tmp_path: Path) -> None:
+    with pytest.raises(InvalidTrainJob, match=r":20  spec\.training\.epochs  must be at least 1"):
+        load_trainjob(write(tmp_path, OTHERS + GOOD.replace("epochs: 3", "epochs: 0")))

@@ -166,12 +166,16 @@ BAD_FILES = [
     ("hello", "job.yaml:1  expected a TrainJob (apiVersion, kind, metadata, spec), got 'hello'"),
     ("\n- a\n", "job.yaml:2  expected a TrainJob (apiVersion, kind, metadata, spec), got a list"),
     (
-        "kind: Secret\n---\nkind: TrainJob\n",
-        "job.yaml:3  a file holds one TrainJob, and this one has 2 documents: Secret, TrainJob",
+        "kind: TrainJob\n---\nkind: Secret\n---\nkind: TrainJob\n",
+        "job.yaml:5  a file may hold one TrainJob, and one begins on line 1: write a file for each",
+    ),
+    (
+        "kind: Secret\n---\nkind: [TrainJob]\n",
+        "job.yaml:1  there is no TrainJob among its documents: Secret, one without a kind",
     ),
     (
         "a: 1\n---\n- b\n",
-        "job.yaml:3  a file holds one TrainJob, and this one has 2 documents: one without a kind, one without a kind",
+        "job.yaml:1  there is no TrainJob among its documents: one without a kind, one without a kind",
     ),
     ("kind: Secret\napiVersion: v1\ndata: {}\n", "job.yaml:1  kind  must be TrainJob, got 'Secret'"),
     (

@@ -13,6 +13,7 @@ from trainjob.api.load import load_trainjob
 from trainjob.data import fit, prepare_examples
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+MANIFESTS = EXAMPLES.parent / "manifests" / "examples"
 TRAINJOBS = sorted(EXAMPLES.rglob("*.yaml"))
 
 
@@ -90,3 +91,8 @@ def test_function_finds_its_module_and_its_columns(tmp_path: Path) -> None:
     assert len(rows) == 442
     assert len(rows[0]) == 11
     assert module.TARGET in rows[0]
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.glob("*.yaml")), ids=lambda path: path.name)
+def test_a_clusters_manifest_is_valid_on_a_laptop_too(path: Path) -> None:
+    assert load_trainjob(path).spec.storage is not None
