@@ -14,7 +14,7 @@ from rich.text import Text
 
 from trainjob.api.training_status import TrainingStatus
 from trainjob.cli.progress import clock, ends_epoch, epochs_done, is_best, position, reported, said, speed
-from trainjob.report.words import score
+from trainjob.report.formatting import score
 
 REFRESHES_PER_SECOND = 8
 GAP = 2

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from trainjob.api.training_status import TrainingStatus
-from trainjob.report.words import score
+from trainjob.report.formatting import score
 
 if TYPE_CHECKING:
     from rich.console import Console

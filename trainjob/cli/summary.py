@@ -1,7 +1,7 @@
 """What `trainjob run` says at the end."""
 
 from trainjob.evaluation import Scores
-from trainjob.report.words import count, duration, score
+from trainjob.report.formatting import count, duration, score
 from trainjob.runs.summary import Summary
 
 

@@ -1,4 +1,4 @@
-"""What is derived from the TrainJob type: its CustomResourceDefinition and its reference page."""
+"""Derives the CustomResourceDefinition (CRD) and the reference page from the TrainJob type."""
 
 from trainjob.crd.definition import crd
 

@@ -1,4 +1,4 @@
-"""`python -m trainjob.crd` writes what is derived from the TrainJob type into the repository."""
+"""`python -m trainjob.crd` writes the files that are derived from the TrainJob type into the repository."""
 
 from trainjob.crd.generate import ROOT, generated_files
 

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of the TrainJob."""
+"""The CustomResourceDefinition (CRD) of the TrainJob."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from trainjob.crd.schema import class_description, spec_schema, status_schema
 
 
 def crd() -> dict[str, Any]:
-    """The CustomResourceDefinition, as the API server takes it."""
+    """The CRD, as an object for the API server."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -40,7 +40,7 @@ def crd() -> dict[str, Any]:
 
 
 def trainjob_schema() -> Schema:
-    """The structural schema of a TrainJob in a cluster, where a run has no folder of its own to be kept in."""
+    """The structural schema of a TrainJob in a cluster, where `spec.storage` is required."""
     spec = spec_schema(TrainJobSpec)
     return {
         "type": "object",

@@ -9,12 +9,12 @@ from trainjob.crd.definition import crd
 from trainjob.crd.reference import reference
 
 ROOT = Path(__file__).parents[2]
-"""The repository."""
+"""The folder of the repository."""
 
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
-        """Every use is written out: not every reader of YAML follows anchors."""
+        """Repeats equal values instead of referring to them by anchors, which not every reader of YAML supports."""
         return True
 
 

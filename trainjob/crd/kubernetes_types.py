@@ -1,4 +1,4 @@
-"""The schema of Kubernetes' own objects, from the type tables of the `kubernetes` package."""
+"""Schemas of Kubernetes' own types, such as Volume, from the classes of the `kubernetes` package."""
 
 import inspect
 import re
@@ -14,10 +14,10 @@ QUANTITY: Schema = {
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
     "x-kubernetes-int-or-string": True,
 }
-"""A resource.Quantity, as every CRD with a pod template has it."""
+"""The schema of a resource.Quantity, as in every CRD with a pod template."""
 
 _QUANTITIES = {"divisor", "limits", "requests", "sizeLimit"}
-"""Fields that hold quantities; the type tables call them text."""
+"""Fields that hold quantities; the classes declare them as strings."""
 _INT64 = {
     "defaultUser",
     "fsGroup",
@@ -28,11 +28,11 @@ _INT64 = {
     "tolerationSeconds",
     "user",
 }
-"""Fields of 64 bits; the type tables do not tell them from those of 32."""
+"""Fields of 64 bits; the classes declare them and those of 32 bits alike."""
 _ONLY: dict[str, tuple[str, ...]] = {"V1ObjectMeta": ("annotations", "labels")}
-"""Fields that count where a class is used; a claim's template may have no other metadata."""
+"""The only fields that a class may have here: a volume claim's template has no other metadata."""
 _MAX_LENGTH = {("V1Volume", "name"): 63}
-"""Lengths that bound what a rule on the field costs; the type tables have none."""
+"""Maximum lengths, which the API server needs to estimate the cost of a rule; the classes have none."""
 _SCALARS: dict[str, Schema] = {
     "str": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -42,14 +42,14 @@ _SCALARS: dict[str, Schema] = {
 
 
 def kubernetes_schema(name: str) -> Schema:
-    """The structural schema of the class `name` of the `kubernetes` package, such as "V1EnvVar"."""
+    """The structural schema of a class of the `kubernetes` package, such as "V1EnvVar"."""
     model: Any = getattr(client, name)
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for attribute in _ONLY.get(name) or model.attribute_map:
         info, field = model.model_fields[attribute], model.attribute_map[attribute]
         value = _type_schema(model.openapi_types[attribute], field)
-        text = info.description or value.get("description") or _words(field)
+        text = info.description or value.get("description") or _as_sentence(field)
         properties[field] = {**value, "description": _first_sentence(text)}
         if (name, field) in _MAX_LENGTH:
             properties[field]["maxLength"] = _MAX_LENGTH[name, field]
@@ -73,7 +73,7 @@ def _type_schema(kind: str, field: str) -> Schema:
 
 
 def _description(model: type) -> str:
-    """What the class's docstring says before it lists attributes."""
+    """The first sentence of the class's docstring, without its list of attributes."""
     return _first_sentence(inspect.cleandoc(model.__doc__ or "").partition("\n\nAttributes:")[0])
 
 
@@ -81,6 +81,6 @@ def _first_sentence(text: str) -> str:
     return re.split(r"(?<=\w[.])\s+(?=[A-Z])", " ".join(text.split()), maxsplit=1)[0]
 
 
-def _words(field: str) -> str:
+def _as_sentence(field: str) -> str:
     """volumeClaimTemplate → Volume claim template."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", field).capitalize() + "."

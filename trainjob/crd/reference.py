@@ -1,4 +1,4 @@
-"""The reference page: every field of a TrainJob, from the same schema as the CustomResourceDefinition."""
+"""The reference page: every field of a TrainJob, from the same schema as the CRD."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def reference() -> str:
 
 
 def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[str]:
-    """A heading and a table for one part, then those of the parts that it holds."""
+    """A heading and a table of the fields of `model`, then the sections of the models that its fields hold."""
     yield f"## `{path}`\n\n{schema['description']}\n"
     fields = fields_of(model)
     if fields:
@@ -46,9 +46,9 @@ def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[st
     if rules := list(dict.fromkeys(_rules(model))):
         yield "\n".join(["Rules:\n", *rules, ""])
     for name, info in fields.items():
-        part, inner = part_in(info.annotation), schema["properties"][name]
-        if part and fields_of(part):
-            yield from _section(f"{path}.{name}" + "[]" * ("items" in inner), part, inner.get("items", inner))
+        nested, field = part_in(info.annotation), schema["properties"][name]
+        if nested and fields_of(nested):
+            yield from _section(f"{path}.{name}" + "[]" * ("items" in field), nested, field.get("items", field))
 
 
 def _rules(model: type[StrictModel]) -> Iterator[str]:
@@ -63,13 +63,13 @@ def _row(name: str, info: FieldInfo, schema: Schema, required: bool) -> str:
 
 
 def _type(info: FieldInfo, schema: Schema) -> str:
-    """A field's type in words."""
+    """A field's type as the page names it."""
     if kind := kubernetes_type(info.annotation):
         title = kind.removeprefix("V1")
         text = f"[{title}]({_KUBERNETES.format(title.lower())})"
         return f"list of {text}" if schema["type"] == "array" else text
-    part = part_in(info.annotation)
-    return "choice" if part and issubclass(part, OneOf) and "items" not in schema else _plain_type(schema)
+    nested = part_in(info.annotation)
+    return "choice" if nested and issubclass(nested, OneOf) and "items" not in schema else _plain_type(schema)
 
 
 def _plain_type(schema: Schema) -> str:

@@ -1,7 +1,6 @@
 """Rules that span fields, in CEL, as the API server checks them.
 
-Those that pydantic checks too say the same as the validators in `trainjob.api`; a test asks both and compares. The
-others hold in a cluster only.
+Most say the same as a validator in `trainjob.api`, and a test compares both. The others hold in a cluster only.
 """
 
 from dataclasses import dataclass
@@ -19,34 +18,34 @@ from trainjob.api.wording import fields_of, part_in
 
 @dataclass(frozen=True)
 class Rule:
-    """What holds for `self`, a part of a TrainJob."""
+    """A condition on `self`, which is a TrainJob's spec or a model inside it."""
 
     cel: str
     """The expression."""
     message: str
-    """What is wrong where it does not hold."""
+    """What is wrong if it does not hold."""
     field: str = ""
-    """The field at fault, relative to the part; the part itself where it is empty."""
+    """Path of the wrong field, relative to `self`; empty for `self`."""
 
     def validation(self) -> dict[str, str | bool]:
-        """The rule as an item of x-kubernetes-validations. What rules are about cannot be changed later, so they are
-        for creation only: the API server would evaluate them again whenever a status is written."""
+        """The rule as an item of x-kubernetes-validations, evaluated at creation only unless it is about `oldSelf`: see
+        docs/decisions/crd-rules-at-creation.md."""
         at = {"fieldPath": "".join(f".{name}" for name in self.field.split("."))} if self.field else {}
         if "oldSelf" in self.cel:
             return {"rule": self.cel, "message": self.message, **at}
         return {"rule": f"oldSelf.hasValue() || ({self.cel})", "optionalOldSelf": True, "message": self.message, **at}
 
 
-def rules_of(part: type[StrictModel]) -> tuple[Rule, ...]:
-    """The rules of one part of a TrainJob."""
-    own = RULES.get(part, ())
-    if part in _FIXED_PARTS:
-        own = (Rule("self == oldSelf", _FIXED), *own)
-    return (_exactly_one(part), *own) if issubclass(part, OneOf) else own
+def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
+    """The rules of a model of the TrainJob type."""
+    own = RULES.get(model, ())
+    if model in _IMMUTABLE_MODELS:
+        own = (Rule("self == oldSelf", _IMMUTABLE), *own)
+    return (_exactly_one(model), *own) if issubclass(model, OneOf) else own
 
 
-def _exactly_one(part: type[OneOf]) -> Rule:
-    choices = [to_camel(name) for name in part.choice_fields()]
+def _exactly_one(model: type[OneOf]) -> Rule:
+    choices = [to_camel(name) for name in model.choice_fields()]
     given = ", ".join(f"has(self.{_escaped(name)})" for name in choices)
     return Rule(f"[{given}].exists_one(given, given)", f"set exactly one of {', '.join(choices)}")
 
@@ -55,12 +54,12 @@ _RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "imp
 
 
 def _escaped(field: str) -> str:
-    """A field's name in CEL, which has reserved words."""
+    """A field's name in CEL, where reserved words are escaped."""
     return f"__{field}__" if field in _RESERVED else field
 
 
-def _found_from_anywhere(field: str) -> Rule:
-    """A cluster knows no folder that a relative path could start from."""
+def _absolute(field: str) -> Rule:
+    """In a cluster there is no folder that a relative path could start from."""
     return Rule(
         f"!has(self.{field}) || self.{field}.matches('^([A-Za-z][A-Za-z0-9+.-]*://|/)')",
         "must start with a scheme, such as s3://, or be an absolute path: in a cluster there is no folder for a "
@@ -93,15 +92,15 @@ _AT_OWN_PATH = " || ".join(
     f"mount.mountPath == '{path}' || mount.mountPath.startsWith('{path}/')" for path in OWN_PATHS
 )
 
-_MAY_CHANGE = {"suspend", "retries", "deadlines", "ttlAfterFinished"}
-_FIXED = "cannot be changed once the TrainJob exists"
-_FIXED_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in _MAY_CHANGE}
-_FIXED_PARTS = [part_in(info.annotation) for info in _FIXED_FIELDS.values()]
+_MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished"}
+_IMMUTABLE = "cannot be changed once the TrainJob exists"
+_IMMUTABLE_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in _MUTABLE_FIELDS}
+_IMMUTABLE_MODELS = [part_in(info.annotation) for info in _IMMUTABLE_FIELDS.values()]
 
 
-def _fixed_presence(field: str) -> Rule:
-    """Of a field without a default; a part's own rule does not see it come or go."""
-    return Rule(f"has(self.{field}) == has(oldSelf.{field})", _FIXED, field)
+def _same_presence(field: str) -> Rule:
+    """A field without a default may be neither added nor removed, which a rule of the field's own model cannot see."""
+    return Rule(f"has(self.{field}) == has(oldSelf.{field})", _IMMUTABLE, field)
 
 
 _METRICS = ", ".join(f"'{metric}'" for metric in CLASSIFIER_METRICS)
@@ -125,9 +124,9 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
     SGD: (Rule("!self.nesterov || self.momentum > 0.0", "needs momentum greater than 0", "nesterov"),),
-    Source: (_found_from_anywhere("uri"),),
-    Validation: (_found_from_anywhere("uri"),),
-    Storage: (_found_from_anywhere("uri"),),
+    Source: (_absolute("uri"),),
+    Validation: (_absolute("uri"),),
+    Storage: (_absolute("uri"),),
     Pods: (
         _label_keys("labels"),
         _label_values("labels"),
@@ -152,7 +151,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
     TrainJobSpec: (
-        *(_fixed_presence(name) for name, info in _FIXED_FIELDS.items() if info.default is None),
+        *(_same_presence(name) for name, info in _IMMUTABLE_FIELDS.items() if info.default is None),
         Rule(
             "!has(self.workers.perPod) || self.workers.count % self.workers.perPod == 0",
             "must divide workers.count",
@@ -192,4 +191,4 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
 }
-"""The rules of each part, besides that of a choice."""
+"""The rules of each model, except that a choice has exactly one field and that immutable fields stay as they are."""

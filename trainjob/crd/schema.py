@@ -12,18 +12,18 @@ from trainjob.api.wording import fields_of, part_in
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
 
-_KEYS = {
+_LIST_KEYS = {
     "Condition": "type",
     "V1EnvVar": "name",
     "V1LocalObjectReference": "name",
     "V1Volume": "name",
     "V1VolumeMount": "mountPath",
 }
-"""The field that tells the items of a list apart; no two may have the same. Other lists are taken as a whole."""
+"""The field that distinguishes the items of a list, for each type of item; other lists are replaced as a whole."""
 
 
 def spec_schema(model: type[StrictModel]) -> Schema:
-    """The schema of a part that people write: with defaults, required fields and rules."""
+    """The schema of a model that people write: with defaults, required fields and rules."""
     leaves = model.model_json_schema()["properties"]
     properties: dict[str, Schema] = {}
     for name, info in fields_of(model).items():
@@ -38,7 +38,7 @@ def spec_schema(model: type[StrictModel]) -> Schema:
 
 
 def status_schema(model: type[StrictModel]) -> Schema:
-    """The schema of a part that the cluster writes, bit by bit: every field may be missing, none has a default."""
+    """The schema of a model that the cluster writes step by step: every field may be missing, none has a default."""
     leaves = model.model_json_schema()["properties"]
     properties = {
         name: {**_value_schema(info, leaves[name], status_schema), "description": description(info)}
@@ -48,16 +48,16 @@ def status_schema(model: type[StrictModel]) -> Schema:
 
 
 def kubernetes_type(annotation: Any) -> str | None:
-    """The class of the `kubernetes` package that a field of this type holds, if it holds one."""
+    """The class of the `kubernetes` package that a field of this type holds, or None."""
     if isinstance(annotation, KubernetesType):
         return annotation.name
     return next((name for arg in get_args(annotation) if (name := kubernetes_type(arg))), None)
 
 
 def description(info: FieldInfo) -> str:
-    """A field's docstring on one line, or that of the part it holds."""
-    part = part_in(info.annotation)
-    return " ".join(info.description.split()) if info.description else class_description(part) if part else ""
+    """A field's docstring on one line, or that of the model that it holds."""
+    nested = part_in(info.annotation)
+    return " ".join(info.description.split()) if info.description else class_description(nested) if nested else ""
 
 
 def class_description(model: type[StrictModel]) -> str:
@@ -65,22 +65,22 @@ def class_description(model: type[StrictModel]) -> str:
     return " ".join(inspect.cleandoc(model.__doc__ or "").split())
 
 
-def _value_schema(info: FieldInfo, leaf: Schema, part_schema: Callable[[type[StrictModel]], Schema]) -> Schema:
-    schema, part, kind = _plain(leaf), part_in(info.annotation), kubernetes_type(info.annotation)
-    if part:
-        return _in_list(schema, part_schema(part), part.__name__)
+def _value_schema(info: FieldInfo, leaf: Schema, nested_schema: Callable[[type[StrictModel]], Schema]) -> Schema:
+    schema, nested, kind = _structural(leaf), part_in(info.annotation), kubernetes_type(info.annotation)
+    if nested:
+        return _in_list(schema, nested_schema(nested), nested.__name__)
     if kind:
         return _in_list(schema, kubernetes_schema(kind), kind)
     return schema
 
 
 def _in_list(schema: Schema, item: Schema, name: str) -> Schema:
-    """`item` itself or, where `schema` is that of a list, a list of it."""
+    """The schema of one `item` or, if `schema` is that of a list, of a list of them."""
     if schema.get("type") != "array":
         return item
-    if name not in _KEYS:
+    if name not in _LIST_KEYS:
         return {**schema, "items": item, "x-kubernetes-list-type": "atomic"}
-    key = _KEYS[name]
+    key = _LIST_KEYS[name]
     return {
         **schema,
         "items": {**item, "required": sorted({*item.get("required", ()), key})},
@@ -89,33 +89,33 @@ def _in_list(schema: Schema, item: Schema, name: str) -> Schema:
     }
 
 
-_SAME = {"type", "enum", "format", "pattern", "minimum", "maximum"} | {
+_COMMON_KEYWORDS = {"type", "enum", "format", "pattern", "minimum", "maximum"} | {
     f"{bound}{what}" for bound in ("min", "max") for what in ("Length", "Items", "Properties")
 }
-"""Keywords that a structural schema has from JSON Schema as they are."""
+"""Keywords that mean the same in JSON Schema and in a structural schema."""
 
 
-def _plain(leaf: Schema) -> Schema:
-    """Pydantic's JSON schema of a value in the words of a structural schema; null is the same as leaving it out."""
+def _structural(leaf: Schema) -> Schema:
+    """The structural schema for pydantic's JSON schema of a value; null means the same as a missing field."""
     if "anyOf" in leaf:
         leaf = next(choice for choice in leaf["anyOf"] if choice.get("type") != "null")
-    schema = {keyword: value for keyword, value in leaf.items() if keyword in _SAME}
+    schema = {keyword: value for keyword, value in leaf.items() if keyword in _COMMON_KEYWORDS}
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if exclusive in leaf:
             schema |= {bound: leaf[exclusive], exclusive: True}
     if leaf.get("type") == "integer":
         schema["format"] = "int64"
     if "items" in leaf:
-        schema["items"] = _plain(leaf["items"])
+        schema["items"] = _structural(leaf["items"])
     if leaf.get("additionalProperties") is True:
         schema["x-kubernetes-preserve-unknown-fields"] = True
     elif "additionalProperties" in leaf:
-        schema["additionalProperties"] = _plain(leaf["additionalProperties"])
+        schema["additionalProperties"] = _structural(leaf["additionalProperties"])
     return schema
 
 
 def _default(info: FieldInfo) -> Schema:
-    """The default, where leaving a field out means something; of a part, what its own fields' defaults do not say."""
+    """The default of a field, if it has one; of a model only what its own fields' defaults do not say."""
     depends = any(isinstance(note, DependsOnModel) for note in info.metadata)
     if info.is_required() or depends or info.default in (None, [], {}):
         return {}

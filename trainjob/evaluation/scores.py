@@ -9,34 +9,34 @@ from trainjob.errors import UserError
 
 
 class Average(StrictModel):
-    """Precision, recall and F1, of one class or averaged over classes; 0 where nothing was predicted or is there."""
+    """Precision, recall and F1 of one class or averaged over classes; each is 0 where its denominator is 0."""
 
     precision: float
-    """Share of the predicted rows that are right."""
+    """Fraction of the rows with this prediction that are of the class."""
     recall: float
-    """Share of the class's rows that are found."""
+    """Fraction of the rows of the class that are predicted as such."""
     f1: float
-    """Harmonic mean of both."""
+    """Harmonic mean of precision and recall."""
 
 
 class ClassScores(Average):
-    """How well one class is told from the others."""
+    """How well one class is distinguished from the others."""
 
     name: str
-    """The class."""
+    """Name of the class."""
     rows: int
-    """Rows that truly are of this class."""
+    """Rows whose label is this class."""
 
 
 class Scores(StrictModel):
     """How well a classifier does on a set of rows."""
 
     rows: int
-    """Rows scored."""
+    """Number of rows."""
     loss: float
     """Mean loss."""
     accuracy: float
-    """Share of rows whose class is predicted."""
+    """Fraction of rows for which the right class is predicted."""
     macro: Average
     """Mean over classes."""
     weighted: Average
@@ -44,23 +44,23 @@ class Scores(StrictModel):
     per_class: list[ClassScores]
     """Scores of each class."""
     confusion: list[list[int]]
-    """Rows by true class (outer) and predicted class (inner)."""
+    """Number of rows by true class (outer list) and predicted class (inner lists)."""
 
-    def as_metrics(self, part: str) -> dict[str, float]:
-        """By the names of metrics, such as `validation_loss` for the part `validation`; the averages are macro ones."""
+    def as_metrics(self, set_name: str) -> dict[str, float]:
+        """Metrics by name, such as `validation_loss` for the set `validation`; averages are over classes (macro)."""
         return {
-            f"{part}_loss": self.loss,
-            f"{part}_accuracy": self.accuracy,
-            f"{part}_precision": self.macro.precision,
-            f"{part}_recall": self.macro.recall,
-            f"{part}_f1": self.macro.f1,
+            f"{set_name}_loss": self.loss,
+            f"{set_name}_accuracy": self.accuracy,
+            f"{set_name}_precision": self.macro.precision,
+            f"{set_name}_recall": self.macro.recall,
+            f"{set_name}_f1": self.macro.f1,
         }
 
 
 def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores:
     """All scores from `confusion`, int64 [C, C] with a row for each true class, and the sum of the rows' losses.
 
-    Raises UserError where the loss is not finite: the model has diverged.
+    Raises UserError if the loss is not finite, because the model has diverged.
     """
     if not math.isfinite(loss_sum):
         raise UserError(
@@ -92,9 +92,9 @@ def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores
     )
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """0 where `whole` is 0."""
-    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """The ratios, 0 where the denominator is 0."""
+    return np.divide(numerator, denominator, out=np.zeros(len(denominator)), where=denominator > 0)
 
 
 def _named(line: np.ndarray) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Models and losses: built from a TrainJob and a fitted preprocessor, saved and loaded in the ecosystem's formats."""
+"""Models and losses: built from a TrainJob and a fitted preprocessor, saved as safetensors and config.json."""
 
 from trainjob.models.classifier import Classifier
 from trainjob.models.losses import sample_losses

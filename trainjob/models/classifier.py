@@ -1,4 +1,4 @@
-"""What text and image classifiers have in common."""
+"""The base class of text and image classifiers."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -12,7 +12,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class Classifier(nn.Module, ABC, Generic[Network]):
-    """Model inputs of one batch to logits, float32 [n, C]; `network` is the module whose weights are saved."""
+    """Computes logits, float32 [n, C], from the inputs of a batch; `network` is the module whose weights are saved."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Classifier(nn.Module, ABC, Generic[Network]):
         """Write model.safetensors and config.json."""
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Logits [n, C] to probabilities [n, C]; after binary cross-entropy those of a row need not sum to 1."""
+        """Probabilities [n, C] of logits [n, C]; with binary cross-entropy, those of a row need not add up to 1."""
         return logits.sigmoid() if self.problem_type == "multi_label_classification" else logits.softmax(dim=1)
 
 

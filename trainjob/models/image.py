@@ -17,14 +17,14 @@ from trainjob.models.classifier import Classifier, problem_type
 MODEL_TYPE = "trainjob-image-classifier"
 
 LARGEST_MAP = 8
-"""Height and width, in cells, to which larger feature maps are averaged before the hidden layer."""
+"""Feature maps with more cells in height or width are averaged to this many before the hidden layer."""
 
 
 class ImageConfig(StrictModel):
-    """An image classifier's config.json: all that is needed to build it again."""
+    """The content of an image classifier's config.json: what is needed to build the network again."""
 
     model_type: Annotated[Literal["trainjob-image-classifier"], Field(alias="model_type")] = MODEL_TYPE
-    """Tells this format from transformers'."""
+    """Distinguishes this format from those of transformers."""
     model: api.ImageClassifier
     """The TrainJob's `spec.model.imageClassifier`."""
     channels: int
@@ -58,7 +58,7 @@ class ImageClassifier(Classifier[nn.Sequential]):
 
 
 def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> ImageClassifier:
-    """A new image classifier. Raises UserError where the images are too small for it."""
+    """A new image classifier. Raises UserError if the images are too small for it."""
     return ImageClassifier(
         ImageConfig(
             model=spec,

@@ -1,4 +1,4 @@
-"""Losses of single samples, so that a mean over any number of workers is exact."""
+"""The loss of each sample, so that the mean over any number of workers is exact."""
 
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -14,14 +14,14 @@ from trainjob.errors import UserError
 
 
 def sample_losses(model: Model, preprocessor: Preprocessor) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss as a function of logits [n, C] and labels [n] that gives float32 [n].
+    """The loss function: from logits [n, C] and labels [n] to one loss for each sample, float32 [n].
 
     Each sample's loss is multiplied by the weight of its class. Binary cross-entropy is the mean over the C sigmoids.
-    Raises UserError where the class weights do not name the classes.
+    Raises UserError if the class weights do not name exactly the classes of the data.
     """
     spec = model.classifier
     if spec is None:
-        raise ValueError("a function has a loss of its own")
+        raise ValueError("a user function computes its own loss")
     path = f"spec.model.{to_camel(model.chosen)}.classWeights.values"
     weights = spec.class_weights and class_weights(spec.class_weights, preprocessor, path)
     unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
@@ -40,7 +40,7 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def class_weights(spec: ClassWeights, preprocessor: Preprocessor, path: str) -> Tensor:
-    """One weight a class, float32 [C]; `path` is the field that an error names."""
+    """One weight for each class, float32 [C]; `path` is the field that an error message names."""
     classes = preprocessor.classes
     if spec.values is None:
         counts = torch.tensor(preprocessor.class_counts, dtype=torch.float64)

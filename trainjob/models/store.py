@@ -1,4 +1,7 @@
-"""Building, saving and loading classifiers. transformers takes seconds to import, so only text classifiers do."""
+"""Building, saving and loading classifiers.
+
+Importing transformers takes seconds, so it is imported for text classifiers only.
+"""
 
 import json
 from pathlib import Path
@@ -17,7 +20,7 @@ from trainjob.models.classifier import Classifier
 def build(model: Model, preprocessor: Preprocessor) -> Classifier[Any]:
     """A new classifier, on the CPU in float32; initial weights come from torch's global random state.
 
-    Raises UserError where the spec does not fit the pretrained encoder or the images.
+    Raises UserError if the spec does not fit the pretrained encoder or the images.
     """
     if model.text_classifier is not None and isinstance(preprocessor, TextPreprocessor):
         from trainjob.models import text
@@ -29,7 +32,7 @@ def build(model: Model, preprocessor: Preprocessor) -> Classifier[Any]:
 
 
 def save_model(module: Classifier[Any], preprocessor: Preprocessor, folder: Path) -> None:
-    """Write model.safetensors, config.json and the preprocessor's files into `folder`, made if missing."""
+    """Write model.safetensors, config.json and the preprocessor's files into `folder`, which need not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     module.save(folder)
     preprocessor.save(folder)
@@ -38,7 +41,7 @@ def save_model(module: Classifier[Any], preprocessor: Preprocessor, folder: Path
 def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
     """What `save_model` wrote: the module in eval mode on the CPU, and its preprocessor.
 
-    Raises UserError where the folder holds no model, or a damaged one.
+    Raises UserError if the folder holds no model, or a damaged one.
     """
     for name in ("config.json", "model.safetensors", "preprocessor.json"):
         if not (folder / name).is_file():
@@ -56,5 +59,5 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
 
 
 def load_weights(module: Classifier[Any], folder: Path) -> None:
-    """Put the weights that `save_model` wrote into a module of the same architecture, such as `build` makes."""
+    """Load the weights that `save_model` wrote into a module of the same architecture."""
     module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))

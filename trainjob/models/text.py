@@ -22,13 +22,13 @@ PATH = "spec.model.textClassifier"
 
 
 class TextClassifier(Classifier[PreTrainedModel]):
-    """A transformers network; with `freeze_encoder` its head alone trains and its encoder stays in eval mode."""
+    """A network of transformers. With `freeze_encoder` only its head is trained, and its encoder stays in eval mode."""
 
     def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:
         super().__init__(network)
         self.freeze_encoder = freeze_encoder
         if not torch.cuda.is_available():
-            network.set_attn_implementation("eager")  # torch's own attention goes backward 5 times slower in bfloat16
+            network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
         if freeze_encoder:
             network.base_model.requires_grad_(False)
 
@@ -43,16 +43,16 @@ class TextClassifier(Classifier[PreTrainedModel]):
         return self
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Tokens and mask, both int64 [n, length], to logits float32 [n, C]."""
+        """Logits, float32 [n, C], of tokens and their mask, both int64 [n, length]."""
         return self.network(input_ids=input_ids, attention_mask=attention_mask).logits.float()
 
     def save(self, folder: Path) -> None:
-        with _quiet():  # and under the module's own names, not those of an older pretrained checkpoint
+        with _quiet():  # under the module's own names of weights, not those of an older pretrained checkpoint
             self.network.save_pretrained(folder, save_original_format=False)
 
 
 def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClassifier:
-    """A new text classifier. Raises UserError where the pretrained encoder is missing or does not fit."""
+    """A new text classifier. Raises UserError if the pretrained encoder is missing or does not fit."""
     if spec.encoder is None:
         return TextClassifier(_pretrained(spec, preprocessor), spec.freeze_encoder)
     first, last = (preprocessor.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
@@ -95,7 +95,7 @@ def _labels(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> dict[st
 
 
 def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> PreTrainedModel:
-    """The pretrained encoder with a new head; a head that the checkpoint has for other classes is left behind."""
+    """The pretrained encoder with a new head; a head for other classes in the checkpoint is not used."""
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
     name = spec.pretrained
@@ -118,9 +118,9 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
             f"or the name of one on the Hugging Face hub (which needs the network, and HF_TOKEN if private): {reason}"
         ) from error
     _check_fit(network, spec, preprocessor)
-    for part in network.children():
-        if part is not network.base_model:
-            _set_dropout(part, spec.dropout)
+    for module in network.children():
+        if module is not network.base_model:
+            _set_dropout(module, spec.dropout)
     return network
 
 
@@ -132,12 +132,12 @@ def _check_fit(network: PreTrainedModel, spec: api.TextClassifier, preprocessor:
     if isinstance(embeddings, nn.Embedding) and preprocessor.vocabulary_size > embeddings.num_embeddings:
         raise UserError(
             f"{PATH}.pretrained: the tokenizer of {spec.pretrained} has {preprocessor.vocabulary_size} tokens, "
-            f"its model only {embeddings.num_embeddings}; they do not belong together"
+            f"its model only {embeddings.num_embeddings}: the folder has files of two different models"
         )
 
 
 def _longest_text(network: PreTrainedModel) -> int | None:
-    """Tokens that the encoder has positions for; RoBERTa and its kin number them from `padding_idx` + 1."""
+    """How many tokens the encoder has positions for; RoBERTa and similar models count them from `padding_idx` + 1."""
     limit = getattr(network.config, "max_position_embeddings", None)
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
@@ -145,7 +145,7 @@ def _longest_text(network: PreTrainedModel) -> int | None:
 
 
 def _set_dropout(head: nn.Module, probability: float) -> None:
-    """Each architecture's configuration has a name of its own for this, or none."""
+    """Sets the modules' probability: each architecture's configuration has another name for it, or none."""
     for module in head.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
@@ -153,7 +153,7 @@ def _set_dropout(head: nn.Module, probability: float) -> None:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """No progress bars, and no table of the head's weights that a pretrained encoder lacks."""
+    """Without progress bars and without the list of the head's weights that a pretrained checkpoint does not have."""
     verbosity, progress_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -1,4 +1,4 @@
-"""The curves of a run, drawn as SVG whose colours are CSS variables (`--ink`, `--grid`, `--series-1` …)."""
+"""The charts of a run as SVG, whose colours are CSS variables (`--ink`, `--grid`, `--series-1` …)."""
 
 import io
 import math
@@ -13,19 +13,19 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from trainjob.report.words import capitalized, spoken
+from trainjob.report.formatting import capitalized, readable
 
 Record = dict[str, Any]
 
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼"}
-"""matplotlib's marker of each series of a chart and the character that stands for it in the legend."""
+"""The marker that matplotlib draws for each series of a chart, and the character that the legend shows for it."""
 MAX_POINTS, MAX_MARKERS = 400, 20
 NOT_METRICS = {"kind", "step", "epoch", "time", "seconds", "learning_rate", "samples_per_second"}
 
 INK, GRID = "#000001", "#000002"
 SERIES = [f"#00000{digit}" for digit in range(3, 3 + len(MARKERS))]
 COLOURS = {INK: "ink-2", GRID: "grid"} | {colour: f"series-{n}" for n, colour in enumerate(SERIES, start=1)}
-"""Colours that are drawn with, each a stand-in for a CSS variable."""
+"""The CSS variable that takes the place of each colour that matplotlib draws with."""
 
 STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "trainjob", "font.size": 8.5, "text.parse_math": False}
 
@@ -38,13 +38,13 @@ class Series:
     x: list[float]
     y: list[float]
     marked: bool = True
-    """Whether it has markers: points are few, one for each epoch."""
-    faint: list[float] | None = None
-    """What `y` was smoothed from, drawn behind it."""
+    """Whether each point has a marker. Series with one point for each epoch do, those with one for each step do not."""
+    unsmoothed: list[float] | None = None
+    """The values before smoothing, drawn faintly behind `y`."""
 
-    def symbol(self, place: int) -> str:
-        """What stands in the legend for the series that is number `place` of its chart, from 0."""
-        return list(MARKERS.values())[place] if self.marked else "—"
+    def symbol(self, index: int) -> str:
+        """The character that the legend shows for this series, which is number `index`, from 0, of its chart."""
+        return list(MARKERS.values())[index] if self.marked else "—"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Chart:
 
     @property
     def needs_legend(self) -> bool:
-        """Whether the title leaves anything to be said."""
+        """Whether the legend would say more than the title."""
         return [series.name.lower() for series in self.series] != [self.title.lower()]
 
 
@@ -71,22 +71,22 @@ def metric_names(epochs: Sequence[Record]) -> list[str]:
 
 
 def charts(steps: Sequence[Record], epochs: Sequence[Record]) -> list[Chart]:
-    """The charts that the records of a run give: losses, shares of one, each other metric, learning rate and speed."""
+    """The charts of a run's records: losses, metrics between 0 and 1, each other metric, learning rate and speed."""
     reported = [_series(epochs, name) for name in metric_names(epochs)]
     losses = [series for series in reported if series.name.endswith("loss")]
-    shares = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
-    others = [series for series in reported if series not in losses and series not in shares]
-    pace = [_series(steps or epochs, name, marked=not steps) for name in ("learning_rate", "samples_per_second")]
+    fractions = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
+    others = [series for series in reported if series not in losses and series not in fractions]
+    progress = [_series(steps or epochs, name, marked=not steps) for name in ("learning_rate", "samples_per_second")]
     return [
         *_grouped("Loss", [_smoothed(_series(steps, "loss")), *losses]),
-        *_grouped("Metrics" if len(shares) > 1 else "", shares),
+        *_grouped("Metrics" if len(fractions) > 1 else "", fractions),
         *(chart for series in others for chart in _grouped("", [series])),
-        *(chart for series in pace for chart in _grouped("", [series], from_zero=True)),
+        *(chart for series in progress for chart in _grouped("", [series], from_zero=True)),
     ]
 
 
 def describe(chart: Chart) -> str:
-    """The chart in words, for those who cannot see it."""
+    """What the chart shows, as text for people who cannot see it."""
     curves = "; ".join(f"{s.name} from {s.y[0]:.4g} to {s.y[-1]:.4g}" for s in chart.series)
     return f"{chart.title} over the course of training: {curves}."
 
@@ -100,21 +100,21 @@ def draw(chart: Chart, epochs: Sequence[Record], best_step: int | None, prefix: 
             _plot(axes, series, colour, marker)
         if best_step is not None:
             axes.axvline(best_step, color=INK, linewidth=0.9, linestyle=":")
-        _dress(axes, chart, epochs)
+        _style_axes(axes, chart, epochs)
         return _inline_svg(figure, prefix)
 
 
 def _plot(axes: Axes, series: Series, colour: str, marker: str) -> None:
-    """Draws at most MAX_POINTS points, evenly picked, and MAX_MARKERS markers."""
+    """Draws at most MAX_POINTS evenly spaced points and MAX_MARKERS markers."""
     keep = slice(None, None, math.ceil(len(series.x) / MAX_POINTS))
     x, y = series.x[keep], series.y[keep]
-    if series.faint:
-        axes.plot(x, series.faint[keep], color=colour, alpha=0.25, linewidth=0.7)
+    if series.unsmoothed:
+        axes.plot(x, series.unsmoothed[keep], color=colour, alpha=0.25, linewidth=0.7)
     marker, every = (marker if series.marked else ""), math.ceil(len(x) / MAX_MARKERS)
     axes.plot(x, y, color=colour, linewidth=1.4, marker=marker, markersize=3.5, markevery=every)
 
 
-def _dress(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
+def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(GRID)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
@@ -146,20 +146,23 @@ def _is_number(value: object) -> bool:
 
 def _series(rows: Iterable[Record], name: str, *, marked: bool = True) -> Series:
     points = [(row["step"], row[name]) for row in rows if _is_number(row.get(name)) and math.isfinite(row[name])]
-    return Series(spoken(name), [x for x, _ in points], [y for _, y in points], marked)
+    return Series(readable(name), [x for x, _ in points], [y for _, y in points], marked)
 
 
 def _grouped(title: str, series: Sequence[Series], *, from_zero: bool = False) -> list[Chart]:
-    """The series that have points, in charts of as many as can be told apart; by default titled after the first."""
+    """Charts of the series that have points, each with at most as many series as there are markers.
+
+    Without a `title`, the first series of a chart gives it.
+    """
     drawn = [each for each in series if each.y]
     groups = [drawn[start : start + len(MARKERS)] for start in range(0, len(drawn), len(MARKERS))]
     return [Chart(title or capitalized(group[0].name), group, from_zero) for group in groups]
 
 
 def _smoothed(series: Series) -> Series:
-    """A centred moving average over a fiftieth of the points; at the ends over those that there are."""
+    """A centred moving average over a fiftieth of the points, and over fewer at both ends."""
     if not series.y:
         return series
     window = np.ones(2 * (len(series.y) // 100) + 1)
     averages = np.convolve(series.y, window, "same") / np.convolve(np.ones(len(series.y)), window, "same")
-    return Series("training, smoothed", series.x, averages.tolist(), marked=False, faint=series.y)
+    return Series("training, smoothed", series.x, averages.tolist(), marked=False, unsmoothed=series.y)

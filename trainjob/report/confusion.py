@@ -7,23 +7,23 @@ from trainjob.evaluation.scores import Scores
 
 @dataclass(frozen=True)
 class Cell:
-    """Rows of one true class that were predicted as one class."""
+    """The rows of one true class for which the model predicted one class."""
 
     true: str
     predicted: str
     count: int
     share: float
-    """Of the rows of the true class."""
+    """Fraction of the rows of the true class."""
     correct: bool
 
     @property
     def depth(self) -> float:
-        """Depth of the cell's colour, 0 to 1: the root of the share, so that rare confusions can be seen."""
+        """Strength of the cell's colour, 0 to 1: the square root of the share makes rare confusions visible."""
         return self.share**0.5
 
 
 def matrix(scores: Scores) -> list[list[Cell]]:
-    """The cells row by row: rows are true classes, columns predicted ones."""
+    """The cells row by row: a row for each true class, a column for each predicted one."""
     names = [each.name for each in scores.per_class]
     return [
         [
@@ -34,7 +34,7 @@ def matrix(scores: Scores) -> list[list[Cell]]:
     ]
 
 
-def most_confused(cells: list[list[Cell]], most: int = 10) -> list[Cell]:
-    """The most frequent confusions, most rows first."""
+def most_confused(cells: list[list[Cell]], limit: int = 10) -> list[Cell]:
+    """The most frequent confusions, the one with most rows first."""
     wrong = [cell for line in cells for cell in line if cell.count and not cell.correct]
-    return sorted(wrong, key=lambda cell: -cell.count)[:most]
+    return sorted(wrong, key=lambda cell: -cell.count)[:limit]

@@ -7,22 +7,22 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from trainjob.api import Model
-from trainjob.report import words
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
+from trainjob.report.formatting import FILTERS
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
 
 FILE = "report.html"
 LARGEST_MATRIX = 60
-"""Classes beyond which the confusion matrix gives way to the most frequent confusions alone."""
+"""With more classes than this, the report shows the most frequent confusions but no matrix."""
 
 
 def render(run: Folder) -> str:
-    """The report of a run, finished or under way, as one HTML document that refers to nothing outside itself.
+    """The report of a run, finished or under way, as one HTML document that loads nothing from elsewhere.
 
-    Raises UserError where the folder is not a run's or one of its files is damaged.
+    Raises UserError if the folder is not that of a run or one of its files is damaged.
     """
     return _template().render(_view(read_contents(run)))
 
@@ -35,12 +35,12 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= words.FILTERS
+    environment.filters |= FILTERS
     return environment.get_template("report.html.j2")
 
 
 def _view(run: Contents) -> dict[str, object]:
-    """Everything that the template shows."""
+    """The variables of the template."""
     summary = run.summary
     best = summary.best_checkpoint if summary else None
     steps = [record for record in run.records if record["kind"] == "step"]
@@ -49,8 +49,7 @@ def _view(run: Contents) -> dict[str, object]:
         (chart, describe(chart), draw(chart, epochs, best.step if best else None, f"chart-{number}"))
         for number, chart in enumerate(charts(steps, epochs), start=1)
     ]
-    parts = sorted(run.evaluation)  # test comes before validation
-    matrices = {part: matrix(scores) for part, scores in run.evaluation.items()}
+    matrices = {name: matrix(scores) for name, scores in run.evaluation.items()}
     return {
         "run": run,
         "summary": summary,
@@ -59,9 +58,9 @@ def _view(run: Contents) -> dict[str, object]:
         "charts": drawn,
         "epochs": epochs,
         "metrics": metric_names(epochs),
-        "parts": parts,
+        "set_names": sorted(run.evaluation),  # test comes before validation
         "matrices": matrices,
-        "most_confused": {part: most_confused(cells) for part, cells in matrices.items()},
+        "most_confused": {name: most_confused(cells) for name, cells in matrices.items()},
         "largest_matrix": LARGEST_MATRIX,
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
@@ -69,7 +68,7 @@ def _view(run: Contents) -> dict[str, object]:
 
 
 def describe_model(model: Model) -> str:
-    """The model in a few words."""
+    """A short description of the model."""
     if model.text_classifier:
         pretrained = model.text_classifier.pretrained
         return f"Text classifier on {pretrained}" if pretrained else "Text classifier, encoder trained from scratch"
@@ -80,7 +79,7 @@ def describe_model(model: Model) -> str:
 
 
 def stages(summary: Summary) -> list[tuple[str, float, float]]:
-    """Name, seconds and share of each stage; `other` is what they leave of the time between start and end."""
+    """Name, seconds and share of each stage; `other` is the time between start and end that no stage accounts for."""
     known = dict(summary.seconds)
     elapsed = (summary.finished - summary.started).total_seconds()
     other = elapsed - sum(known.values())
@@ -91,7 +90,7 @@ def stages(summary: Summary) -> list[tuple[str, float, float]]:
 
 
 def usage(uri: str, model: Model) -> list[tuple[str, str]]:
-    """What to do with the trained model: titles and the commands or Python below them. None for a function."""
+    """How to use the trained model: pairs of a title and commands or Python code. Empty for a function."""
     if model.classifier is None:
         return []
     run, literal = shlex.quote(uri), json.dumps(uri)

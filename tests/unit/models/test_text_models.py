@@ -202,7 +202,7 @@ def test_a_tokenizer_of_another_model_is_refused(
     tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor
 ) -> None:
     BertModel(BertConfig(vocab_size=10, **SIZES)).save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="do not belong together"):
+    with pytest.raises(UserError, match="files of two different models"):
         build(text_model(pretrained=str(tmp_path)), text_preprocessor)
 
 

@@ -7,8 +7,8 @@ from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summa
 from typer.testing import CliRunner
 
 from trainjob.errors import UserError
+from trainjob.report.formatting import MISSING
 from trainjob.report.render import render
-from trainjob.report.words import NOTHING
 from trainjob.storage import Folder
 
 
@@ -136,7 +136,7 @@ def test_names_that_look_like_markup_are_text(tmp_path: Path) -> None:
     assert page.tables["classes-test"][1][0] == name
     assert page.tables["classes-test"][2][0] == "a & b"
     assert 'a"><b>$x loss' in page.tables["epochs"][0]
-    assert page.tables["epochs"][2] == ["2 (best)", "20", NOTHING, "1.0000"]
+    assert page.tables["epochs"][2] == ["2 (best)", "20", MISSING, "1.0000"]
     assert "<img src=x onerror=alert(1)>" in page.text
 
 
@@ -178,7 +178,7 @@ def test_a_function_with_metrics_of_its_own(tmp_path: Path) -> None:
 def test_a_metric_that_is_not_finite_leaves_a_gap(tmp_path: Path) -> None:
     run = write_run(tmp_path, FUNCTION_JOB, [epoch(1, loss=float("nan")), epoch(2, loss=0.5), epoch(3, loss=0.25)])
     page = Page(render(run))
-    assert [line[2] for line in page.tables["epochs"][1:]] == [NOTHING, "0.5000", "0.2500"]
+    assert [line[2] for line in page.tables["epochs"][1:]] == [MISSING, "0.5000", "0.2500"]
     assert page.attributes("aria-label") == ["Loss over the course of training: loss from 0.5 to 0.25."]
 
 

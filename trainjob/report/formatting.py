@@ -1,15 +1,16 @@
-"""Numbers as the report writes them."""
+"""How the report and the command line format numbers, times and names."""
 
 import math
 from datetime import UTC, datetime
 
-NOTHING = "\N{EN DASH}"
+MISSING = "\N{EN DASH}"
+"""Shown where there is no number."""
 
 
 def score(value: object) -> str:
-    """A loss, a share or any other measure: four decimals, or four digits where it is very large or small."""
+    """A loss or another metric with four decimals, or with four significant digits if it is very large or small."""
     if not isinstance(value, int | float) or not math.isfinite(value):
-        return NOTHING
+        return MISSING
     return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e3 else f"{value:.4g}"
 
 
@@ -22,7 +23,7 @@ def count(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the two units that matter: `0.42 s`, `12.3 s`, `3 min 05 s`, `2 h 07 min`."""
+    """Seconds in at most two units: `0.42 s`, `12.3 s`, `3 min 05 s`, `2 h 07 min`."""
     if seconds < 59.95:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -32,25 +33,26 @@ def duration(seconds: float) -> str:
     return f"{hours:,} h {minutes:02d} min"
 
 
-def moment(time: datetime) -> str:
+def timestamp(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def spoken(name: str) -> str:
+def readable(name: str) -> str:
+    """`validation_loss` → `validation loss`."""
     return name.replace("_", " ")
 
 
 def capitalized(name: str) -> str:
-    """With a capital at the start and the others as they are."""
+    """The first letter as a capital, the others unchanged."""
     return name[:1].upper() + name[1:]
 
 
 FILTERS = {
-    "spoken": spoken,
+    "readable": readable,
     "capitalized": capitalized,
     "score": score,
     "percent": percent,
     "count": count,
     "duration": duration,
-    "moment": moment,
+    "timestamp": timestamp,
 }
