@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/*.md"), *ROOT.glob("tests/*.md")])
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
@@ -14,7 +14,8 @@ LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]+))?\)")
 CODE = re.compile(r"`([^`]+)`")
 TARGET = re.compile(r"^([a-z0-9-]+):", re.MULTILINE)
 MAKE = re.compile(r"\bmake ([a-z0-9-]+)")
-FILE = re.compile(r"(?<![\w./-])((?:benchmarks|charts|docs|examples|manifests|operator|tests)/[\w./-]*\w)")
+FOLDERS = "benchmarks|charts|docs|examples|hack|manifests|operator|tests"
+FILE = re.compile(rf"(?<![\w./-])((?:{FOLDERS})/[\w./-]*\w|trainjob/[\w/-]+\.py)")
 
 
 def anchors(page: Path) -> set[str]:
@@ -43,6 +44,31 @@ def test_commands_name_files_and_targets_that_there_are(page: Path):
     said, targets = commands(page), set(TARGET.findall((ROOT / "Makefile").read_text()))
     assert set(MAKE.findall(said)) <= targets
     assert [path for path in FILE.findall(said) if not (ROOT / path).exists()] == []
+
+
+def tree() -> set[str]:
+    """The paths in the tree of the repository, in docs/architecture.md."""
+    [lines] = re.findall(
+        r"^```tree\n(.*?)^```", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    paths: list[str] = []
+    folders: list[str] = []
+    for indent, name in re.findall(r"^( *)(\S+)", lines, re.MULTILINE):
+        folders[len(indent) // 2 :] = [name]
+        paths.append("".join(folders))
+    return set(paths)
+
+
+def test_the_tree_names_what_exists_and_every_package():
+    packages = {
+        f"{folder.relative_to(ROOT)}/"
+        for parent in ("trainjob", "operator", "hack", "tests")
+        for folder in (ROOT / parent).iterdir()
+        if any(folder.rglob("*.py"))
+    }
+    assert packages <= tree()
+    for path in tree():
+        assert (ROOT / path).is_dir() if path.endswith("/") else (ROOT / path).is_file(), path
 
 
 def test_the_pages_have_commands_and_links():
