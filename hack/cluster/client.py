@@ -1,9 +1,10 @@
 """A Kubernetes cluster with KubeRay, as its administrator sees it."""
 
 import json
+import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,12 @@ _APIS = {
 }
 
 
+LIMIT = 60
+"""Seconds that a kubectl or a request may take, besides what its own `--timeout` allows for waiting."""
+
+
 class KubectlError(Exception):
-    """What kubectl said when it failed."""
+    """What kubectl said when it failed, or that it did not end."""
 
 
 class Cluster:
@@ -35,10 +40,14 @@ class Cluster:
         self.kubeconfig = kubeconfig
 
     def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
-        """What kubectl prints."""
+        """What kubectl prints. Raises KubectlError where it fails, or does not end within its limit."""
         # Another cluster may have had this address before: its cached API would be wrong.
         own = ["--kubeconfig", self.kubeconfig, "--cache-dir", self.kubeconfig.parent / "cache"]
-        done = subprocess.run([program("kubectl"), *own, *arguments], input=stdin, text=True, capture_output=True)
+        command, limit = [program("kubectl"), *own, *arguments], LIMIT + _own_timeout(arguments)
+        try:
+            done = subprocess.run(command, input=stdin, text=True, capture_output=True, timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise KubectlError(f"kubectl {' '.join(map(str, arguments))}: did not end within {limit} s") from None
         if done.returncode:
             raise KubectlError(done.stderr.strip())
         return done.stdout
@@ -78,7 +87,7 @@ class Cluster:
         parameters = [(key, value) for key, value in query.items() if value]
         request = self._connection.param_serialize("GET", path, query_params=parameters, auth_settings=["BearerToken"])
         try:
-            response = self._connection.call_api(*request)
+            response = self._connection.call_api(*request, _request_timeout=LIMIT)
         except HTTPError as error:
             raise OSError(f"{path}: {error}") from error
         content = response.read()
@@ -87,6 +96,11 @@ class Cluster:
         if response.status != 200:
             raise OSError(f"{path}: {response.status} {content!r}")
         return json.loads(content)
+
+
+def _own_timeout(arguments: Sequence[str | Path]) -> int:
+    """Seconds that kubectl is told to wait for something."""
+    return sum(int(found) for each in arguments for found in re.findall(r"^--timeout=(\d+)s$", str(each)))
 
 
 def _is_established(definition: Mapping[str, Any]) -> bool:

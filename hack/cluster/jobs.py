@@ -45,6 +45,16 @@ class Jobs:
     def patch(self, kind: str, name: str, change: dict[str, Any], *options: str) -> None:
         self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps(change), *options)
 
+    def delete(self, kind: str, name: str = "job") -> None:
+        """Delete an object and wait until it is gone. kubectl would wait on if another soon has the same name."""
+        before = self._uid(kind, name)
+        self.kubectl("delete", kind, name, "--wait=false")
+        eventually(lambda: self._uid(kind, name) != before, because=lambda: f"{kind} {name} was not deleted")
+
+    def _uid(self, kind: str, name: str) -> str | None:
+        found = self.get(kind, name)
+        return found["metadata"]["uid"] if found is not None else None
+
     def report(self, kind: str, name: str, status: dict[str, Any]) -> None:
         """Writes a part of an object's status, as its own controller does."""
         self.patch(kind, name, {"status": status}, "--subresource=status")

@@ -266,6 +266,7 @@ def test_the_command_tells_why_it_failed(jobs: Jobs, server: CountingServer, all
         env=os.environ | {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port},
         capture_output=True,
         text=True,
+        timeout=240,
     )
     assert done.returncode == 2, done.stderr
     found = training(jobs)
