@@ -10,7 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import ray
-from data_specs import (
+from ray.data import Dataset
+from ray.data.dataset import MaterializedDataset
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.errors import DataError
+from unit.data.data_specs import (
     image_spec,
     random_images,
     some_rows,
@@ -20,12 +26,6 @@ from data_specs import (
     write_mnist,
     write_parquet,
 )
-from ray.data import Dataset
-from ray.data.dataset import MaterializedDataset
-
-from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
-from trainjob.errors import DataError
 
 # Ray warns of settings of its own.
 pytestmark = pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.")

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import minio_server
 import pytest
 from training_runs import ENVIRONMENT_STAYS, LIMIT, Run
 
-import minio_server
 from trainjob import Predictor
 from trainjob.storage import Folder
 

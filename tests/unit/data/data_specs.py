@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from trainjob.api import TrainJobSpec
+from trainjob.data import fit, prepare_examples
 
 Rows = list[dict[str, Any]]
 
@@ -96,3 +97,12 @@ def write_mnist(folder: Path, images: np.ndarray, labels: np.ndarray, zipped: bo
         data = idx_bytes(array.astype(np.uint8))
         (folder / (name + ending)).write_bytes(gzip.compress(data) if zipped else data)
     return folder / f"train-images-idx3-ubyte{ending}"
+
+
+def assert_same_examples(spec: TrainJobSpec, other: TrainJobSpec) -> None:
+    mine, others = (prepare_examples(each, fit(each)) for each in (spec, other))
+    assert mine.keys() == others.keys()
+    for name in mine:
+        assert len(mine[name]) > 0
+        assert np.array_equal(mine[name].values, others[name].values)
+        assert np.array_equal(mine[name].labels, others[name].labels)
