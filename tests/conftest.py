@@ -1,7 +1,9 @@
 """What several folders of tests share."""
 
+import os
 import secrets
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -10,6 +12,20 @@ from xdist.scheduler import LoadScopeScheduling
 from cluster.client import Cluster
 
 pytest.register_assert_rewrite("folder_contract")
+
+LIMITS = {"unit": 120, "control_plane": 300, "chart": 300, "training": 900, "e2e": 1200}
+"""Seconds that a test in each folder may take, with the fixtures that it is the first to need.
+
+They are no aim: a machine that is busy may be several times slower than usual.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Limits every test that has no limit of its own; one that exceeds it fails, and the stacks of all threads are shown."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            folder = item.path.relative_to(Path(__file__).parent).parts[0]
+            item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if "SOAK" in os.environ else 1)))
 
 
 class Together(LoadScopeScheduling):

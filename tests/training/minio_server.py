@@ -40,7 +40,8 @@ class MinIO:
                 stdout=log,
                 stderr=log,
             )
-        while self._process.poll() is None:
+        deadline = time.monotonic() + 60
+        while self._process.poll() is None and time.monotonic() < deadline:
             try:
                 with urllib.request.urlopen(f"{self.endpoint}/minio/health/ready", timeout=5):
                     return
@@ -51,7 +52,7 @@ class MinIO:
     def stop(self) -> None:
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=60)
 
 
 @contextmanager
