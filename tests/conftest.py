@@ -21,7 +21,7 @@ They are no aim: a machine that is busy may be several times slower than usual.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limits every test that has no limit of its own; one that exceeds it fails, and the stacks of all threads are shown."""
+    """Limits every test that has no limit of its own; one that exceeds it fails and shows the stacks of all threads."""
     for item in items:
         if item.get_closest_marker("timeout") is None:
             folder = item.path.relative_to(Path(__file__).parent).parts[0]
