@@ -1,11 +1,14 @@
-"""Seconds from the command to the first optimizer step and to the end, and of `--help` and `validate`.
+"""Seconds from the command to the first optimizer step, beside bare torchrun; to the end; of `--help` and `validate`.
 
-The text example with two workers and one epoch on a few hundred rows, through Ray and in local processes, in turns.
+The text example on a few hundred rows for one epoch: through Ray and in local processes with two workers, in local
+processes with four. Beside them `bare/first_step.py`, which has no data to prepare, under torchrun with as many. All
+take turns. Then how much memory the local workers share.
 """
 
 import argparse
 import csv
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -13,13 +16,17 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
 import yaml
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TRAINJOB = [str(Path(sys.executable).parent / "trainjob")]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+BARE = Path(__file__).parent / "bare" / "first_step.py"
+MIB = 2**20
 
 
-def small_job(folder: Path, loader: str, rows: int) -> Path:
+def small_job(folder: Path, loader: str, workers: int, rows: int) -> Path:
     """The text example on its first rows, for one epoch."""
     document = yaml.safe_load((EXAMPLES / "docstrings.yaml").read_text())
     spec = document["spec"]
@@ -30,10 +37,10 @@ def small_job(folder: Path, loader: str, rows: int) -> Path:
     spec["dataset"] |= {"train": {"uri": "train.csv"}, "loader": loader}
     del spec["dataset"]["test"]
     spec["training"]["epochs"] = 1
-    spec["workers"] = {"count": 2}
+    spec["workers"] = {"count": workers}
     spec["storage"] = {"uri": "runs"}
-    document["metadata"]["name"] = loader.lower()
-    file = folder / f"{loader}.yaml"
+    document["metadata"]["name"] = f"{loader.lower()}-{workers}"
+    file = folder / f"{document['metadata']['name']}.yaml"
     file.write_text(yaml.safe_dump(document))
     return file
 
@@ -43,16 +50,39 @@ def run(file: Path) -> tuple[float, float]:
     since = time.time()
     subprocess.run([*TRAINJOB, "run", str(file), "--fresh"], check=True, stdout=subprocess.DEVNULL)
     end = time.time() - since
-    metrics = file.parent / "runs" / file.stem.lower() / "metrics.jsonl"
+    metrics = file.parent / "runs" / file.stem / "metrics.jsonl"
     first = json.loads(metrics.read_text().splitlines()[0])
     assert first["step"] == 1
     return first["time"] - since, end
+
+
+def torchrun(folder: Path, workers: int) -> float:
+    """Seconds to the end of the first step."""
+    written, threads = folder / "first-step", max(1, len(os.sched_getaffinity(0)) // workers)
+    since = time.time()
+    command = [*TORCHRUN, f"--nproc-per-node={workers}", str(BARE), str(written)]
+    subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+    return float(written.read_text()) - since
 
 
 def seconds(command: list[str]) -> float:
     since = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - since
+
+
+def memory(command: list[str]) -> list[tuple[float, float]]:
+    """MiB of each worker of a run, while it trains: what it has of its own, and its share of all it has mapped."""
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    for line in driver.stdout:
+        if "training" in line:
+            break
+    servers = psutil.Process(driver.pid).children()
+    workers = [worker for server in servers for worker in server.children(recursive=True) or [server]]
+    found = [worker.memory_full_info() for worker in workers if worker.memory_info().rss > 100 * MIB]
+    driver.communicate()
+    return [(info.uss / MIB, info.pss / MIB) for info in found]
 
 
 def main() -> None:
@@ -62,18 +92,32 @@ def main() -> None:
     arguments = parser.parse_args()
     figures: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
-        files = [small_job(Path(temporary), loader, arguments.rows) for loader in ("rayData", "dataLoader")]
+        folder = Path(temporary)
+        jobs = {
+            (loader, workers): small_job(folder, loader, workers, arguments.rows)
+            for loader, workers in (("rayData", 2), ("dataLoader", 2), ("dataLoader", 4))
+        }
         for _ in range(arguments.rounds + 1):  # the first warms the disk
-            for file in files:
+            for (loader, workers), file in jobs.items():
                 step, end = run(file)
-                figures.setdefault(f"{file.stem}: first step", []).append(step)
-                figures.setdefault(f"{file.stem}: end of the command", []).append(end)
+                figures.setdefault(f"{loader}, {workers} workers: first step", []).append(step)
+                figures.setdefault(f"{loader}, {workers} workers: end of the command", []).append(end)
+            for workers in (2, 4):
+                bare = torchrun(folder, workers)
+                figures.setdefault(f"torchrun, {workers} workers: first step", []).append(bare)
+                ratio = figures[f"dataLoader, {workers} workers: first step"][-1] / bare
+                figures.setdefault(f"dataLoader beside torchrun, {workers} workers: ratio", []).append(ratio)
             figures.setdefault("trainjob --help", []).append(seconds([*TRAINJOB, "--help"]))
-            figures.setdefault("trainjob validate", []).append(seconds([*TRAINJOB, "validate", str(files[0])]))
+            figures.setdefault("trainjob validate", []).append(
+                seconds([*TRAINJOB, "validate", str(jobs["dataLoader", 2])])
+            )
+        shares = memory([*TRAINJOB, "run", str(jobs["dataLoader", 4]), "--fresh"])
     print("| | median s | min | max |\n|---|---|---|---|")
     for name, values in figures.items():
         counted = values[1:]
         print(f"| {name} | {statistics.median(counted):.2f} | {min(counted):.2f} | {max(counted):.2f} |")
+    own, share = (", ".join(f"{value:.0f}" for value in column) for column in zip(*shares, strict=True))
+    print(f"\nMiB of each of 4 local workers: of its own (USS) {own}; with its share of what is shared (PSS) {share}")
 
 
 if __name__ == "__main__":

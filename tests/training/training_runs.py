@@ -181,7 +181,8 @@ def kill_worker(driver: int) -> None:
     """Kills a training worker, with or without Ray."""
     for process in psutil.Process(driver).children(recursive=True):
         title = " ".join(process.cmdline())
-        if "RayTrainWorker" in title or "trainjob.training.launch.local_worker" in title:
+        forked = "trainjob.training.launch.fork_server" in title and process.ppid() != driver
+        if "RayTrainWorker" in title or forked:
             process.kill()
             return
     raise AssertionError("no training worker is running")

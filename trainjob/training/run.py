@@ -2,7 +2,6 @@
 
 import os
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,9 +24,10 @@ from trainjob.runs.folder import Attempts, begin, clear, count_failure, locked, 
 from trainjob.runs.summary import FILE as SUMMARY
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
-from trainjob.training.imports import importing
+from trainjob.training.imports import quick_imports
+from trainjob.training.launch.arrays import load_arrays, save_arrays
 from trainjob.training.launch.deferred_datasets import Handover
-from trainjob.training.launch.local import LocalWorkers, load_arrays, save_arrays
+from trainjob.training.launch.local import LocalWorkers
 from trainjob.training.launch.ray_cluster import on_cluster, put, set_environment, start_on_ray, start_ray
 from trainjob.training.outcome import Outcome, WorkerError, failure_of
 from trainjob.training.summarize import last_words, reached, summarize, write_results
@@ -136,33 +136,26 @@ class _Driver:
 
     def train_locally(self) -> Outcome:
         """Without Ray: the workers load their libraries while the data is prepared."""
-        with tempfile.TemporaryDirectory(prefix="trainjob-") as temporary:
-            scratch = Path(temporary)
-            start_workers = partial(LocalWorkers, self.spec.workers.count, self.threads, scratch)
-            workers = start_workers()
-            try:
-                self._fit()
-                arrays = scratch / "rows"
-                with self._counted():
-                    save_arrays(prepare_examples(self.spec, self.fitted), arrays)
-                task = self._task(partial(load_arrays, arrays))
-                for left in range(self.retries, -1, -1):
-                    try:
-                        return workers.run(task)
-                    except WorkerError as error:
-                        if left == 0:
-                            raise
-                        self.snapshots.add(TrainingStatus(stage="Starting", message=f"{error}; starting again"))
-                        workers = start_workers()
-            finally:
-                workers.kill()
+        with LocalWorkers(self.spec.workers.count, self.threads, _modules(self.spec)) as workers:
+            self._fit()
+            arrays = workers.folder / "rows"
+            with self._counted():
+                save_arrays(prepare_examples(self.spec, self.fitted), arrays)
+            work = partial(train, self._task(partial(load_arrays, arrays)))
+            for left in range(self.retries, -1, -1):
+                try:
+                    return workers.run(work)
+                except WorkerError as error:
+                    if left == 0:
+                        raise
+                    self.snapshots.add(TrainingStatus(stage="Starting", message=f"{error}; starting again"))
         raise AssertionError("unreachable")
 
     def train_on_ray(self) -> Outcome:
         """On a Ray cluster, which starts while the preprocessor is fitted."""
 
         assert self.spec.dataset is not None
-        with importing(), ThreadPoolExecutor(2) as executor:
+        with quick_imports(), ThreadPoolExecutor(2) as executor:
             meanwhile = [executor.submit(self._fit), executor.submit(import_module, "ray.train.torch")]
             start_ray(self.spec, self.threads)
             for work in meanwhile:
@@ -210,6 +203,12 @@ class _Driver:
 
     def _task(self, examples: Callable[[], dict[str, Examples]] | None, streamed: bool = False) -> Task:
         return Task(self.spec, self.folder, self.fitted, self.receiver.address, self.threads, examples, streamed)
+
+
+def _modules(spec: TrainJobSpec) -> list[str]:
+    """What local workers import; transformers takes seconds, so only for the models that need it."""
+    models = [] if spec.model.image_classifier is not None else ["trainjob.models.text"]
+    return ["trainjob.training.worker", *models]
 
 
 def _outcome(training: "Future[Result]") -> Outcome:

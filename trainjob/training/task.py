@@ -8,7 +8,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
 from trainjob.progress.channel import Address
 from trainjob.storage import Folder
-from trainjob.training.imports import importing
+from trainjob.training.imports import quick_imports
 
 if TYPE_CHECKING:
     from trainjob.training.outcome import Outcome
@@ -37,7 +37,7 @@ def train(task: Task) -> "Outcome | None":
         import ray.train
 
         ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
-    with importing():
+    with quick_imports():
         from trainjob.training.worker import work
 
     return work(task)

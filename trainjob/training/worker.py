@@ -32,7 +32,7 @@ from trainjob.runs.checkpoints import CheckpointStore, scratch_folder
 from trainjob.runs.history import History, last_metrics
 from trainjob.storage import told_of_waiting
 from trainjob.training.distributed import from_rank_0
-from trainjob.training.imports import importing
+from trainjob.training.imports import quick_imports
 from trainjob.training.loop import SCORES, TRAINER_STATE, Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
@@ -60,7 +60,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     sender = Sender(task.driver) if rank == 0 else None
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
     with told_of_waiting(reporter.waits), scratch_folder() as scratch:
-        with importing():  # the model's libraries
+        with quick_imports():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter)
         resumed = _resume(trainer, task, store, rank, scratch)
         state = trainer.state

@@ -1,131 +1,124 @@
 """Workers as processes of this machine, without a Ray cluster: Ray Train's local mode under torchrun's environment."""
 
+import json
 import os
 import pickle
+import select
+import signal
 import socket
 import subprocess
 import sys
-import time
-from dataclasses import dataclass, fields
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self, cast
 
-import numpy as np
-
-from trainjob.data import Examples
+from trainjob.training.launch.fork_server import POLL_SECONDS
+from trainjob.training.launch.group import Group, log_file, result_file, task_file
 from trainjob.training.outcome import WorkerError, first_failure
 
-POLL_SECONDS = 0.05
-SECONDS_FOR_OTHERS = 2.0
-"""How long the other workers may take to fail, too, once one has."""
-
-
-@dataclass
-class Worker:
-    rank: int
-    process: subprocess.Popen[bytes]
-    log: IO[bytes]
-    result: IO[bytes]
-    ended_by_driver: bool = False
+_ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+}
+"""Keeps the libraries of the fork server from starting threads and CUDA, which no fork would survive."""
 
 
 class LocalWorkers:
-    """Worker processes that load their libraries while the driver still prepares the data.
+    """Worker processes, forked from a server that imports `modules` while the driver still prepares the data.
 
-    They end when the driver does, however it ends: the pipe that holds their task is then closed.
+    They end with the block, and with the driver, however it ends.
     """
 
-    def __init__(self, count: int, threads: int, logs: Path) -> None:
-        port = _free_port()
-        self._workers = [_start(rank, count, threads, port, logs) for rank in range(count)]
+    def __init__(self, count: int, threads: int, modules: Sequence[str]) -> None:
+        self._count, self._threads, self._modules = count, threads, modules
+        self._scratch = tempfile.TemporaryDirectory(prefix="trainjob-")
+        self.folder = Path(self._scratch.name)
+        """For files that workers read; removed with them."""
+        self._log = (self.folder / "server.log").open("w+b")
+        self._server = self._start_server()
 
-    def run(self, task: Any) -> Any:
-        """Gives the workers their task, waits for them, and returns what rank 0 returned.
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kill()
+        self._log.close()
+        self._scratch.cleanup()
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """Has every worker call `work` within Ray Train and returns what rank 0 returned.
 
         Raises what the first worker to fail raised; a `WorkerError` where one died without a word.
         """
-        for worker in self._workers:
-            assert worker.process.stdin is not None
-            try:
-                pickle.dump(task, worker.process.stdin)
-                worker.process.stdin.flush()
-            except BrokenPipeError:
-                pass  # it died while loading, which the wait below reports
-        failed_at: float | None = None
-        while any(worker.process.poll() is None for worker in self._workers):
-            if failed_at is None and any(worker.process.poll() for worker in self._workers):
-                failed_at = time.monotonic()
-            if failed_at is not None and time.monotonic() - failed_at > SECONDS_FOR_OTHERS:
-                self.kill()
-            time.sleep(POLL_SECONDS)
-        errors = [error for worker in self._workers if (error := _error(worker)) is not None]
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        task_file(folder).write_bytes(pickle.dumps(work))
+        port = _free_port()
+        codes = self._exit_codes(Group(str(folder), [self._environment(rank, port) for rank in range(self._count)]))
+        errors = [error for rank, code in enumerate(codes) if (error := _error(folder, rank, code)) is not None]
         if errors:
             raise first_failure(errors)
-        return _result(self._workers[0])[0]
+        return pickle.loads(result_file(folder, 0).read_bytes())[0]
 
-    def kill(self) -> None:
-        for worker in self._workers:
-            if worker.process.poll() is None:
-                worker.ended_by_driver = True
-                worker.process.kill()
-                worker.process.wait()
-
-
-def save_arrays(examples: dict[str, Examples], folder: Path) -> None:
-    for name, rows in examples.items():
-        (folder / name).mkdir(parents=True)
-        for array in fields(rows):
-            np.save(folder / name / f"{array.name}.npy", getattr(rows, array.name))
-
-
-def load_arrays(folder: Path) -> dict[str, Examples]:
-    """What `save_arrays` wrote, mapped into memory that the workers share."""
-    return {
-        path.name: Examples(
-            **{array.name: np.load(path / f"{array.name}.npy", mmap_mode="r") for array in fields(Examples)}
+    def _start_server(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "trainjob.training.launch.fork_server", *self._modules],
+            env=os.environ | _ENVIRONMENT | {"OMP_NUM_THREADS": str(self._threads)},
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,  # Ctrl-C is the driver's to handle
         )
-        for path in folder.iterdir()
-    }
+
+    def _exit_codes(self, group: Group) -> list[int | None]:
+        """Starts the workers and waits for them. A server that has died is started anew for the next time."""
+        requests, answers = cast("IO[bytes]", self._server.stdin), cast("IO[bytes]", self._server.stdout)
+        with suppress(BrokenPipeError):
+            requests.write(group.to_json() + b"\n")
+        while (code := self._server.poll()) is None:
+            if select.select([answers], [], [], POLL_SECONDS)[0] and (line := answers.readline()):
+                return json.loads(line)
+        self._kill()
+        self._log.seek(0)
+        log = self._log.read().decode(errors="replace")
+        self._log.truncate(0)
+        self._server = self._start_server()
+        raise WorkerError(0, "WorkerDied", f"the process that starts the workers {_ended(code)}", log, time=0.0)
+
+    def _kill(self) -> None:
+        """Ends the server and the workers, and waits until they are gone."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._server.pid, signal.SIGKILL)
+        cast("IO[bytes]", self._server.stdin).close()
+        with cast("IO[bytes]", self._server.stdout) as answers:
+            answers.read()  # to its end, which comes with the last process
+        self._server.wait()
+
+    def _environment(self, rank: int, port: int) -> dict[str, str]:
+        return {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(self._count),
+            "LOCAL_WORLD_SIZE": str(self._count),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
 
 
-def _start(rank: int, count: int, threads: int, port: int, logs: Path) -> Worker:
-    environment = os.environ | {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(count),
-        "LOCAL_WORLD_SIZE": str(count),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": str(threads),
-    }
-    log, result = (logs / f"worker-{rank}.log").open("w+b"), (logs / f"worker-{rank}.result").open("w+b")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "trainjob.training.launch.local_worker", result.name],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C is the driver's to handle
-    )
-    return Worker(rank, process, log, result)
-
-
-def _result(worker: Worker) -> tuple[Any, Exception | None]:
-    worker.result.seek(0)
-    return pickle.load(worker.result)
-
-
-def _error(worker: Worker) -> Exception | None:
-    code = worker.process.returncode
-    if code == 0 or worker.ended_by_driver:
+def _error(folder: Path, rank: int, code: int | None) -> Exception | None:
+    """What a worker raised; None where it raised nothing or was ended because another had failed."""
+    if code is None:
         return None
-    try:
-        return _result(worker)[1]
-    except EOFError:
-        worker.log.seek(0)
-        how = f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
-        log = worker.log.read().decode(errors="replace")
-        return WorkerError(worker.rank, "WorkerDied", how, log, time=0.0)
+    with suppress(FileNotFoundError):
+        return pickle.loads(result_file(folder, rank).read_bytes())[1]
+    return WorkerError(rank, "WorkerDied", _ended(code), log_file(folder, rank).read_text(errors="replace"), time=0.0)
+
+
+def _ended(code: int) -> str:
+    return f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
 
 
 def _free_port() -> int:

@@ -1,49 +1,54 @@
-"""A worker process of `launch.local`: task on standard input, outcome into the file named as argument."""
+"""A local worker: calls the function that it finds in a folder, within Ray Train, and leaves the result there.
+
+Forked by `launch.fork_server`; where a fork is not safe, started anew as
+`python -m trainjob.training.launch.local_worker FOLDER`. Its rank is in the environment, as with torchrun.
+"""
 
 import faulthandler
 import os
 import pickle
+import select
 import sys
 import threading
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from trainjob.training.imports import importing
+from ray.train import RunConfig, ScalingConfig
+from ray.train.torch import TorchTrainer
+
+from trainjob.training.launch.group import result_file, task_file
 
 
-def main() -> None:
+def main(folder: Path) -> NoReturn:
     faulthandler.enable()
-    with importing():
-        from ray.train import RunConfig, ScalingConfig
-        from ray.train.torch import TorchTrainer
-
-        from trainjob.training.worker import work
-
-    task = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_die_with_driver, daemon=True).start()
-    trainer = TorchTrainer(
-        partial(work, task),
-        scaling_config=ScalingConfig(num_workers=0),
-        run_config=RunConfig(name="local"),
-    )
+    result = result_file(folder, int(os.environ["RANK"]))
     try:
-        _finish(trainer.fit().return_value, None)
+        trainer = TorchTrainer(
+            pickle.loads(task_file(folder).read_bytes()),
+            scaling_config=ScalingConfig(num_workers=0),
+            run_config=RunConfig(name="local"),
+        )
+        _finish(result, trainer.fit().return_value, None)
     except Exception as error:
-        _finish(None, error)
+        _finish(result, None, error)
 
 
-def _finish(outcome: Any, error: Exception | None) -> None:
-    Path(sys.argv[1]).write_bytes(pickle.dumps((outcome, error)))
+def _finish(file: Path, outcome: Any, error: Exception | None) -> NoReturn:
+    unfinished = file.with_suffix(".unfinished")
+    unfinished.write_bytes(pickle.dumps((outcome, error)))
+    unfinished.replace(file)
     sys.stdout.flush()
     os._exit(0 if error is None else 1)  # nothing is left to do that the interpreter's slow end would add
 
 
 def _die_with_driver() -> None:
-    while sys.stdin.buffer.read(1):
-        pass
+    """Standard input is the driver's pipe to the server: it is closed when the driver ends, and silent until then."""
+    pipe = select.poll()
+    pipe.register(0, 0)  # closing is told in any case
+    pipe.poll()
     os._exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

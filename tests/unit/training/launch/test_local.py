@@ -1,0 +1,108 @@
+"""Local workers: forks of one server that has imported their libraries, whose failures the driver hears of."""
+
+import os
+from collections.abc import Callable, Generator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from worker_functions import (
+    exit_with,
+    fail_on_rank_1_while_rank_0_waits,
+    introduce,
+    kill_server,
+    killed_on_rank_1,
+    leave,
+    own_and_all_memory,
+    raise_what_does_not_travel,
+)
+
+from trainjob.errors import UserError
+from trainjob.training.launch.local import LocalWorkers
+from trainjob.training.outcome import WorkerError
+
+SERVER, WORKER = "trainjob.training.launch.fork_server", "trainjob.training.launch.local_worker"
+
+
+@pytest.fixture(scope="module")
+def module_path() -> Generator[None]:
+    """Lets the server's processes import what lies beside this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        yield
+
+
+@pytest.fixture(scope="module")
+def workers(module_path: None) -> Generator[LocalWorkers]:
+    with LocalWorkers(2, 1, ["worker_functions"]) as workers:
+        yield workers
+
+
+def test_workers_are_forks_of_one_server(workers: LocalWorkers):
+    first, second = workers.run(introduce), workers.run(introduce)
+    assert [rank for rank, _, _ in first["everybody"]] == [0, 1]
+    processes = {pid for found in (first, second) for _, pid, _ in found["everybody"]}
+    servers = {parent for found in (first, second) for _, _, parent in found["everybody"]}
+    assert len(processes) == 4
+    assert len(servers) == 1
+    assert SERVER in first["command"]
+
+
+def test_workers_have_a_session_of_their_own_and_their_threads(workers: LocalWorkers):
+    found = workers.run(introduce)
+    assert found["session"] != os.getsid(0)
+    assert found["threads"] == "1"
+
+
+def test_workers_share_the_libraries_memory(workers: LocalWorkers):
+    own, everything = workers.run(own_and_all_memory)
+    assert own < everything / 2
+
+
+def test_the_failure_of_one_ends_the_others(workers: LocalWorkers):
+    with pytest.raises(UserError, match="rank 1 is at fault"):
+        workers.run(fail_on_rank_1_while_rank_0_waits)
+
+
+@pytest.mark.parametrize(
+    ("function", "said", "log"),
+    [
+        (killed_on_rank_1, "worker 1 failed: WorkerDied: was killed by signal 9", ""),
+        (partial(exit_with, 3), "worker 0 failed: WorkerDied: exited with 3", "these are my reasons"),
+        (partial(exit_with, 0), "worker 0 failed: WorkerDied: exited with 0", "these are my reasons"),
+        (leave, "worker 0 failed: WorkerDied: exited with 1", "these are my reasons"),
+        (raise_what_does_not_travel, "worker 0 failed: WorkerDied: exited with 1", "this does not travel"),
+    ],
+)
+def test_a_worker_that_dies_is_told_with_its_log(
+    workers: LocalWorkers, function: Callable[[], Any], said: str, log: str
+):
+    with pytest.raises(WorkerError) as failure:
+        workers.run(function)
+    assert str(failure.value) == said
+    assert log in failure.value.traceback
+
+
+def test_a_dead_server_is_told_and_started_again(workers: LocalWorkers):
+    with pytest.raises(WorkerError, match="the process that starts the workers was killed by signal 9"):
+        workers.run(kill_server)
+    assert len(workers.run(introduce)["everybody"]) == 2
+
+
+def test_libraries_that_cannot_be_imported_are_told(module_path: None):
+    with (
+        LocalWorkers(1, 1, ["there_is_no_such_module"]) as workers,
+        pytest.raises(WorkerError, match="the process that starts the workers exited with 1") as failure,
+    ):
+        workers.run(introduce)
+    assert "No module named 'there_is_no_such_module'" in failure.value.traceback
+
+
+def test_beside_threads_workers_are_new_processes(module_path: None):
+    with LocalWorkers(2, 1, ["starts_a_thread"]) as workers:
+        found = workers.run(introduce)
+        assert WORKER in found["command"]
+        server = psutil.Process(found["everybody"][0][2])
+    assert not server.is_running()
