@@ -26,13 +26,13 @@ class NodePool(StrictModel):
     """Nodes that are alike; a TrainJob names them in `spec.workers.nodePool`."""
 
     node_selector: Labels = {}
-    """Labels that tell the pool's nodes."""
+    """Labels of the pool's nodes."""
     tolerations: list[Toleration] = []
     """Taints that the pool's nodes have."""
     affinity: Affinity | None = None
-    """Further wishes; a job's own affinity takes its place."""
+    """Affinity of the pods; a job's own affinity replaces it."""
     gpu_resource: Name = "nvidia.com/gpu"
-    """What containers call a GPU: nvidia.com/gpu, amd.com/gpu, habana.ai/gaudi, google.com/tpu …"""
+    """Name of the GPU resource: nvidia.com/gpu, amd.com/gpu, habana.ai/gaudi, google.com/tpu …"""
     gpus_per_node: Annotated[int, Field(ge=1)] = 1
     """GPUs of one node: as many workers share a pod, so that they talk over the node's own links."""
     runtime_class_name: ResourceName | None = None
@@ -40,7 +40,7 @@ class NodePool(StrictModel):
     priority_class_name: ResourceName | None = None
     """Priority class of the pods."""
     pod: KubernetesObject = {}
-    """Any further fields of the pods' spec."""
+    """Any other fields of the pods' spec."""
 
 
 class Resources(StrictModel):
@@ -53,7 +53,7 @@ class Resources(StrictModel):
 
 
 class Defaults(StrictModel):
-    """What a TrainJob gets that does not say."""
+    """What a TrainJob gets for what it does not say."""
 
     head: Resources = Resources(cpus=1, memory="4Gi")
     """The head pod, where the driver and Ray's own processes run. It offers no CPU to training."""
@@ -79,13 +79,13 @@ class Settings(StrictModel):
     image_pull_policy: Annotated[str, Field(pattern="^(Always|IfNotPresent|Never)$")] = "IfNotPresent"
     """When the image is pulled."""
     image_pull_secrets: list[ResourceName] = []
-    """Secrets that the image is pulled with, besides a job's own."""
+    """Secrets for pulling the image, in addition to the job's own."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "2.60.0"
     """Ray's version in the image."""
     node_pools: dict[ResourceName, NodePool] = {}
     """Node pools by name."""
     defaults: Defaults = Defaults()
-    """What a TrainJob gets that does not say."""
+    """What a TrainJob gets for what it does not say."""
     namespaces: list[ResourceName] = []
     """Namespaces that are watched; all, if none is named."""
 
