@@ -1,0 +1,1 @@
+"""The `trainjob` command."""
