@@ -6,12 +6,20 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from cluster.client import Cluster
 
 pytest.register_assert_rewrite("folder_contract")
+
+SOAK = "SOAK" in os.environ
+"""Whether there is time for many more random examples."""
+
+settings.register_profile("usual", deadline=None, derandomize=True, max_examples=300)
+settings.register_profile("soak", deadline=None, max_examples=10_000)
+settings.load_profile("soak" if SOAK else "usual")
 
 LIMITS = {"unit": 120, "control_plane": 300, "chart": 300, "training": 900, "e2e": 1200}
 """Seconds that a test in each folder may take, with the fixtures that it is the first to need.
@@ -25,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("timeout") is None:
             folder = item.path.relative_to(Path(__file__).parent).parts[0]
-            item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if "SOAK" in os.environ else 1)))
+            item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if SOAK else 1)))
 
 
 class Together(LoadScopeScheduling):

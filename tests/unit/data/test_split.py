@@ -2,7 +2,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainjob.data.split import Split, fit_split, hashes
@@ -24,7 +24,6 @@ def split_of(contents: list[bytes], labels: np.ndarray, fraction: float, seed: i
 
 
 @given(SETS, FRACTIONS, st.integers(0, 2**32 - 1))
-@settings(deadline=None)
 def test_every_class_gives_its_share(counts: dict[str, int], fraction: float, seed: int) -> None:
     contents, labels = contents_and_labels(counts)
     split = split_of(contents, labels, fraction, seed)
@@ -36,7 +35,6 @@ def test_every_class_gives_its_share(counts: dict[str, int], fraction: float, se
 
 
 @given(SETS, FRACTIONS, st.randoms())
-@settings(deadline=None)
 def test_the_order_of_rows_does_not_matter(
     counts: dict[str, int], fraction: float, random: np.random.Generator
 ) -> None:
@@ -64,7 +62,6 @@ def test_the_seed_picks_the_rows() -> None:
 
 
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=60).filter(lambda rows: len(set(rows)) > 1), FRACTIONS)
-@settings(deadline=None)
 def test_equal_rows_stay_together(rows: list[int], fraction: float) -> None:
     contents, labels = [str(row).encode() for row in rows], np.zeros(len(rows), np.int64)
     split = split_of(contents, labels, fraction, 3)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from operator_objects import UID, Object, trainjob
 
@@ -217,7 +217,6 @@ pools = st.dictionaries(names, st.integers(1, 16), min_size=6)
 """How many GPUs a node has, of every pool that the TrainJobs name."""
 
 
-@settings(deadline=None, max_examples=2000, derandomize=True)
 @given(trainjobs(), pools)
 def test_any_trainjob_becomes_a_rayjob_that_keeps_its_promises(
     tmp_path_factory: pytest.TempPathFactory, doc: Object, gpus_per_node: dict[str, int]

@@ -34,7 +34,6 @@ def test_a_name_is_the_same_in_every_process():
     assert ray_job_name("bert.v1") == "tj-bert-v1-f8e371cc"
 
 
-@settings(deadline=None, max_examples=500, derandomize=True)
 @given(trainjob_names())
 def test_kuberay_takes_the_rayjob_of_any_trainjob(name: str):
     found = ray_job_name(name)
@@ -42,7 +41,7 @@ def test_kuberay_takes_the_rayjob_of_any_trainjob(name: str):
     assert re.fullmatch(DNS_1035, found)
 
 
-@settings(deadline=None, max_examples=50, derandomize=True)
+@settings(max_examples=50)
 @given(st.sets(trainjob_names(), min_size=50, max_size=200))
 def test_two_trainjobs_never_share_a_name(names: set[str]):
     assert len({ray_job_name(name) for name in names}) == len(names)
