@@ -18,6 +18,7 @@ from trainjob.data.image_files import image_tensor
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
 from trainjob.models import Classifier, load_model
+from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB
 from trainjob.storage import Folder
 
 WINDOW_ROWS = 4096
@@ -109,13 +110,13 @@ class Predictor:
 
 def _model_folder(folder: Folder) -> Folder:
     """The folder of the model that is meant by a run's, a model's or a checkpoint's folder."""
-    for candidate in (folder / "model", folder):
+    for candidate in (folder / MODEL, folder):
         if candidate.exists("config.json"):
             return candidate
-    if folder.exists("trainjob.yaml"):
-        if folder.exists("summary.json"):
+    if folder.exists(TRAINJOB):
+        if folder.exists(SUMMARY):
             raise UserError(f"{folder.uri} holds no classifier, but what a function of one's own has saved")
-        checkpoints = folder.list("checkpoints")
+        checkpoints = folder.list(CHECKPOINTS)
         other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
     found = ", ".join(folder.list()[:10]) or "nothing"

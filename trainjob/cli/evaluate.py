@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainjob.errors import UserError
+from trainjob.runs.files import FITTED, TRAINJOB
 
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
@@ -50,7 +51,7 @@ def _scores(run: "Folder", data: str) -> "Scores":
     predictor = Predictor.load(run.uri)
     preprocessor, classes = predictor.preprocessor, predictor.classes
     losses = sample_losses(job.spec.model, preprocessor)
-    label = Fitted.load(run / "fitted").label
+    label = Fitted.load(run / FITTED).label
     confusion, loss_sum = np.zeros((len(classes), len(classes)), np.int64), 0.0
     for rows in read_all(parts_of(job.spec, Source(uri=data)), [*preprocessor.columns, label]):
         labels = label_indices(rows, label, classes)
@@ -67,10 +68,10 @@ def _job(run: "Folder") -> "TrainJob":
 
     from trainjob.api import TrainJob
 
-    if not run.exists("trainjob.yaml"):
+    if not run.exists(TRAINJOB):
         found = ", ".join(run.list()[:10]) or "nothing"
-        raise UserError(f"{run.uri} is no run's folder: expected trainjob.yaml there, found {found}")
-    return TrainJob.model_validate(yaml.safe_load(run.read("trainjob.yaml")))
+        raise UserError(f"{run.uri} is no run's folder: expected {TRAINJOB} there, found {found}")
+    return TrainJob.model_validate(yaml.safe_load(run.read(TRAINJOB)))
 
 
 def _show(scores: "Scores") -> None:

@@ -16,13 +16,14 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a run anew, finished or not, and print where it is."""
-    from trainjob.report.render import FILE, render
+    from trainjob.report.render import render
+    from trainjob.runs.files import REPORT
     from trainjob.storage import Folder
 
     folder = Folder(run)
     html = render(folder).encode()
     if output is None:
-        folder.write(FILE, html)
+        folder.write(REPORT, html)
     else:
         Folder(str(output.parent)).write(output.name, html)
-    print(output or (folder / FILE).uri)
+    print(output or (folder / REPORT).uri)

@@ -2,6 +2,7 @@
 
 from trainjob.evaluation import Scores
 from trainjob.report.formatting import count, duration, score
+from trainjob.runs.files import MODEL, REPORT
 from trainjob.runs.summary import Summary
 
 
@@ -23,7 +24,7 @@ def summary_lines(summary: Summary, run: str, evaluation: dict[str, Scores]) -> 
     if summary.checkpoint:
         rows.append(("checkpoint", summary.checkpoint))
     if best:
-        rows.append(("model", f"{run}/model"))
-    rows.append(("report", f"{run}/report.html"))
+        rows.append(("model", f"{run}/{MODEL}"))
+    rows.append(("report", f"{run}/{REPORT}"))
     width = max(len(name) for name, _ in rows)
     return [f"{summary.name}: {summary.outcome.lower()}", *(f"  {name:<{width}}  {value}" for name, value in rows)]

@@ -14,7 +14,6 @@ from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
 
-FILE = "report.html"
 LARGEST_MATRIX = 60
 """With more classes than this, the report shows the most frequent confusions but no matrix."""
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from trainjob.api import Checkpoints
 from trainjob.api.base import StrictModel
+from trainjob.runs.files import CHECKPOINTS
 from trainjob.storage import Folder
 
-FOLDER = "checkpoints"
 MANIFEST = "checkpoint.json"
 _NAME = re.compile(r"epoch-(\d+)-step-(\d+)")
 
@@ -54,7 +54,7 @@ class CheckpointStore:
     """The checkpoints of one run."""
 
     def __init__(self, run: Folder, spec: Checkpoints) -> None:
-        self._folder = run / FOLDER
+        self._folder = run / CHECKPOINTS
         self._spec = spec
 
     def uri(self, name: str) -> str:

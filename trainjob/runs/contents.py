@@ -9,14 +9,11 @@ from pydantic import TypeAdapter
 from trainjob.api import TrainJob
 from trainjob.errors import UserError
 from trainjob.evaluation.scores import Scores
-from trainjob.runs.history import FILE as HISTORY_FILE
+from trainjob.runs.files import EVALUATION, METRICS, SUMMARY, TRAINJOB
 from trainjob.runs.history import read_history
-from trainjob.runs.summary import FILE as SUMMARY_FILE
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
 
-JOB_FILE = "trainjob.yaml"
-EVALUATION_FILE = "evaluation.json"
 _Evaluation = TypeAdapter(dict[str, Scores | None])
 
 
@@ -41,19 +38,19 @@ def read_contents(run: Folder) -> Contents:
 
     Raises UserError where the folder is not a run's or one of its files cannot be read as what it should be.
     """
-    if not run.exists(JOB_FILE):
-        raise UserError(f"{run.uri} is not the folder of a run: it has no {JOB_FILE}. Give the folder of one run.")
-    name = JOB_FILE
+    if not run.exists(TRAINJOB):
+        raise UserError(f"{run.uri} is not the folder of a run: it has no {TRAINJOB}. Give the folder of one run.")
+    name = TRAINJOB
     try:
         text = run.read(name).decode()
         job = TrainJob.model_validate(yaml.safe_load(text))
-        name = HISTORY_FILE
+        name = METRICS
         records = read_history(run)
         if not all({"kind", "step", "epoch"} <= set(record) for record in records):
             raise ValueError("a line is not the record of a step or an epoch")
-        name = EVALUATION_FILE
+        name = EVALUATION
         parts = _Evaluation.validate_json(run.read(name)) if run.exists(name) else {}
-        name = SUMMARY_FILE
+        name = SUMMARY
         summary = Summary.model_validate_json(run.read(name)) if run.exists(name) else None
     except (TypeError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error

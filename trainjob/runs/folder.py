@@ -14,10 +14,9 @@ from pydantic import AwareDatetime
 from trainjob.api import TrainJob
 from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError, UserError
+from trainjob.runs.files import ATTEMPTS, LOCK, TRAINJOB
 from trainjob.storage import Folder, storage_errors
 
-TRAINJOB = "trainjob.yaml"
-ATTEMPTS = "attempts.json"
 MAY_CHANGE = (
     "spec.checkpoints.keep",
     "spec.deadlines",
@@ -59,7 +58,7 @@ def locked(run: Folder) -> Generator[None]:
     with storage_errors(run.uri):
         path = Path(run.uri)
         path.mkdir(parents=True, exist_ok=True)
-        lock = (path / ".lock").open("w")
+        lock = (path / LOCK).open("w")
     with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,7 +99,7 @@ def retries_left(job: TrainJob, attempts: Attempts) -> int:
 def clear(run: Folder) -> None:
     """Removes what earlier attempts left."""
     for name in run.list():
-        if name != ".lock":
+        if name != LOCK:
             run.delete(name)
 
 

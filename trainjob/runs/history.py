@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from trainjob.runs.files import METRICS, TENSORBOARD
 from trainjob.storage import Folder
 
-FILE = "metrics.jsonl"
 KEYS = ("kind", "step", "epoch", "time")
 """Of every record; all else are its values."""
 
 
 def read_history(run: Folder) -> list[dict[str, Any]]:
-    if not run.exists(FILE):
+    if not run.exists(METRICS):
         return []
-    return [json.loads(line) for line in run.read(FILE).splitlines()]
+    return [json.loads(line) for line in run.read(METRICS).splitlines()]
 
 
 def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
@@ -51,7 +51,7 @@ class History:
         self.records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:
-        self._run.write(FILE, "".join(json.dumps(record) + "\n" for record in self.records).encode())
+        self._run.write(METRICS, "".join(json.dumps(record) + "\n" for record in self.records).encode())
         self._draw()
 
     def _draw(self) -> None:
@@ -64,7 +64,7 @@ class History:
         self._drawn = len(self.records)
         self._writer.flush()
         for file in Path(self._tensorboard.name).iterdir():
-            self._run.upload(file, f"tensorboard/{file.name}")
+            self._run.upload(file, f"{TENSORBOARD}/{file.name}")
 
     @property
     def _writer(self) -> Any:

@@ -6,8 +6,6 @@ from pydantic import AwareDatetime
 
 from trainjob.api.base import StrictModel
 
-FILE = "summary.json"
-
 
 class BestCheckpoint(StrictModel):
     """The checkpoint whose model the run keeps."""

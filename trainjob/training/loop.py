@@ -19,13 +19,13 @@ from trainjob.evaluation import Scores
 from trainjob.models import Classifier, load_weights, save_model
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.files import EVALUATION
 from trainjob.runs.history import History
 from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
 from trainjob.training.scoring import SampleLosses, Scorer
 
 TRAINER_STATE = "trainer.pt"
-SCORES = "evaluation.json"
 
 
 @dataclass
@@ -248,7 +248,7 @@ class Trainer:
             save_model(self.module, self.scorer.preprocessor, folder)
             torch.save(saved, folder / TRAINER_STATE)
             if scores is not None:
-                (folder / SCORES).write_text(scores.model_dump_json(by_alias=True))
+                (folder / EVALUATION).write_text(scores.model_dump_json(by_alias=True))
 
         self.history.flush()  # first, so that no checkpoint is without its records
         name = self.store.save(state.epoch, state.step, metrics, write)

@@ -20,8 +20,8 @@ from trainjob.evaluation import Scores
 from trainjob.progress.channel import Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.contents import read_contents
+from trainjob.runs.files import FITTED, SUMMARY
 from trainjob.runs.folder import Attempts, begin, clear, count_failure, locked, retries_left, run_folder
-from trainjob.runs.summary import FILE as SUMMARY
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
 from trainjob.training.imports import quick_imports
@@ -187,7 +187,7 @@ class _Driver:
 
     def _fit(self) -> None:
         with self._counted():
-            kept = self.folder / "fitted"
+            kept = self.folder / FITTED
             if kept.exists("split.json"):  # written last
                 self.fitted = Fitted.load(kept)
             else:

@@ -15,9 +15,9 @@ from trainjob.data import Fitted
 from trainjob.evaluation import Scores
 from trainjob.report.render import render
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
+from trainjob.runs.files import EVALUATION, REPORT, SUMMARY
 from trainjob.runs.folder import Attempts
 from trainjob.runs.history import last_metrics
-from trainjob.runs.summary import FILE as SUMMARY
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
 from trainjob.training.outcome import Outcome
@@ -98,9 +98,9 @@ def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> Non
             name: part.model_dump(mode="json", by_alias=True) if part is not None else None
             for name, part in (("validation", outcome.validation), ("test", outcome.test))
         }
-        run.write("evaluation.json", json.dumps(scores, indent=1).encode())
+        run.write(EVALUATION, json.dumps(scores, indent=1).encode())
     run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
-    run.write("report.html", render(run).encode())
+    run.write(REPORT, render(run).encode())
 
 
 def versions() -> dict[str, str]:

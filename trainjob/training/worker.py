@@ -29,11 +29,12 @@ from trainjob.models import build, load_weights, sample_losses
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore, scratch_folder
+from trainjob.runs.files import EVALUATION, MODEL
 from trainjob.runs.history import History, last_metrics
 from trainjob.storage import told_of_waiting
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.imports import quick_imports
-from trainjob.training.loop import SCORES, TRAINER_STATE, Trainer
+from trainjob.training.loop import TRAINER_STATE, Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.scoring import Scorer
@@ -151,14 +152,14 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
     test = trainer.scorer.score(trainer.module, "test") if has_test else None
     if rank == 0:
         for file in best.iterdir():
-            if file.name not in (TRAINER_STATE, SCORES):
-                task.run.upload(file, f"model/{file.name}")
+            if file.name not in (TRAINER_STATE, EVALUATION):
+                task.run.upload(file, f"{MODEL}/{file.name}")
     return Outcome(
         best_checkpoint=name,
         best_epoch=manifest.epoch,
         best_step=manifest.step,
         best_value=store.value(manifest),
-        validation=Scores.model_validate_json((best / SCORES).read_bytes()),
+        validation=Scores.model_validate_json((best / EVALUATION).read_bytes()),
         test=test,
         epochs=trainer.state.epoch,
         stopped_early=trainer.state.stopped_early,
