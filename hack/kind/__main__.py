@@ -21,7 +21,7 @@ def main() -> int:
             case ["up"]:
                 cluster = KindCluster()
                 cluster.up()
-                install(cluster, REGISTRY)
+                cluster.pull(install(cluster, REGISTRY))
                 print(f"export KUBECONFIG={cluster.kubeconfig}")
             case ["install"]:
                 install(Cluster(Path(os.environ["KUBECONFIG"])), os.environ["REGISTRY"])

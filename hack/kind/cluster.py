@@ -1,15 +1,15 @@
 """A kind cluster, which runs pods, and a registry that it takes images from."""
 
 import json
-import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cluster.client import Cluster
 from cluster.component import Component
-from kind.engine import docker, engine, environment, sh
-from kind.images import node_image
+from kind.engine import EngineError, docker, engine, environment, sh
+from kind.images import BUILD_SECONDS, node_image
 from servers.programs import CACHE, program
 
 NAME = "trainjob"
@@ -46,16 +46,24 @@ class KindCluster(Cluster):
         if docker():
             sh("docker", "rm", "--force", "kind-registry")
         elif (process := self.folder / "registry.pid").exists():
-            subprocess.run(["pkill", "--pidfile", process, "docker-registry"])
+            with suppress(EngineError):  # it has ended by itself
+                sh("pkill", "--pidfile", process, "docker-registry")
             process.unlink()
 
     def nodes(self) -> list[str]:
         """Their names, which are those of their containers, too."""
         return self._kind("get", "nodes", "--name", NAME).split()
 
-    def on_node(self, node: str, *command: str) -> str:
+    def on_node(self, node: str, *command: str, seconds: float = 60) -> str:
         """What a command prints on a node."""
-        return sh(engine(), "exec", node, *command, env=self.environment)
+        return sh(engine(), "exec", node, *command, env=self.environment, seconds=seconds)
+
+    def pull(self, image: str) -> None:
+        """Has all workers pull an image now, at the same time: pods that use it then start at once."""
+        command = ("ctr", "--namespace=k8s.io", "images", "pull", "--hosts-dir=/etc/containerd/certs.d", image)
+        workers = [node for node in self.nodes() if not node.endswith("control-plane")]
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda node: self.on_node(node, *command, seconds=BUILD_SECONDS), workers))
 
     @contextmanager
     def without(self, node: str) -> Generator[None]:

@@ -5,6 +5,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,22 +16,29 @@ TOOLS = ("podman", "buildah", "debootstrap", "containerd", "runc", "docker-regis
 
 
 class EngineError(Exception):
-    """A command that failed, with what it said, or what the machine lacks."""
+    """A command that failed or took too long, with its output; or what this machine lacks."""
 
 
-def sh(*command: str | Path, env: Mapping[str, str] | None = None) -> str:
-    """What the command prints. Raises EngineError."""
-    done = subprocess.run(command, text=True, capture_output=True, env=os.environ | (env or {}))
+def sh(*command: str | Path, env: Mapping[str, str] | None = None, seconds: float = 600) -> str:
+    """What the command prints. Raises EngineError where it fails or has not ended after `seconds`."""
+    line = " ".join(map(str, command))
+    try:
+        done = subprocess.run(command, text=True, capture_output=True, env=os.environ | (env or {}), timeout=seconds)
+    except subprocess.TimeoutExpired as late:
+        output = b"".join(part for part in (late.stdout, late.stderr) if part).decode(errors="replace")
+        raise EngineError(f"{line}: has not ended after {seconds:.0f} s; its output until then:\n{output}") from late
     if done.returncode:
-        raise EngineError(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+        raise EngineError(f"{line}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout.strip()
 
 
 @cache
 def docker() -> bool:
     """Whether a Docker daemon answers; podman stands in where none does. Raises EngineError where that cannot."""
-    if shutil.which("docker") and not subprocess.run(["docker", "info"], capture_output=True).returncode:
-        return True
+    if shutil.which("docker"):
+        with suppress(EngineError):
+            sh("docker", "info", seconds=60)
+            return True
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing or os.geteuid() != 0:
         lacks = f"lacks {', '.join(missing)}" if missing else "is not run by root"

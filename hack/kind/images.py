@@ -14,13 +14,15 @@ BASE_IMAGE = "localhost/debian-python:bookworm"
 NODE_PROGRAMS = ("coredns", "etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler",
                  "kubeadm", "kubectl", "kubelet")  # fmt: skip
 CERTIFICATES = "/etc/ssl/certs"
+BUILD_SECONDS = 3600
+"""Limit of each command that builds or pushes an image: it may have to download gigabytes."""
 
 
 def build_project(target: str, registry: str) -> str:
     """Builds a target of the project's Dockerfile. The name that it is pushed under has its content in the tag."""
     name = f"trainjob-{target}"
     if docker():
-        sh("docker", "build", "--target", target, "--tag", name, ROOT)
+        sh("docker", "build", "--target", target, "--tag", name, ROOT, seconds=BUILD_SECONDS)
         number = sh("docker", "image", "inspect", "--format", "{{.Id}}", name)
     else:
         _make_base_image()
@@ -28,7 +30,8 @@ def build_project(target: str, registry: str) -> str:
         trust = [f"--env={name}={CERTIFICATES}/ca-certificates.crt" for name in ("SSL_CERT_FILE", "PIP_CERT")]
         options = ["--layers", "--isolation=chroot", "--network=host", f"--volume={CERTIFICATES}:{CERTIFICATES}:ro"]
         base = f"--build-arg=BASE_IMAGE={BASE_IMAGE}"
-        sh("buildah", "build", *options, *trust, base, "--target", target, "--tag", name, ROOT)
+        build = ["buildah", "build", *options, *trust, base, "--target", target, "--tag", name]
+        sh(*build, ROOT, seconds=BUILD_SECONDS)
         number = sh("buildah", "inspect", "--type=image", "--format", "{{.FromImageID}}", name)
     return push(name, f"{registry}/{name}:{number.removeprefix('sha256:')[:12]}")
 
@@ -42,7 +45,7 @@ def build_server(name: str, registry: str) -> str:
             'FROM scratch\nCOPY --chmod=755 server /manager\nUSER 65532:65532\nENTRYPOINT ["/manager"]\n'
         )
         build = ["docker", "build"] if docker() else ["buildah", "build", "--isolation=chroot"]
-        sh(*build, "--tag", f"trainjob-{name}", folder)
+        sh(*build, "--tag", f"trainjob-{name}", folder, seconds=BUILD_SECONDS)
     return push(f"trainjob-{name}", f"{registry}/{name}:{requirement(module)[1]}")
 
 
@@ -50,10 +53,11 @@ def push(local: str, name: str) -> str:
     """Returns `name`."""
     if docker():
         sh("docker", "tag", local, name)
-        sh("docker", "push", "--quiet", name)
+        sh("docker", "push", "--quiet", name, seconds=BUILD_SECONDS)
     else:
         fast = ["--compression-format=zstd", "--compression-level=1"]
-        sh("buildah", "push", "--quiet", *fast, "--tls-verify=false", local, f"docker://{name}")
+        command = ["buildah", "push", "--quiet", *fast, "--tls-verify=false", local, f"docker://{name}"]
+        sh(*command, seconds=BUILD_SECONDS)
     return name
 
 
@@ -62,7 +66,8 @@ def _make_base_image() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         packages = "ca-certificates,python3,python3-venv"
-        sh("debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", folder)
+        command = ["debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", folder]
+        sh(*command, seconds=BUILD_SECONDS)
         for waste in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man"):
             shutil.rmtree(Path(folder) / waste)
         (Path(folder) / "var/lib/apt/lists/partial").mkdir(parents=True)
@@ -87,5 +92,6 @@ def node_image(folder: Path) -> str:
             binaries.mkdir()
             for binary in NODE_PROGRAMS:
                 os.link(program(binary), binaries / binary)
-            sh(Path(__file__).parent / "node" / "node-image", name, binaries, work, sources("kind"))
+            script = Path(__file__).parent / "node" / "build-node-image"
+            sh(script, name, binaries, work, sources("kind"), seconds=BUILD_SECONDS)
     return name

@@ -15,18 +15,23 @@ from servers.programs import program, sources
 HERE = Path(__file__).parent
 
 
-def install(cluster: Cluster, registry: str) -> None:
-    """Builds all images, pushes them to `registry`, and installs what uses them. Done again, it brings what is new."""
+def install(cluster: Cluster, registry: str) -> str:
+    """Builds all images, pushes them to `registry`, and installs what uses them; returns the trainer's image.
+
+    Done again, it brings what is new.
+    """
     _install_kuberay(cluster, build_server("kuberay-operator", registry))
     minio = (HERE / "minio.yaml").read_text().replace("IMAGE", build_server("minio", registry))
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=minio)
-    install_chart(cluster, build_project("operator", registry), build_project("trainer", registry))
+    trainer = build_project("trainer", registry)
+    install_chart(cluster, build_project("operator", registry), trainer)
     for namespace, deployment in (("kuberay-system", "kuberay-operator"), ("minio", "minio")):
         cluster.kubectl("rollout", "status", f"deployment/{deployment}", "--namespace", namespace, "--timeout=300s")
+    return trainer
 
 
 def install_chart(cluster: Cluster, operator: str, trainer: str, checkout: Path = ROOT, *more: str) -> None:
-    """The chart of a checkout, with these images and more of Helm's options."""
+    """Installs the chart of a checkout, or upgrades to it, with these images and more of Helm's options."""
     settings = list(more)
     for key, image in (("image", operator), ("trainer.image", trainer)):
         repository, tag = image.rsplit(":", 1)
@@ -34,7 +39,7 @@ def install_chart(cluster: Cluster, operator: str, trainer: str, checkout: Path 
     sh(
         program("helm"), "upgrade", "trainjob", checkout / "charts" / "trainjob", "--install",
         "--namespace", "trainjob-system", "--create-namespace", "--kubeconfig", cluster.kubeconfig,
-        "--values", checkout / "hack" / "kind" / "values.yaml", *settings, "--wait", "--timeout", "5m",
+        "--values", HERE / "values.yaml", *settings, "--wait", "--timeout", "5m",
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ python = {each.metadata["Name"]: [each.version, license(each.metadata)] for each
 system = platform.freedesktop_os_release()["ID"]
 print(json.dumps({"python": python, "debian": [line.split("\t") for line in debian.splitlines()], "system": system}))
 """
-"""Tells what an image has, by its own Python."""
+"""A program for the Python of an image: prints the packages that the image has."""
 
 
 def packages(image: str) -> list[Any]:
