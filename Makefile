@@ -23,9 +23,9 @@ test: lint  ## Lint, check types and run the tests
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=hack $(BIN)/python -m kind up
 
-e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY
+e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY; CORE=1: the main tests
 	PYTHONPATH=hack $(BIN)/python -m kind $(if $(REGISTRY),install,up)
-	$(BIN)/python -m pytest tests/e2e -n 3 --maxschedchunk=1
+	$(BIN)/python -m pytest tests/e2e $(if $(CORE),-m core) -n 3 --dist loadfile
 
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down

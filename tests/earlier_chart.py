@@ -9,15 +9,15 @@ ROOT = Path(__file__).parents[1]
 CHART = "charts/trainjob"
 
 
-def checkout_before(folder: Path, *others: str) -> Path:
-    """Where the chart of the last commit that has another one is, with the paths `others`: in `folder`, or in this
-    checkout if there is no such commit."""
+def checkout_before(folder: Path) -> Path:
+    """Where the chart of the last commit that has another one is: in `folder`, or in this checkout if there is no such
+    commit."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True)
 
     for commit in git("log", "--format=%H", "--", CHART).stdout.decode().split():
-        archive = git("archive", commit, CHART, *others)
+        archive = git("archive", commit, CHART)
         if archive.returncode == 0 and git("diff", "--quiet", commit, "--", CHART).returncode == 1:
             with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
                 files.extractall(folder, filter="data")

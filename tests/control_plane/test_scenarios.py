@@ -2,11 +2,11 @@
 
 | KubeRay's scenario | here | with pods, in tests/e2e |
 |---|---|---|
-| success; a later suspend is ignored | `test_an_end_is_final` | test_training |
-| failing application; stopped; broken submitter | `test_an_end_is_final` | test_failures |
-| start deadline; two retries | `test_the_start_deadline_ends_each_attempt` | test_failures |
+| success; a later suspend is ignored | `test_an_end_is_final` | test_text_job |
+| failing application; stopped; broken submitter | `test_an_end_is_final` | test_own_functions |
+| start deadline; two retries | `test_the_start_deadline_ends_each_attempt` | test_cannot_start |
 | cascading deletion; deadline; suspend and resume, created suspended; long name | test_lifecycle | |
-| head pod deleted | | test_recovery |
+| head pod deleted | | test_text_job |
 
 No TrainJob leads to a wrong runtime environment, deletion strategies, managedBy or token authentication. A submitter
 pod that is deleted or completed by force is KubeRay's own affair: a TrainJob sees its RayJob's status only.

@@ -1,19 +1,18 @@
-"""The cluster that pods run on, its MinIO with the tests' data, and what is kept of a test that fails."""
+"""The cluster that pods run on, and its MinIO with the tests' data."""
 
 import fcntl
 import os
-import secrets
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from train_jobs import BUCKET, ObjectStore, TrainJobs, object_store, write_evidence
 
 from cluster.client import Cluster
+from e2e.evidence import FOLDER
+from e2e.object_store import BUCKET, ObjectStore, object_store
+from e2e.train_jobs import TrainJobs, namespace
 from kind.cluster import KindCluster
 from tiny_sets import write_digits, write_texts
-
-EVIDENCE = Path(__file__).parents[2] / "build" / "e2e"
 
 collect_ignore = ["test_lost_node.py"] if "REGISTRY" in os.environ else []  # only kind's nodes can be taken away
 
@@ -30,13 +29,13 @@ def _is_alone(item: pytest.Item) -> bool:
     return item.get_closest_marker("alone") is not None
 
 
-@pytest.fixture(autouse=True)
-def turn(request: pytest.FixtureRequest) -> Generator[None]:
-    """Tests marked `alone` come last, and wait until no other test is running."""
-    EVIDENCE.parent.mkdir(exist_ok=True)
-    with open(EVIDENCE.parent / "e2e.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if _is_alone(request.node) else fcntl.LOCK_SH)
-        yield
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests marked `alone` come last, and wait until no other test is running: no longer than those may take."""
+    FOLDER.parent.mkdir(exist_ok=True)
+    with open(FOLDER.parent / "e2e.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if _is_alone(item) else fcntl.LOCK_SH)
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -56,13 +55,6 @@ def store(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generat
 
 @pytest.fixture
 def jobs(cluster: Cluster, store: ObjectStore, request: pytest.FixtureRequest) -> Generator[TrainJobs]:
-    """The TrainJobs of a new namespace, where no pod may do more than Pod Security's level `restricted` lets it."""
-    name = f"e2e-{secrets.token_hex(4)}"
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    cluster.apply(namespace, store.secret(name))
-    failures = request.session.testsfailed
-    yield TrainJobs(cluster, name, store)
-    if request.session.testsfailed > failures:
-        write_evidence(cluster, name, EVIDENCE / request.node.name)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    """The TrainJobs of a namespace that is the test's own."""
+    with namespace(cluster, store, request.session, request.node.name) as jobs:
+        yield jobs

@@ -1,9 +1,9 @@
 """A node of kind is lost with a worker on it."""
 
 import pytest
-from train_jobs import TrainJobs, resumed_from, until_step
 
 from cluster.client import Cluster
+from e2e.train_jobs import TrainJobs, resumed_from, until_step
 from kind.cluster import KindCluster
 
 APART = {
@@ -25,7 +25,7 @@ SOON = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect":
 @pytest.mark.alone
 def test_a_lost_node_is_named_and_training_goes_on_elsewhere(jobs: TrainJobs, cluster: Cluster) -> None:
     assert isinstance(cluster, KindCluster)
-    jobs.submit(**jobs.texts(epochs=15), retries=2, pods={"affinity": APART, "tolerations": [SOON]})
+    jobs.submit(**jobs.texts(epochs=8), retries=2, pods={"affinity": APART, "tolerations": [SOON]})
     until_step(jobs, 15)
     nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in cluster.find("pods", jobs.namespace)}
     (head,) = jobs.pods("head")

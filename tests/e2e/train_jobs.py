@@ -1,97 +1,27 @@
-"""TrainJobs on a cluster that runs pods, the data that they read, and what they leave behind."""
+"""TrainJobs on a cluster that runs pods."""
 
-import base64
 import json
-import os
+import secrets
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from pyarrow import fs
+import pytest
 
-from cluster.client import Cluster, KubectlError
-from cluster.component import free_ports
-from cluster.jobs import Jobs, eventually
+from cluster.client import Cluster
+from cluster.jobs import Jobs, document, eventually
+from e2e.evidence import FOLDER, write_evidence
+from e2e.object_store import BUCKET, ENDPOINT, ObjectStore
 from servers.programs import program
 
-BUCKET = "e2e"
-ENDPOINT = "http://minio.minio:9000"
-
 LONG = 600
-"""Seconds that anything may take: what is wrong mostly shows sooner."""
+"""Seconds that anything may take on a busy machine; most of what goes wrong fails sooner."""
 
 Status = dict[str, Any]
-
-
-class ObjectStore:
-    """A MinIO of the cluster, as this machine reaches it."""
-
-    def __init__(self, endpoint: str, credentials: dict[str, str]) -> None:
-        self.endpoint, self.credentials = endpoint, credentials
-        key, secret = credentials["AWS_ACCESS_KEY_ID"], credentials["AWS_SECRET_ACCESS_KEY"]
-        self.files = fs.S3FileSystem(
-            access_key=key, secret_key=secret, endpoint_override=endpoint, allow_bucket_creation=True
-        )
-
-    def upload(self, folder: Path, target: str) -> None:
-        self.files.create_dir(target)
-        fs.copy_files(str(folder), target, destination_filesystem=self.files)
-
-    def secret(self, namespace: str) -> dict[str, Any]:
-        """The Secret that a TrainJob's `storage.secretName` names."""
-        metadata = {"name": "s3", "namespace": namespace}
-        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": self.credentials}
-
-    def read(self, path: str) -> bytes:
-        with self.files.open_input_stream(path) as stream:
-            return stream.read()
-
-    def write(self, path: str, data: bytes) -> None:
-        with self.files.open_output_stream(path) as stream:
-            stream.write(data)
-
-    def trainjob(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs the `trainjob` command with the store's credentials."""
-        environment = os.environ | self.credentials | {"AWS_ENDPOINT_URL": self.endpoint}
-        command = [sys.executable, "-m", "trainjob", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONG)
-
-
-@contextmanager
-def object_store(cluster: Cluster, namespace: str = "minio") -> Generator[ObjectStore]:
-    """The MinIO of a namespace."""
-    (port,) = free_ports(1)
-    command = [program("kubectl"), "--kubeconfig", cluster.kubeconfig, "--namespace", namespace, "port-forward"]
-    quiet = subprocess.DEVNULL
-    forward = subprocess.Popen([*command, "service/minio", f"{port}:9000"], stdout=quiet, stderr=quiet)
-    try:
-        found = json.loads(cluster.kubectl("get", "secret", "minio", "--namespace", namespace, "--output=json"))["data"]
-        credentials = {key: base64.b64decode(value).decode() for key, value in found.items()}
-        store = ObjectStore(f"http://127.0.0.1:{port}", credentials)
-        eventually(lambda: store.files.get_file_info("/") or True, LONG)
-        yield store
-    finally:
-        forward.terminate()
-        forward.wait()
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """What keeps a job's pods from starting."""
-
-    spec: Status
-    """Fields of a TrainJob that has it."""
-    reasons: tuple[str, ...]
-    """Which of them the status tells depends on when one looks."""
-    words: str
-    """Of the message."""
 
 
 class TrainJobs(Jobs):
@@ -108,29 +38,23 @@ class TrainJobs(Jobs):
     def storage(self) -> dict[str, str]:
         return {"uri": f"s3://{BUCKET}/{self.namespace}", "endpoint": ENDPOINT, "secretName": "s3"}
 
-    def troubles(self) -> dict[str, Trouble]:
-        image, gpus = {"image": "localhost:5000/there-is-none:1"}, {"count": 8, "perPod": 8, "gpus": 1}
-        secret = {**self.storage(), "secretName": "there-is-none"}
-        return {
-            "image": Trouble({"pods": image}, ("ErrImagePull", "ImagePullBackOff"), "there-is-none"),
-            "gpus": Trouble({"workers": gpus}, ("Unschedulable",), "Insufficient nvidia.com/gpu"),
-            "secret": Trouble({"storage": secret}, ("CreateContainerConfigError",), 'secret "there-is-none" not found'),
-        }
-
-    def claim(self, name: str) -> dict[str, Any]:
-        """A PersistentVolumeClaim."""
-        return {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {
-                "storageClassName": "standard",
-                "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "1Gi"}},
-            },
-        }
+    def claim(self, name: str) -> None:
+        """Creates a PersistentVolumeClaim."""
+        self.cluster.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": name, "namespace": self.namespace},
+                "spec": {
+                    "storageClassName": "standard",
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                },
+            }
+        )
 
     def texts(self, epochs: int = 2, workers: int = 2, loader: str = "dataLoader") -> dict[str, Any]:
+        """The spec of a small text classifier."""
         return {
             "model": {
                 "textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}
@@ -153,75 +77,63 @@ class TrainJobs(Jobs):
             "storage": self.storage(),
         }
 
-    def submit_function(
-        self, code: str, name: str = "job", file: str = "own.py", config: dict[str, Any] | None = None, **spec: Any
-    ) -> None:
-        """A TrainJob of `train_loop` in own.py; a ConfigMap holds that file, or another one."""
+    def submit_function(self, code: str, config: dict[str, Any] | None = None, **spec: Any) -> None:
+        """A TrainJob of `train_loop` in a module with this code; `spec` has fields besides."""
+        manifest = document("job")
+        manifest["spec"] = {
+            "model": {"function": {"name": "own:train_loop", "config": config or {}}},
+            "workers": {"count": 2},
+            "storage": self.storage(),
+            "pods": self.module("own", code),
+        } | spec
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+    def module(self, name: str, code: str) -> dict[str, Any]:
+        """A job's `pods` where Python finds a module `name` with this code, which a ConfigMap holds."""
         metadata = {"name": name, "namespace": self.namespace}
-        self.cluster.apply(
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {file: dedent(code)}}
-        )
-        pods = {
+        data = {f"{name}.py": dedent(code)}
+        self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        return {
             "env": [{"name": "PYTHONPATH", "value": "/code"}],
             "volumes": [{"name": "code", "configMap": {"name": name}}],
             "volumeMounts": [{"name": "code", "mountPath": "/code"}],
         }
-        function = {"name": "own:train_loop", "config": config or {"epochs": 20}}
-        self.kubectl(
-            "apply",
-            "-f",
-            "-",
-            stdin=json.dumps(
-                {
-                    "apiVersion": "trainjob.dev/v1alpha1",
-                    "kind": "TrainJob",
-                    "metadata": {"name": name},
-                    "spec": {
-                        "model": {"function": function},
-                        "workers": {"count": 2},
-                        "storage": self.storage(),
-                        "pods": pods,
-                    }
-                    | spec,
-                }
-            ),
-        )
 
     def run(self, name: str = "job") -> str:
-        """The folder of the job's run in its storage."""
+        """The folder of the job's run in the bucket."""
         found = self.get("trainjobs", name)
         assert found is not None
-        return f"{name}-{found['metadata']['uid'][:8]}"
+        return f"{BUCKET}/{self.namespace}/{name}-{found['metadata']['uid'][:8]}"
 
     def until_gone(self, name: str = "job") -> None:
         """Waits until the job has no Ray pod any more."""
-        eventually(lambda: not self.pods(name=name), LONG, because=lambda: f"still there: {self.pods(name=name)}")
+        eventually(lambda: not self.pods(name=name), LONG, lambda: f"still there: {self.pods(name=name)}")
 
     def until_phase(self, phase: str, name: str = "job") -> Status:
         """The TrainJob's status in that phase. Fails at once when the job has ended in another."""
         return self.until_true(lambda status: status.get("phase") == phase, phase, name)
 
     def until_true(self, reached: Callable[[Status], object], what: str, name: str = "job") -> Status:
-        deadline = time.monotonic() + LONG
+        """The TrainJob's status once it has `reached` something. Fails at once when the job has ended before."""
+        deadline, status = time.monotonic() + LONG, {}
         while time.monotonic() < deadline:
             try:
                 status = self.status(name)
             except OSError:
-                status = {}
+                continue
             if reached(status):
                 return status
             assert status.get("phase") not in ("Succeeded", "Failed"), f"ended before {what}: {status}"
-            time.sleep(0.1)
-        raise AssertionError(f"{what} was not reached: {self.status(name)}")
+            time.sleep(0.2)
+        raise AssertionError(f"{what} was not reached in {LONG} s: {status}")
 
     def until_waiting(self, name: str, *reasons: str) -> list[Status]:
         """What the job waits for, once it is for one of these reasons."""
 
-        def told() -> list[Status] | None:
-            waiting = self.status(name).get("waiting", [])
-            return waiting if any(each["reason"] in reasons for each in waiting) else None
+        def found(status: Status) -> bool:
+            return any(each["reason"] in reasons for each in status.get("waiting", []))
 
-        return eventually(told, LONG, because=lambda: f"waits for {self.status(name)}")
+        return self.until_true(found, f"the wait for {' or '.join(reasons)}", name)["waiting"]
 
     def pods(self, kind: str = "", name: str = "job") -> list[str]:
         """Names of the job's Ray pods: of all, or of those that are `head` or `worker`."""
@@ -249,12 +161,34 @@ class TrainJobs(Jobs):
             try:
                 yield phases
             finally:
-                watch.terminate()
+                watch.kill()
                 reader.join()
 
     def kill(self, pod: str) -> None:
         """Ends a pod as a lost machine does."""
         self.kubectl("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
+
+
+@contextmanager
+def namespace(cluster: Cluster, store: ObjectStore, session: pytest.Session, test: str) -> Generator[TrainJobs]:
+    """The TrainJobs of a new namespace, where no pod may do more than Pod Security's level `restricted` lets it.
+
+    At the end it is deleted; if a test has failed meanwhile, evidence is written to a folder that is named `test`.
+    """
+    name = f"e2e-{secrets.token_hex(4)}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    failures = session.testsfailed
+    try:
+        cluster.apply(manifest, store.secret(name))
+        yield TrainJobs(cluster, name, store)
+    except BaseException:
+        failures = -1
+        raise
+    finally:
+        if session.testsfailed > failures:
+            write_evidence(cluster, name, FOLDER / test)
+        cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 def until_step(jobs: TrainJobs, step: int, name: str = "job") -> int:
@@ -267,18 +201,3 @@ def resumed_from(status: Status) -> int:
     """The step of the checkpoint that training has gone on from; 0 if it has not."""
     origin = status.get("training", {}).get("message", "")
     return int(origin.rpartition("-")[2]) if "continues from" in origin else 0
-
-
-def write_evidence(cluster: Cluster, namespace: str, folder: Path) -> None:
-    """Objects, events and logs of a namespace, and the logs of those that look after it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    kinds = "trainjobs,rayjobs,rayclusters,jobs,pods,events"
-    (folder / "objects.yaml").write_text(cluster.kubectl("get", kinds, "--namespace", namespace, "--output=yaml"))
-    for where in (namespace, "trainjob-system", "kuberay-system"):
-        for pod in cluster.find("pods", where):
-            name = pod["metadata"]["name"]
-            try:
-                log = cluster.kubectl("logs", name, "--namespace", where, "--all-containers", "--tail=2000")
-            except KubectlError as error:
-                log = str(error)
-            (folder / f"{name}.log").write_text(log)
