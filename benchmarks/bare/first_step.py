@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
-from transformers import ModernBertConfig, ModernBertForSequenceClassification
+from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
+from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
 VOCABULARY = 16000
 

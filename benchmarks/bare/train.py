@@ -12,7 +12,8 @@ from pyarrow import csv, fs
 from ray.train import RunConfig, ScalingConfig
 from ray.train.torch import TorchTrainer, prepare_model
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import ModernBertConfig, ModernBertForSequenceClassification
+from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
+from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
 
 def storage() -> fs.S3FileSystem:

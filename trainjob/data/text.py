@@ -147,7 +147,7 @@ def pretrained_tokenizer(name: str, max_length: int) -> tuple[Tokenizer, dict[st
     """
     if (Path(name) / "tokenizer.json").is_file():
         return load_tokenizer(Path(name), max_length)
-    from transformers import AutoTokenizer
+    from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)

@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    BertConfig,
-    BertModel,
-    MPNetConfig,
-    MPNetModel,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaModel,
-)
+from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
+from transformers.models.auto.tokenization_auto import AutoTokenizer
+from transformers.models.bert.configuration_bert import BertConfig
+from transformers.models.bert.modeling_bert import BertModel
+from transformers.models.mpnet.configuration_mpnet import MPNetConfig
+from transformers.models.mpnet.modeling_mpnet import MPNetModel
+from transformers.models.roberta.configuration_roberta import RobertaConfig
+from transformers.models.roberta.modeling_roberta import RobertaModel
 
 from trainjob.api import Model
 from trainjob.data import TextPreprocessor
