@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --pyt
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test kind e2e kind-down soak lint generate chart manifests sbom bench clean
+.PHONY: help demo check lint unit test kind e2e kind-down soak generate chart manifests sbom bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,9 +16,15 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/trainjob run examples/docstrings.yaml --fresh
 
-test: lint  ## Lint, check types and run the tests
+check: $(VENV)/dev.stamp  ## Lint, types, imports and unit tests, in three minutes; needs nothing but Python
+	@$(MAKE) --no-print-directory --jobs=2 lint unit
+
+unit: $(VENV)/dev.stamp  ## Run the unit tests
+	$(BIN)/python -m pytest tests/unit -n 2 --dist loadfile
+
+test: check  ## What `make check` does, then the tests on a control plane and of whole runs; needs Go
 	PYTHONPATH=hack $(BIN)/python -m servers.programs
-	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/chart tests/control_plane tests/training -n 3 --dist loadfile --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=hack $(BIN)/python -m kind up
@@ -30,12 +36,13 @@ e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down
 
-soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs and many more random seeds
-	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py
+soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs, and all that is random with many more examples
+	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py tests/unit/crd tests/unit/data tests/unit/operator
 
-lint: $(VENV)/dev.stamp  ## Lint and check types
+lint: $(VENV)/dev.stamp  ## Lint, check types, and which part imports which
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pyright
 
 generate: $(VENV)/dev.stamp  ## Write what is derived: the CRD, the reference pages and the schema of the chart's values

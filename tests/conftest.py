@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadFileScheduling
 
 from cluster.client import Cluster
 
@@ -36,16 +36,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if SOAK else 1)))
 
 
-class Together(LoadScopeScheduling):
-    """Has one test process run what shares a cluster, or a run of its module."""
+class ByFile(LoadFileScheduling):
+    """Has one test process run a file, whose tests may share a run; and all those of the chart, which share a cluster.
+
+    Each process that gets tests of the control plane starts one of its own.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = nodeid.split("/")[1]
-        return folder if folder in ("control_plane", "chart") else super()._split_scope(nodeid)
+        return "chart" if nodeid.startswith("tests/chart/") else super()._split_scope(nodeid)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    return Together(config, log) if config.getoption("dist") == "loadscope" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture
