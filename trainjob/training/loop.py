@@ -151,6 +151,7 @@ class Trainer:
         state = self.state
         if self.spec.training.gradient_clipping is not None:
             torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.spec.training.gradient_clipping)
+        learning_rate = self.optimizer.param_groups[0]["lr"]
         self.optimizer.step()
         self.optimizer.zero_grad()
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
@@ -160,7 +161,7 @@ class Trainer:
         every = self.spec.checkpoints.every_steps
         saves = every is not None and state.step % every == 0 and not ends_epoch
         if saves or ends_epoch or state.step % self.log_every == 0 or state.step == 1:
-            self._log_step()
+            self._log_step(learning_rate)
         if saves:
             self._save({}, None)
             self.start_stage("training")
@@ -197,8 +198,8 @@ class Trainer:
         self._recent_samples = 0
         self._recent_since = time.perf_counter()
 
-    def _log_step(self) -> None:
-        """Sums the losses since the last time over all workers."""
+    def _log_step(self, learning_rate: float) -> None:
+        """Records the mean loss over all ranks since the last record, and the learning rate of this step."""
         state = self.state
         own = torch.stack([self._recent_loss, self._recent_loss.new_tensor(self._recent_samples)])
         loss_sum, samples = sum_over_ranks(own).tolist()
@@ -210,7 +211,6 @@ class Trainer:
             )
         state.loss_sum += loss_sum
         state.samples += int(samples)
-        learning_rate = self.optimizer.param_groups[0]["lr"]
         values = {"loss": loss, "learning_rate": learning_rate, "samples_per_second": rate}
         self.history.add("step", state.step, state.epoch + 1, values)
         self.reporter.step(state.epoch + 1, state.step, loss=loss, rate=rate, learning_rate=learning_rate)

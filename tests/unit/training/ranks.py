@@ -1,0 +1,92 @@
+"""Functions run on several ranks at once, as local workers run: processes of one gloo group under Ray Train."""
+
+import multiprocessing
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+START_METHOD = os.environ.get("RANKS_START_METHOD", "forkserver")
+"""How rank processes start; `make mutation` forks them from the test process, which runs mutated code."""
+PRELOADED = ["pytest", "torch", "transformers", "ray.train.torch", "trainjob.training.worker", "trainjob.models.text"]
+SECONDS_FOR_OTHERS = 5
+"""How long the other ranks may go on once one has failed."""
+
+_context: Any = multiprocessing.get_context(START_METHOD)
+_context.set_forkserver_preload(PRELOADED)
+
+
+def run_on(ranks: int, function: Callable[..., Result], *arguments: Any, timeout: float = 240) -> list[Result]:
+    """Calls `function(*arguments)` on every rank and returns the results in order of rank.
+
+    Fails with the traceback of the first rank that raises, and after `timeout` seconds. `function` and what goes in
+    and out must pickle.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    pending: dict[Connection, tuple[int, Any]] = {}
+    for rank in range(ranks):
+        here, there = _context.Pipe(duplex=False)
+        settings = os.environ | _torchrun(rank, ranks, port)
+        process = _context.Process(target=_rank, args=(there, settings, function, arguments), daemon=True)
+        process.start()
+        there.close()
+        pending[here] = rank, process
+    results: dict[int, Result] = {}
+    failures: list[str] = []
+    deadline = time.monotonic() + timeout
+    while pending and (ready := wait(list(pending), deadline - time.monotonic())):
+        for end in ready:
+            assert isinstance(end, Connection)
+            rank, process = pending.pop(end)
+            try:
+                results[rank], failure = end.recv()
+            except EOFError:
+                process.join()
+                failure = f"the process ended with exit code {process.exitcode}"
+            if failure is not None:
+                failures.append(f"rank {rank} of {ranks} failed: {failure}")
+                deadline = min(deadline, time.monotonic() + SECONDS_FOR_OTHERS)
+    for rank, process in pending.values():
+        process.kill()
+        failures.append(f"rank {rank} of {ranks} did not end within {timeout} s")
+    assert not failures, "\n".join(failures)
+    return [results[rank] for rank in range(ranks)]
+
+
+def _torchrun(rank: int, ranks: int, port: int) -> dict[str, str]:
+    """The environment that torchrun gives a process."""
+    values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_PORT": port}
+    return {name: str(value) for name, value in values.items()} | {"MASTER_ADDR": "127.0.0.1"}
+
+
+def _rank(end: Connection, settings: dict[str, str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    import torch
+    from ray.train import ScalingConfig
+    from ray.train.torch import TorchTrainer
+
+    os.environ.clear()
+    os.environ.update(settings)
+    torch.set_num_threads(1)
+    trainer = TorchTrainer(partial(_together, function, arguments), scaling_config=ScalingConfig(num_workers=0))
+    try:
+        answer = trainer.fit().return_value, None
+    except BaseException:
+        answer = None, traceback.format_exc()
+    end.send(answer)
+    end.close()
+    os._exit(0)
+
+
+def _together(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    from torch import distributed
+
+    distributed.barrier()  # a rank that ended before all are connected would make the others fail
+    return function(*arguments)

@@ -1,0 +1,66 @@
+"""Training that begins with a pretrained encoder."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from ranks import run_on
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from trainjob import Predictor
+from trainjob.api import TrainJobSpec
+from trainjob.data import fit, prepare_examples
+from trainjob.progress.channel import Address
+from trainjob.storage import Folder
+from trainjob.training.task import Task
+from trainjob.training.worker import work
+
+COLORS = ("blue", "red")
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """A tiny BERT with random weights, as transformers saves one."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *COLORS, *(str(number) for number in range(30))]
+    tokenizer = Tokenizer(WordPiece({word: index for index, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    names = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+    folder = tmp_path / "encoder"
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_encoders_weights_are_where_training_begins_and_stay_where_it_is_frozen(
+    tmp_path: Path, encoder: Path, frozen: bool
+):
+    rows = "".join(f"{COLORS[row % 2]} {row},{COLORS[row % 2]}\n" for row in range(30))
+    (tmp_path / "rows.csv").write_text("text,label\n" + rows)
+    spec = TrainJobSpec.model_validate(
+        {
+            "model": {"textClassifier": {"pretrained": str(encoder), "freezeEncoder": frozen}},
+            "dataset": {"train": {"uri": str(tmp_path / "rows.csv")}, "text": ["text"], "label": "label"},
+            "training": {"epochs": 3, "batchSize": 8, "optimizer": {"adamW": {"learningRate": 0.01}}},
+        }
+    )
+    fitted = fit(spec)
+    examples = partial(dict, prepare_examples(spec, fitted))
+    run = tmp_path / "run"
+    fitted.save(Folder(str(run / "fitted")))
+    run_on(1, work, Task(spec, Folder(str(run)), fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples))
+    name = "embeddings.word_embeddings.weight"
+    before = BertModel.from_pretrained(encoder).state_dict()[name]
+    after = load_file(run / "model" / "model.safetensors")[f"bert.{name}"]
+    assert torch.equal(before, after) == frozen
+    torch.testing.assert_close(after, before, atol=0.2, rtol=0)
+    assert Predictor.load(run / "model").predict(["red 7"])[0] in COLORS

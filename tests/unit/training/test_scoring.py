@@ -1,0 +1,70 @@
+"""Sets are scored row by row, however they divide into batches and ranks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from ranks import run_on
+from trainers import CNN, TEXT, Setup, build_trainer, image_setup, text_setup
+
+from trainjob.data.loaders import collate
+from trainjob.evaluation import Scores
+from trainjob.models import build, sample_losses
+
+
+def expected(setup: Setup, name: str) -> Scores:
+    """Scores of the untrained model on all rows at once."""
+    torch.manual_seed(setup.spec.training.seed)
+    module = build(setup.spec.model, setup.preprocessor).eval()
+    batch = collate(setup.preprocessor, setup.examples[name])
+    with torch.inference_mode():
+        logits = module(**batch.inputs)
+    confusion = np.zeros((3, 3), np.int64)
+    np.add.at(confusion, (batch.labels.numpy(), logits.argmax(dim=1).numpy()), 1)
+    losses = sample_losses(setup.spec.model, setup.preprocessor)(logits, batch.labels)
+    from trainjob.evaluation import scores
+
+    return scores(confusion, losses.sum().item(), setup.preprocessor.classes)
+
+
+def score(setup: Setup, training: bool) -> tuple[Scores, bool, bool]:
+    """Scores; whether the module is in training mode afterwards; whether gradients were computed."""
+    trainer = build_trainer(setup)
+    trainer.module.train(training)
+    graph: list[bool] = []
+    trainer.module.register_forward_hook(lambda *arguments: graph.append(arguments[2].requires_grad))
+    return trainer.scorer.score(trainer.module, "validation"), trainer.module.training, any(graph)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("batch_size", [6, 24])
+def test_every_row_counts_once(tmp_path: Path, ranks: int, batch_size: int):
+    """23 rows in batches of 6 over all ranks; or of 24, where the last ranks have none."""
+    setup = image_setup(tmp_path, training={"batchSize": batch_size})
+    results = run_on(ranks, score, setup, True)
+    right = expected(setup, "validation")
+    for scored, _, _ in results:
+        assert scored.rows == 23
+        assert scored.confusion == right.confusion
+        assert scored.loss == pytest.approx(right.loss, rel=1e-5)
+        assert scored.model_copy(update={"loss": right.loss}) == right
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("kind", ["image", "text"])
+def test_the_model_is_scored_in_evaluation_mode_and_left_as_it_was(tmp_path: Path, kind: str, training: bool):
+    """With dropout or batch statistics of training mode, the loss would be another one."""
+    setup = image_setup(tmp_path, model=CNN) if kind == "image" else text_setup(tmp_path, model=TEXT)
+    [(scored, mode, graph)] = run_on(1, score, setup, training)
+    assert scored.loss == pytest.approx(expected(setup, "validation").loss, rel=1e-5)
+    assert mode is training
+    assert graph is False
+
+
+def test_scoring_is_in_the_precision_of_training(tmp_path: Path):
+    setup = image_setup(tmp_path, training={"precision": "bf16"})
+    [(scored, _, _)] = run_on(1, score, setup, True)
+    right = expected(setup, "validation").loss
+    assert scored.loss != right
+    assert scored.loss == pytest.approx(right, rel=0.02)
