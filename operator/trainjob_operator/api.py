@@ -48,22 +48,15 @@ class Api:
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
-        self.applied: dict[str, str] = {}
-        """Version of each object as it was after it was last made or applied, by its UID."""
-        self._told: tuple[datetime, float] | None = None
+        self._server_time: tuple[datetime, float] | None = None
         """The API server's time at its last answer, and what this machine's monotonic clock said then."""
-
-    @property
-    def knows_time(self) -> bool:
-        """Whether the API server has answered yet."""
-        return self._told is not None
 
     @property
     def now(self) -> datetime:
         """The API server's time, in whole seconds: clocks of machines differ, and this one is every replica's."""
-        if self._told is None:
+        if self._server_time is None:
             return datetime.now(UTC)
-        then, since = self._told
+        then, since = self._server_time
         return (then + timedelta(seconds=time.monotonic() - since)).replace(microsecond=0)
 
     async def get(self, resource: Resource, namespace: str, name: str) -> KubernetesObject | None:
@@ -82,19 +75,10 @@ class Api:
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
         return await self._send("POST", _path(resource, namespace), body, {"fieldManager": MANAGER})
 
-    async def make(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject | None:
-        """Creates an object that may be applied later; None where there is one of its name."""
-        try:
-            return self._remembered(await self.create(resource, namespace, body))
-        except ApiError as error:
-            if error.status == 409:
-                return None
-            raise
-
     async def apply(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> KubernetesObject:
         """Server-side apply of the object: fields of ours that others have changed are taken back."""
         query = {"fieldManager": MANAGER, "force": "true"}
-        return self._remembered(await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY))
+        return await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY)
 
     async def merge(
         self, resource: Resource, namespace: str, name: str, changes: Mapping[str, Any]
@@ -118,10 +102,6 @@ class Api:
             if error.status not in (404, 409):
                 raise
 
-    def _remembered(self, written: KubernetesObject) -> KubernetesObject:
-        self.applied[written["metadata"]["uid"]] = written["metadata"]["resourceVersion"]
-        return written
-
     async def _send(
         self,
         method: str,
@@ -135,7 +115,7 @@ class Api:
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
         response = await self._client.call_api(method, url, headers, body, _request_timeout=TIMEOUT_SECONDS)
         if date := response.headers.get("Date"):
-            self._told = parsedate_to_datetime(date), time.monotonic()
+            self._server_time = parsedate_to_datetime(date), time.monotonic()
         answer = await response.read()
         if response.status >= 400:
             raise ApiError(response.status, _message(answer))

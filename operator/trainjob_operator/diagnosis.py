@@ -1,35 +1,41 @@
 """Why pods are not running: a pure function of what the cluster holds."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trainjob.api.trainjob_status import Waiting
 
 NORMAL = ("PodInitializing", "ContainerCreating")
-"""Reasons of containers that are on their way."""
+"""Reasons of containers that are starting."""
 
 EXPLAINED = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreate")
-"""Events that tell why a pod is not on its way, where its own status does not."""
+"""Events that tell why a pod does not start, where its own status does not."""
+
+MOST_REASONS = 10
 
 
 def diagnose(
     pods: Iterable[Mapping[str, Any]], cluster: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]]
 ) -> list[Waiting]:
-    """What holds pods back, the most pods first. `cluster` is the RayCluster's status, `events` are the pods'."""
-    told = {event["involvedObject"].get("uid"): event for event in events if event.get("reason") in EXPLAINED}
-    pods_of: dict[tuple[str, str], int] = defaultdict(int)
+    """What holds pods back, by reason, the most pods first, with the message of most of them. `cluster` is the
+    RayCluster's status, `events` are the pods'."""
+    event_of = {event["involvedObject"].get("uid"): event for event in events if event.get("reason") in EXPLAINED}
+    messages: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
         found = _why_by_node(pod)
         if found is None and "deletionTimestamp" not in pod["metadata"]:
-            found = _why(pod) or _why_by_event(pod, told)
+            found = _why(pod) or _why_by_event(pod, event_of)
         if found is not None:
-            pods_of[found] += 1
+            messages[found[0]][found[1]] += 1
     for condition in (cluster or {}).get("conditions", []):
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            pods_of[_refusal(condition), condition.get("message", "")] += 0
-    reasons = sorted(pods_of.items(), key=lambda item: (-item[1], item[0]))
-    return [Waiting(reason=reason, pods=number, message=message[:1024]) for (reason, message), number in reasons]
+            messages[_refusal(condition)][condition.get("message", "")] += 0
+    waiting = [
+        Waiting(reason=reason, pods=found.total(), message=min(found, key=lambda text: (-found[text], text))[:1024])
+        for reason, found in messages.items()
+    ]
+    return sorted(waiting, key=lambda item: (-item.pods, item.reason))[:MOST_REASONS]
 
 
 def _why_by_node(pod: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -75,8 +81,8 @@ def _message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
     return message
 
 
-def _why_by_event(pod: Mapping[str, Any], told: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
-    event = told.get(pod["metadata"]["uid"])
+def _why_by_event(pod: Mapping[str, Any], event_of: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+    event = event_of.get(pod["metadata"]["uid"])
     if event is None or pod.get("status", {}).get("phase") != "Pending":
         return None
     return event["reason"], event.get("message", "")

@@ -21,11 +21,11 @@ FLUSH_SECONDS = 5.0
 logger = logging.getLogger("trainjob.operator")
 
 
-def news(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[str, str, bool]]:
-    """Reason and message of the events that a change of status is worth, and whether they warn."""
+def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[str, str, bool]]:
+    """The Events of a change of status: reason, message, and whether it is a warning."""
     message = after.message or after.reason or ""
     if before.ray_job_name is None and after.ray_job_name is not None:
-        yield "Created", f"made RayJob {after.ray_job_name}", False
+        yield "Created", f"created RayJob {after.ray_job_name}", False
     fails_again = after.phase == "Retrying" and before.attempt != after.attempt
     if before.phase != after.phase or fails_again:
         match after.phase:

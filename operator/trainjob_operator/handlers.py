@@ -5,30 +5,28 @@ from typing import Any
 
 import kopf
 
-from trainjob.api.cluster import KubernetesObject
-from trainjob.api.trainjob import GROUP, PLURAL, VERSION
+from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION, UID_LABEL
-from trainjob_operator.reconcile import Key
+from trainjob_operator.reconcile import LEAVES_PODS, Key
 from trainjob_operator.status import FINAL
 
 Body = Mapping[str, Any]
 
 
 class Watcher:
-    """Adds TrainJobs to a queue as something about them changes. `applied` has the version of each RayJob that was last
-    applied, by its UID; `new` gets the TrainJobs that have no status yet."""
+    """Adds TrainJobs to a queue as something about them changes."""
 
-    def __init__(self, add: Callable[[Key], None], applied: dict[str, str], new: dict[Key, KubernetesObject]) -> None:
-        self._add, self._applied, self._new = add, applied, new
+    def __init__(self, add: Callable[[Key], None]) -> None:
+        self._add = add
         self._seen: dict[Key, tuple[Any, ...]] = {}
         self._phases: dict[Key, str] = {}
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
         kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(self.train_job)
         own = {UID_LABEL: kopf.PRESENT}
-        kopf.on.event("ray.io", "v1", "rayjobs", labels=own, registry=registry)(self.part)
-        kopf.on.event("", "v1", "pods", labels=own, registry=registry)(self.part)
+        kopf.on.event("ray.io", "v1", "rayjobs", labels=own, registry=registry)(self.ray_job)
+        kopf.on.event("", "v1", "pods", labels=own, registry=registry)(self.owned_object)
 
     async def train_job(self, body: kopf.Body, **event: Any) -> None:
         """Of its status only the trainer's verdict counts here: the operator's own writes and the progress of the
@@ -36,7 +34,6 @@ class Watcher:
         metadata, status = body["metadata"], body.get("status", {})
         key = (metadata["namespace"], metadata["name"])
         self._count(key, None if event["type"] == "DELETED" else status.get("phase") or "Pending")
-        self._new.pop(key, None)
         if event["type"] == "DELETED":
             self._seen.pop(key, None)
             return
@@ -54,17 +51,20 @@ class Watcher:
             self._seen.pop(key, None)
         elif self._seen.get(key) != state or not status or event["type"] is None:  # None: a list, after a gap
             self._seen[key] = state
-            if not status:
-                self._new[key] = dict(body)
             self._add(key)
 
-    async def part(self, body: kopf.Body, **_: Any) -> None:
-        """A RayJob or a pod of some TrainJob. What was applied here is known already, and of a TrainJob that is yet to
-        be seen all will be looked at."""
+    async def ray_job(self, body: kopf.Body, **event: Any) -> None:
+        """One that has just been created tells nothing new: KubeRay has not seen it yet."""
+        if event["type"] != "ADDED" or "status" in body:
+            await self.owned_object(body)
+
+    async def owned_object(self, body: kopf.Body, **_: Any) -> None:
+        """A RayJob or a pod of some TrainJob. One that has not been seen yet will be reconciled anyway."""
         metadata = body["metadata"]
-        key = (metadata["namespace"], metadata.get("annotations", {}).get(NAME_ANNOTATION))
-        is_known = self._applied.pop(metadata["uid"], None) == metadata["resourceVersion"]
-        if key in self._seen and not is_known:
+        owners = [owner["name"] for owner in metadata.get("ownerReferences", []) if owner["kind"] == KIND]
+        name = next(iter(owners), metadata.get("annotations", {}).get(NAME_ANNOTATION))
+        key = (metadata["namespace"], name)
+        if key in self._seen:
             self._add(key)
 
     def _count(self, key: Key, phase: str | None) -> None:
@@ -79,7 +79,7 @@ class Watcher:
 
 def _is_settled(body: Body) -> bool:
     """Whether nothing is left to do for a TrainJob that has ended."""
-    status = body.get("status", {})
-    if status.get("phase") not in FINAL:
+    status, spec = body.get("status", {}), body["spec"]
+    if status.get("phase") not in FINAL or status.get("reason") in LEAVES_PODS:
         return False
-    return status.get("reason") != "DeadlineExceeded" and body["spec"].get("ttlAfterFinished") is None
+    return spec.get("ttlAfterFinished") is None and "total" not in spec.get("deadlines", {})

@@ -9,12 +9,12 @@ from trainjob_operator.pods import HEAD_CONTAINER
 
 Object = Mapping[str, Any]
 
-FIRST_WORD = timedelta(seconds=5)
-"""Before that a new head has no driver yet, while that of a head deleted by force may still have a last word."""
+FIRST_REPORT = timedelta(seconds=5)
+"""Before that a new head has no driver yet, while the driver of a head that was deleted by force may still report."""
 
 
-def loss_of(heads: Sequence[Object], before: TrainJobStatus, ray: Object) -> str | None:
-    """Says so where the head, and the driver with it, is lost and made anew; KubeRay goes on saying RUNNING.
+def why_head_is_lost(heads: Sequence[Object], before: TrainJobStatus, ray: Object) -> str | None:
+    """Why the head, and the driver with it, is lost and created again, if it is; KubeRay goes on saying RUNNING.
 
     `heads` are the head pods of the present RayCluster, `before` the TrainJob's and `ray` the RayJob's status.
     """
@@ -43,13 +43,13 @@ def _is_running(head: Object) -> bool:
 
 
 def _has_driver(head: Object, before: TrainJobStatus, ray: Object) -> bool:
-    """Whether Ray has taken the job, or the driver has told of itself, since the head's container started."""
+    """Whether Ray has taken the job, or the driver has reported, since the head's container started."""
     start = time_of(_container(head).get("state", {}).get("running", {}).get("startedAt"))
-    taken = time_of(ray.get("rayJobInfo", {}).get("startTime"))
-    told = before.training.updated_time if before.training is not None else None
+    submitted = time_of(ray.get("rayJobInfo", {}).get("startTime"))
+    reported = before.training.updated_time if before.training is not None else None
     if start is None:
         return False
-    return (taken is not None and taken >= start) or (told is not None and told >= start + FIRST_WORD)
+    return (submitted is not None and submitted >= start) or (reported is not None and reported >= start + FIRST_REPORT)
 
 
 def _container(head: Object) -> Object:

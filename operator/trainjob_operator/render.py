@@ -10,6 +10,7 @@ import yaml
 from trainjob.api import TrainJob
 from trainjob.api.cluster import JOB_FOLDER, STORAGE_PATH, WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob.api.training_status import TrainingStatus
+from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import (
     MANAGER,
     NAME_ANNOTATION,
@@ -27,8 +28,9 @@ from trainjob_operator.pods import (
 )
 from trainjob_operator.settings import NodePool, Settings
 
-MUTABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
-"""Fields of a RayJob's spec that may change after its creation; KubeRay ignores or resents the others' changes."""
+_CHANGEABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
+"""Fields of a RayJob's spec that may change after its creation; KubeRay ignores changes of the others until the next
+attempt, or refuses them."""
 
 _RAY_START = {
     "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
@@ -39,16 +41,8 @@ LONGEST_SNAPSHOT = 200_000
 """Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
 
 
-class Unrenderable(Exception):
-    """No RayJob can be made of the TrainJob under these settings."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
 def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:
-    """The RayJob of `job`, whose training process says `training`. Raises Unrenderable where its node pool is
+    """The RayJob of `job`, whose training process says `training`. Raises RayJobError where its node pool is
     unknown."""
     labels = job.metadata.labels | {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER}
     return {
@@ -70,7 +64,7 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
                 }
             ],
         },
-        "spec": _mutable(job, settings, training)
+        "spec": _changeable_spec(job, settings, training)
         | {
             "entrypoint": f"python -m trainjob run {JOB_FOLDER}/{JOB_FILE}",
             "submissionMode": "K8sJobMode",
@@ -81,7 +75,19 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
     }
 
 
-def _mutable(job: TrainJob, settings: Settings, training: TrainingStatus | None) -> KubernetesObject:
+def changeable(ray_job: KubernetesObject) -> KubernetesObject:
+    """Merge patch with what may be changed of a RayJob that was created with other settings."""
+    labels, annotations = ray_job["metadata"]["labels"], ray_job["metadata"]["annotations"]
+    return {
+        "metadata": {
+            "labels": {UID_LABEL: labels[UID_LABEL]},
+            "annotations": {NAME_ANNOTATION: annotations[NAME_ANNOTATION]},
+        },
+        "spec": {name: value for name, value in ray_job["spec"].items() if name in _CHANGEABLE},
+    }
+
+
+def _changeable_spec(job: TrainJob, settings: Settings, training: TrainingStatus | None) -> KubernetesObject:
     spec: KubernetesObject = {"backoffLimit": 0 if has_failed_for_good(training) else job.spec.retries}
     start = job.spec.deadlines.start or settings.defaults.start_deadline
     if start is not None:
@@ -139,7 +145,7 @@ def node_pool(job: TrainJob, settings: Settings) -> NodePool:
         return NodePool()
     if name not in settings.node_pools:
         known = ", ".join(sorted(settings.node_pools)) or "none"
-        raise Unrenderable("UnknownNodePool", f"spec.workers.nodePool: there is no node pool {name}; there is: {known}")
+        raise RayJobError("UnknownNodePool", f"spec.workers.nodePool: there is no node pool {name}; there is: {known}")
     return settings.node_pools[name]
 
 
@@ -159,7 +165,7 @@ def digest(settings: Settings) -> str:
 
 
 def _snapshot(job: TrainJob, cpus: float) -> str:
-    """The TrainJob as the driver reads it, without what only the cluster needs, in YAML. Raises Unrenderable where it
+    """The TrainJob as the driver reads it, without what only the cluster needs, in YAML. Raises RayJobError where it
     is too large for an annotation."""
     spec = job.spec.model_dump(
         mode="json", by_alias=True, exclude_unset=True, exclude={"pods", "deadlines", "ttl_after_finished", "suspend"}
@@ -172,7 +178,7 @@ def _snapshot(job: TrainJob, cpus: float) -> str:
     document = {"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec}
     snapshot = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=LONGEST_SNAPSHOT)
     if len(snapshot.encode()) > LONGEST_SNAPSHOT:
-        raise Unrenderable("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten function.config")
+        raise RayJobError("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten function.config")
     return snapshot
 
 

@@ -18,7 +18,6 @@ from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import Api, ApiError, api_client
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
@@ -86,10 +85,9 @@ class Operator:
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
         api = Api(client)
-        new: dict[Key, KubernetesObject] = {}
-        Watcher(self.queue.add, api.applied, new).register(registry)
+        Watcher(self.queue.add).register(registry)
         recorder = Recorder(api)
-        reconciler = Reconciler(api, self.settings, recorder, new)
+        reconciler = Reconciler(api, self.settings, recorder)
         workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
         recording = asyncio.create_task(recorder.run())
         namespaces = self.settings.namespaces
@@ -117,7 +115,9 @@ class Operator:
                 again = await reconciler.reconcile(key)
             except Exception as error:
                 RECONCILES.labels("error").inc()
-                logger.warning("comes again: %s: %s", type(error).__name__, error, extra={"job": "/".join(key)})
+                logger.warning(
+                    "failed, will be tried again: %s: %s", type(error).__name__, error, extra={"job": "/".join(key)}
+                )
                 if isinstance(error, ApiError) and error.status == 429:
                     return random.uniform(*BUSY_SECONDS)
                 raise

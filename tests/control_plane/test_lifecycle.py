@@ -9,7 +9,6 @@ from operator_process import operator
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
-from trainjob_operator.names import MANAGER
 
 
 @pytest.mark.usefixtures("process")
@@ -51,12 +50,14 @@ def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
 
 
 @pytest.mark.usefixtures("process")
-def test_what_kuberay_writes_back_is_not_put_right(jobs: Jobs):
+def test_what_kuberay_writes_back_is_no_drift(jobs: Jobs):
     jobs.create(workers={"count": 2, "cpus": 1.5})
     jobs.until(phase="Pending", reason="PodsStarting")
-    ray_job = json.loads(jobs.kubectl("get", "rayjob", "job", "--output=json", "--show-managed-fields"))
-    own = [each["operation"] for each in ray_job["metadata"]["managedFields"] if each["manager"] == MANAGER]
-    assert own == ["Update"]
+    generation = jobs.ray_job()["metadata"]["generation"]
+    jobs.patch("trainjob", "job", {"metadata": {"annotations": {"look": "again"}}})
+    jobs.create("next")
+    jobs.until("next", phase="Pending", reason="PodsStarting")
+    assert jobs.ray_job()["metadata"]["generation"] == generation
 
 
 @pytest.mark.usefixtures("process")

@@ -13,9 +13,9 @@ Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]
 class CheckpointStatus(StrictModel):
     """One checkpoint in the run's storage."""
 
-    uri: str
+    uri: str = ""
     """Its folder; `trainjob predict` and `trainjob.Predictor.load` take it as it is."""
-    step: int
+    step: int = 0
     """Optimizer steps taken."""
     metric: str | None = None
     """The metric that ranks checkpoints."""
@@ -28,9 +28,9 @@ class Failure(StrictModel):
 
     rank: int | None = None
     """The worker that failed; none where it was the driver."""
-    exception: str
+    exception: str = ""
     """Its type."""
-    message: str
+    message: str = ""
     """What it said."""
     traceback: str = ""
     """The end of its traceback."""

@@ -13,10 +13,12 @@ from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.diagnosis import diagnose
-from trainjob_operator.difference import contains
-from trainjob_operator.render import Unrenderable, render
+from trainjob_operator.drift import has_drifted
+from trainjob_operator.errors import RayJobError
+from trainjob_operator.render import render
 from trainjob_operator.settings import Settings
-from trainjob_operator.status import Observed, derive
+from trainjob_operator.status import derive
+from trainjob_operator.verdict import Observed
 
 
 @pytest.mark.parametrize("config", [{"x": "\N{ROCKET}"}, {"x": "\x7f"}, {"x": "\x85"}, {"k" * 1100: 1}])
@@ -29,7 +31,7 @@ def test_the_driver_reads_any_text(tmp_path: Path, config: dict[str, str]):
 
 def test_a_spec_too_large_for_an_annotation_is_refused():
     job = trainjob(model={"function": {"name": "a:b", "config": {"x": "x" * 300_000}}})
-    with pytest.raises(Unrenderable, match=r"function\.config"):
+    with pytest.raises(RayJobError, match=r"function\.config"):
         render(job, SETTINGS)
 
 
@@ -55,7 +57,7 @@ def test_a_pod_has_places_for_its_workers_only():
 def test_two_mounts_of_one_volume_are_not_a_difference():
     mounts = [{"name": "v", "mountPath": "/a", "subPath": "a"}, {"name": "v", "mountPath": "/b", "subPath": "b"}]
     rendered = render(trainjob(pods={"volumes": [{"name": "v", "emptyDir": {}}], "volumeMounts": mounts}), SETTINGS)
-    assert contains(rendered, rendered)
+    assert not has_drifted(rendered, rendered)
 
 
 def test_a_pod_that_is_going_holds_nothing_back():

@@ -191,8 +191,27 @@ def test_alike_pods_are_counted_and_the_most_come_first():
         pod("e"),
     ]
     reasons = [(reason, number) for reason, number, _ in found(pods, {"conditions": [refused]})]
-    assert reasons == [("Unschedulable", 2), ("ErrImagePull", 1), ("Unschedulable", 1), ("QuotaExceeded", 0)]
+    assert reasons == [("Unschedulable", 3), ("ErrImagePull", 1), ("QuotaExceeded", 0)]
     assert found(pods[::-1], {"conditions": [refused]}) == found(pods, {"conditions": [refused]})
+
+
+def test_of_several_messages_that_of_most_pods_is_told():
+    rare, common = "0/5 nodes are available: 5 Insufficient memory.", "0/5 nodes are available: 5 Insufficient cpu."
+    pods = [
+        pod(name, conditions=unscheduled(message=text))
+        for name, text in zip("abc", (rare, common, common), strict=True)
+    ]
+    assert found(pods) == [("Unschedulable", 3, common)]
+
+
+def test_1500_pods_that_crash_make_a_short_list():
+    crashing = [
+        pod(str(number), containerStatuses=[container(reason="CrashLoopBackOff", message=f"pod {number}" + "x" * 1000)])
+        for number in range(1500)
+    ]
+    assert [(reason, number) for reason, number, _ in found(crashing)] == [("CrashLoopBackOff", 1500)]
+    odd = [pod(str(number), conditions=unscheduled(reason=f"Odd{number:04}")) for number in range(1500)]
+    assert len(found(odd)) == 10
 
 
 def test_long_messages_are_cut():

@@ -7,12 +7,13 @@ import pytest
 from operator_objects import Object, trainjob
 
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.render import Unrenderable
-from trainjob_operator.status import Observed, derive
+from trainjob_operator.errors import RayJobError
+from trainjob_operator.status import derive
+from trainjob_operator.verdict import Observed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CREATED: Object = {"metadata": {"name": "job"}, "spec": {"suspend": False}, "status": {}}
-REFUSED = Observed(refused=Unrenderable("UnknownNodePool", "there is no node pool h100"))
+REFUSED = Observed(error=RayJobError("UnknownNodePool", "there is no node pool h100"))
 
 
 def seen(deployment: str, ran: str = "", suspend: bool = False) -> Observed:

@@ -9,8 +9,9 @@ from operator_objects import Object, ray_job, trainjob
 from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus, Waiting
-from trainjob_operator.render import Unrenderable
-from trainjob_operator.status import Observed, derive, reject, same
+from trainjob_operator.errors import RayJobError
+from trainjob_operator.status import derive, same
+from trainjob_operator.verdict import Observed
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 END = "2026-01-01T11:59:58Z"
@@ -201,7 +202,7 @@ def test_a_failure_is_no_verdict_while_kuberay_tries_again(deployment: str):
     "observed",
     [
         Observed(),
-        Observed(refused=Unrenderable("UnknownNodePool", "no")),
+        Observed(error=RayJobError("UnknownNodePool", "no")),
         *[Observed(ray_job(deployment)) for deployment in ("", "Running", "Complete", "Failed", "Suspended")],
     ],
 )
@@ -253,18 +254,11 @@ def test_attempts_are_counted(deployment: str, failed: int, retries: int, before
 
 
 def test_a_refused_trainjob_says_why():
-    refused = Unrenderable("UnknownNodePool", "there is no node pool h100")
-    found = status_of(Observed(refused=refused))
+    refused = RayJobError("UnknownNodePool", "there is no node pool h100")
+    found = status_of(Observed(error=refused))
     assert (found.phase, found.reason, found.message) == ("Pending", "UnknownNodePool", "there is no node pool h100")
     accepted = found.conditions[0]
     assert (accepted.type, accepted.status, accepted.reason) == ("Accepted", "False", "UnknownNodePool")
-
-
-def test_a_spec_that_cannot_be_read_is_rejected_and_the_rest_stays():
-    before = of_ray_job("Running", "RUNNING")
-    found = reject(before, Unrenderable("InvalidSpec", "spec.model: wrong"), 7, NOW)
-    assert (found.phase, found.reason, found.message) == ("Pending", "InvalidSpec", "spec.model: wrong")
-    assert (found.observed_generation, found.ray_job_name, found.start_time) == (7, "job", NOW)
 
 
 def test_only_the_operators_own_part_is_compared():

@@ -9,7 +9,8 @@ from operator_objects import Object, container, pod, ray_job, trainjob
 from trainjob.api import TrainJob
 from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.status import Observed, derive
+from trainjob_operator.status import derive
+from trainjob_operator.verdict import Observed
 
 
 def status_of(found: Observed, job: TrainJob | None = None) -> TrainJobStatus:

@@ -12,8 +12,9 @@ from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
+from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import RENDERED_ANNOTATION
-from trainjob_operator.render import Unrenderable, render
+from trainjob_operator.render import render
 from trainjob_operator.settings import Settings
 
 POOLS: Object = {
@@ -151,7 +152,7 @@ def test_the_head_and_the_submitter_need_no_gpu_node():
     ("pools", "known"), [(POOLS, "a100, cpu, gaudi, mi300, tpu"), ({"only": {}}, "only"), ({}, "none")]
 )
 def test_an_unknown_pool_is_refused_by_naming_those_there_are(pools: Object, known: str):
-    with pytest.raises(Unrenderable, match=rf"spec\.workers\.nodePool: .*h100; there is: {known}$") as error:
+    with pytest.raises(RayJobError, match=rf"spec\.workers\.nodePool: .*h100; there is: {known}$") as error:
         rendered(trainjob(workers={"nodePool": "h100"}), nodePools=pools)
     assert error.value.reason == "UnknownNodePool"
 

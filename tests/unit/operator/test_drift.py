@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from trainjob_operator.difference import contains
+from trainjob_operator.drift import has_drifted
 
 CONTAINERS = [{"name": "ray", "image": "one"}]
 
@@ -24,7 +24,7 @@ CONTAINERS = [{"name": "ray", "image": "one"}]
     ],
 )
 def test_what_others_add_does_not_count(actual: Any, desired: Any):
-    assert contains(actual, desired)
+    assert not has_drifted(actual, desired)
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_what_others_add_does_not_count(actual: Any, desired: Any):
     ],
 )
 def test_what_was_changed_or_taken_away_counts(actual: Any, desired: Any):
-    assert not contains(actual, desired)
+    assert has_drifted(actual, desired)

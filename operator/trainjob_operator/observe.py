@@ -1,0 +1,45 @@
+"""Reads what the cluster holds of a TrainJob. Nothing here writes."""
+
+from trainjob.api import TrainJob
+from trainjob.api.cluster import KubernetesObject
+from trainjob_operator.api import EVENTS, PODS, WORKLOADS, Api, ApiError, Resource
+from trainjob_operator.names import QUEUE_LABEL, UID_LABEL
+from trainjob_operator.status import is_starting
+from trainjob_operator.verdict import Observed
+
+
+async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> Observed:
+    """The RayJob's pods, their events, and Kueue's Workloads. What the API server refuses counts as absent."""
+    if ray_job is None:
+        return Observed()
+    reader = _Reader(api, str(job.metadata.namespace))
+    pods: list[KubernetesObject] = []
+    if ray_job.get("status", {}).get("rayClusterName"):
+        pods = await reader.list(PODS, labelSelector=f"{UID_LABEL}={job.metadata.uid}")
+    events = [
+        event
+        for pod in pods
+        if is_starting(pod)
+        for event in await reader.list(EVENTS, fieldSelector=f"involvedObject.name={pod['metadata']['name']}")
+    ]
+    workloads: list[KubernetesObject] = []
+    if QUEUE_LABEL in job.metadata.labels and (job.spec.suspend or ray_job["spec"].get("suspend")):
+        workloads = await reader.list(WORKLOADS, labelSelector=f"kueue.x-k8s.io/job-uid={ray_job['metadata']['uid']}")
+    return Observed(ray_job, pods, events, workloads, tuple(dict.fromkeys(reader.failures)))
+
+
+class _Reader:
+    """Lists objects of a namespace, and keeps what the API server has refused."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api, self._namespace = api, namespace
+        self.failures: list[str] = []
+
+    async def list(self, resource: Resource, **selectors: str) -> list[KubernetesObject]:
+        try:
+            return await self._api.list(resource, self._namespace, **selectors)
+        except ApiError as error:
+            if error.status not in (403, 404, 500):
+                raise
+            self.failures.append(f"{resource[1]} cannot be read: {error}")
+            return []

@@ -1,0 +1,79 @@
+"""The TrainJob as the API server has it: read with care, and its status written."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from trainjob.api import Metadata, TrainJob
+from trainjob.api.cluster import KubernetesObject
+from trainjob.api.trainjob import TrainJobSpec
+from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob_operator.errors import RayJobError
+
+
+def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | None]:
+    """The TrainJob, and what is wrong with it where its spec was admitted by a CRD of another version. The
+    spec's fields are then read one by one, and those that are valid still act on a RayJob that exists; none can be
+    rendered of such a TrainJob."""
+    try:
+        return TrainJob.model_validate({**body, "status": None}, by_alias=True, by_name=False), None
+    except ValidationError as error:
+        job = TrainJob.model_construct(
+            api_version=body["apiVersion"],
+            kind=body["kind"],
+            metadata=Metadata.model_validate(body["metadata"]),
+            spec=TrainJobSpec.model_construct(**_valid_fields(body["spec"])),
+        )
+        return job, RayJobError("InvalidSpec", _problems(error))
+
+
+def read_status(body: Mapping[str, Any]) -> tuple[TrainJobStatus, list[str]]:
+    """A TrainJob's status, and what of it cannot be read, which counts as absent."""
+    found: dict[str, Any] = dict(body.get("status") or {})
+    try:
+        return TrainJobStatus.model_validate(found, extra="ignore"), []
+    except ValidationError as error:
+        for field, *inner in (problem["loc"] for problem in error.errors()):
+            if field == "training" and inner and isinstance(found.get("training"), dict):
+                found["training"] = {name: value for name, value in found["training"].items() if name != inner[0]}
+            else:
+                found.pop(str(field), None)
+        return TrainJobStatus.model_validate(found, extra="ignore"), [f"status cannot be read: {_problems(error)}"]
+
+
+def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:
+    """JSON Patch that replaces all of a TrainJob's status but `training`, unless another TrainJob has the name by now;
+    server-side apply would write all the same, as it ignores a UID there."""
+    found: Mapping[str, Any] | None = body.get("status")
+    own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
+    patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]
+    if found is None:
+        patch.append({"op": "test", "path": "/status", "value": None})
+        return [*patch, {"op": "add", "path": "/status", "value": own}]
+    gone = found.keys() - own.keys() - {"training"}
+    patch += [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in own.items()]
+    return patch + [{"op": "remove", "path": f"/status/{name}"} for name in gone]
+
+
+def _valid_fields(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a spec that are valid by themselves."""
+    valid: dict[str, Any] = {}
+    for name, info in TrainJobSpec.model_fields.items():
+        with suppress(ValidationError, KeyError):
+            valid[name] = _reader_of(name).validate_python(spec[str(info.alias)], by_alias=True, by_name=False)
+    return valid
+
+
+@cache
+def _reader_of(name: str) -> TypeAdapter[Any]:
+    """Reads one field of a spec."""
+    info = TrainJobSpec.model_fields[name]
+    field: Any = Annotated[info.annotation, Field(), *info.metadata]  # pyright: ignore[reportInvalidTypeForm]
+    return TypeAdapter(field)
+
+
+def _problems(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors())

@@ -1,0 +1,180 @@
+"""Where a job stands and why: a pure function of what the cluster holds of it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from trainjob.api import TrainJob
+from trainjob.api.training_status import TrainingStatus
+from trainjob.api.trainjob_status import Phase, TrainJobStatus
+from trainjob_operator.errors import RayJobError
+from trainjob_operator.head import ran_out_of_memory, time_of, why_head_is_lost
+from trainjob_operator.names import QUEUE_LABEL
+from trainjob_operator.render import has_failed_for_good
+
+Object = Mapping[str, Any]
+
+_ENDED = ("Succeeded", "Failed")
+"""Phases of pods that run no more."""
+
+_KILLED = re.compile(r"exit code (137|-9)\b")
+"""What Ray says of a driver that something else ended."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the cluster holds of one job."""
+
+    ray_job: Object | None = None
+    pods: Sequence[Object] = ()
+    events: Sequence[Object] = ()
+    """Of those pods."""
+    workloads: Sequence[Object] = ()
+    """Kueue's, where the job is in one of its queues."""
+    unreadable: Sequence[str] = ()
+    """What could not be read, and why: it counts as absent."""
+    error: RayJobError | None = None
+    """Why there is no RayJob, or why it is not what the TrainJob asks for."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where a job stands and why."""
+
+    phase: Phase
+    reason: str
+    message: str = ""
+    at: datetime | None = None
+    """When it came there, where the cluster says so."""
+
+
+SUSPENDED = Verdict("Suspended", "Suspended", "spec.suspend is true")
+
+
+def verdict_of(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Verdict:
+    """The verdict, but for deadlines: the training process's own report first, then KubeRay's status."""
+    ray_job = observed.ray_job
+    if has_finished(before.training):
+        end = (ray_job or {}).get("status", {}).get("endTime")
+        return Verdict("Succeeded", "Succeeded", "the model is trained", time_of(end))
+    if ray_job is not None:
+        return _of_ray_job(job, before, ray_job, observed)
+    if observed.error is not None:
+        return Verdict("Pending", observed.error.reason, str(observed.error))
+    return SUSPENDED if job.spec.suspend else Verdict("Pending", "Created")
+
+
+def has_finished(training: TrainingStatus | None) -> bool:
+    """Whether the training process itself says that the model is trained."""
+    return training is not None and training.stage == "Finished"
+
+
+def is_current(pod: Object, ray: Object) -> bool:
+    """Whether a pod is of the present attempt: its RayCluster's, or the submitter's."""
+    cluster = pod["metadata"].get("labels", {}).get("ray.io/cluster")
+    return cluster is None or cluster == ray.get("rayClusterName")
+
+
+def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed: Observed) -> Verdict:
+    """Reads KubeRay's status: its deployment status first, as its job status lags behind."""
+    training, ray = before.training, ray_job.get("status", {})
+    deployment, ran = ray.get("jobDeploymentStatus", ""), ray.get("jobStatus", "")
+    retrying = ray.get("failed", 0) > 0
+    if deployment == "Complete":
+        return _of_end(training, ran, ray, observed.pods)
+    if deployment in ("Failed", "ValidationFailed"):
+        return _failed(training, ray, ray.get("reason") or deployment, observed.pods)
+    if "deletionTimestamp" in ray_job["metadata"]:
+        return Verdict("Pending", "RayJobDeleting", _deletion(ray_job["metadata"]))
+    if ray_job["spec"].get("suspend") or (job.spec.suspend and QUEUE_LABEL not in job.metadata.labels):
+        return _suspended(job, before, ray, observed)
+    if deployment in ("Suspending", "Suspended"):
+        return Verdict("Pending", "Resuming")
+    if deployment == "Retrying":
+        reason = ray.get("reason") or "Failed"
+        return Verdict("Retrying", reason, _failed(training, ray, reason, observed.pods).message)
+    if deployment == "Running" and ran in ("SUCCEEDED", "FAILED", "STOPPED"):
+        failed = _failed(training, ray, "AppFailed", observed.pods) if ran == "FAILED" else None
+        return Verdict("Running", "Finishing", failed.message if failed else "")
+    has_run = ran == "RUNNING" or before.reason in ("Training", "HeadLost")
+    if deployment == "Running" and has_run and (loss := why_head_is_lost(_heads(observed.pods, ray), before, ray)):
+        return Verdict("Retrying", "HeadLost", f"{loss}; the driver will continue from the latest checkpoint")
+    if deployment == "Running" and ran == "RUNNING":
+        return Verdict("Running", "Training")
+    if deployment == "Running":
+        return Verdict("Retrying" if retrying else "Starting", "PodsReady", "waiting for the driver to start")
+    if retrying:
+        return Verdict("Retrying", "PodsStarting", _next_attempt(before))
+    return Verdict("Pending", "PodsStarting" if deployment else "Created")
+
+
+def _next_attempt(before: TrainJobStatus) -> str:
+    """What ended the last attempt: KubeRay forgets it once it starts the next one."""
+    next_one = "; the next attempt is starting"
+    tells_end = before.reason == "Finishing" or (before.phase == "Retrying" and not before.waiting)
+    why = before.message if tells_end and before.message else "an attempt failed"
+    return why if why.endswith(next_one) else why + next_one
+
+
+def _of_end(training: TrainingStatus | None, ran: str, ray: Object, pods: Sequence[Object]) -> Verdict:
+    """SUCCEEDED means that the driver ended well: a failure that is still told is an earlier attempt's."""
+    match ran:
+        case "SUCCEEDED":
+            return Verdict("Succeeded", "Succeeded", ray.get("message", ""), time_of(ray.get("endTime")))
+        case "STOPPED" if not has_failed_for_good(training):
+            return Verdict("Failed", "Stopped", "the Ray job was stopped from outside", time_of(ray.get("endTime")))
+        case _:
+            return _failed(training, ray, ray.get("reason") or "Failed", pods)
+
+
+def _failed(training: TrainingStatus | None, ray: Object, reason: str, pods: Sequence[Object]) -> Verdict:
+    """In the trainer's own words, where they are about this end."""
+    message = ray.get("message", "")
+    lost = any(map(ran_out_of_memory, _heads(pods, ray))) and reason in ("AppFailed", "Failed", "SubmissionFailed")
+    if lost or _KILLED.search(message):
+        message = f"the driver was killed, as a rule because the head pod ran out of memory: {message}"
+    is_its_own = reason in ("AppFailed", "Failed") or has_failed_for_good(training)
+    if training is not None and training.failure is not None and is_its_own:
+        failure = training.failure
+        where = "the driver" if failure.rank is None else f"worker {failure.rank}"
+        reason, message = (
+            "TrainingFailed",
+            ": ".join(filter(None, [f"{where} failed", failure.exception, failure.message])),
+        )
+    return Verdict("Failed", reason, message, time_of(ray.get("endTime")))
+
+
+def _suspended(job: TrainJob, before: TrainJobStatus, ray: Object, observed: Observed) -> Verdict:
+    """A suspended job still has pods for as long as KubeRay has not deleted them."""
+    left = [pod for pod in observed.pods if is_current(pod, ray) and pod.get("status", {}).get("phase") not in _ENDED]
+    if left:
+        phase = before.phase if before.phase in ("Starting", "Running", "Retrying") else "Pending"
+        return Verdict(phase, "Suspending", f"pods that KubeRay has yet to delete: {len(left)}")
+    return SUSPENDED if job.spec.suspend else Verdict("Suspended", *_queued(job, observed.workloads))
+
+
+def _deletion(metadata: Object) -> str:
+    message = f"RayJob {metadata['name']} is being deleted; another one is created once it is gone"
+    return f"{message}, which its finalizers hold up: {', '.join(metadata.get('finalizers', []))}"
+
+
+def _queued(job: TrainJob, workloads: Sequence[Object]) -> tuple[str, str]:
+    """Why a queue holds the job back."""
+    for workload in workloads:
+        if not workload.get("spec", {}).get("active", True):
+            return "Queued", f"the Workload {workload['metadata']['name']} is deactivated: its spec.active is false"
+        for condition in workload.get("status", {}).get("conditions", []):
+            if condition["type"] in ("QuotaReserved", "Admitted") and condition["status"] == "False":
+                return "Queued", condition.get("message", "")
+    queue = job.metadata.labels.get(QUEUE_LABEL)
+    return "Queued", f"waits in the queue {queue}" if queue else "the RayJob is suspended by another controller"
+
+
+def _is_head(pod: Object) -> bool:
+    return pod["metadata"].get("labels", {}).get("ray.io/node-type") == "head"
+
+
+def _heads(pods: Sequence[Object], ray: Object) -> list[Object]:
+    return [pod for pod in pods if is_current(pod, ray) and _is_head(pod)]
