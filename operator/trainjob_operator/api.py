@@ -28,6 +28,7 @@ Resource = tuple[str, str]
 
 APPLY = "application/apply-patch+yaml; charset=utf-8"
 MERGE = "application/merge-patch+json"
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 TIMEOUT_SECONDS = 30
 
@@ -72,6 +73,14 @@ class Api:
         """Objects by `labelSelector` or `fieldSelector`."""
         return (await self._send("GET", _path(resource, namespace), query=selectors))["items"]
 
+    async def keys(self, resource: Resource, namespaces: Sequence[str], limit: int = 0) -> set[tuple[str, str]]:
+        """Namespace and name of each object, or of the first ones, in these namespaces or, if none is named, in all."""
+        found: set[tuple[str, str]] = set()
+        for namespace in namespaces or (None,):
+            answer = await self._send("GET", _path(resource, namespace), query={"limit": str(limit)}, accept=METADATA)
+            found |= {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in answer["items"] or ()}
+        return found
+
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
         return await self._send("POST", _path(resource, namespace), body, {"fieldManager": MANAGER})
 
@@ -109,8 +118,9 @@ class Api:
         body: Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | None = None,
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> KubernetesObject:
-        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        headers = {"Content-Type": content_type, "Accept": accept}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
         response = await self._client.call_api(method, url, headers, body, _request_timeout=TIMEOUT_SECONDS)
@@ -148,6 +158,7 @@ def _message(answer: bytes) -> str:
         return answer.decode(errors="replace")[:1024].strip()
 
 
-def _path(resource: Resource, namespace: str, name: str = "") -> str:
+def _path(resource: Resource, namespace: str | None, name: str = "") -> str:
     root, plural = resource
-    return f"{root}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")
+    within = f"/namespaces/{namespace}" if namespace is not None else ""
+    return f"{root}{within}/{plural}" + (f"/{name}" if name else "")

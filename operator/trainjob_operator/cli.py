@@ -31,11 +31,11 @@ def run(
     """Run until stopped."""
     try:
         loaded = load_settings(settings)
+        _log()
+        asyncio.run(Operator(loaded).run(port, lease_namespace))
     except UserError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
-    _log()
-    asyncio.run(Operator(loaded).run(port, lease_namespace))
 
 
 def _log() -> None:

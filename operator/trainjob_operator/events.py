@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -15,6 +15,7 @@ from trainjob_operator.api import EVENTS, Api, ApiError
 from trainjob_operator.names import MANAGER
 
 MOST_WAITING = 10_000
+"""Events of one namespace."""
 RETRY_SECONDS = 1.0
 FLUSH_SECONDS = 5.0
 
@@ -42,31 +43,40 @@ def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[s
 
 
 class Recorder:
-    """Records events one after the other, so that they never hold up a RayJob or a status."""
+    """Sends the events of each namespace one after the other, so that they never hold up a RayJob or a status, nor
+    those of a namespace whose events fail (an admission webhook may be down) those of another one."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._waiting: asyncio.Queue[KubernetesObject] = asyncio.Queue(MOST_WAITING)
+        self._waiting: dict[str, deque[KubernetesObject]] = {}
+        self._senders: dict[str, asyncio.Task[None]] = {}
 
     def record(self, job: Mapping[str, Any], reason: str, message: str, warning: bool) -> None:
         """Has an event of the TrainJob recorded that has the metadata `job`."""
-        try:
-            self._waiting.put_nowait(_event(job, self._api.now, reason, message, warning))
-        except asyncio.QueueFull:
+        namespace = job["namespace"]
+        waiting = self._waiting.setdefault(namespace, deque())
+        if len(waiting) >= MOST_WAITING:
             logger.warning("too many events wait; lost: %s: %s", reason, message, extra={"job": job["name"]})
-
-    async def run(self) -> None:
-        """Sends what is recorded, for ever."""
-        while True:
-            event = await self._waiting.get()
-            while not await self._sent(event):
-                await asyncio.sleep(RETRY_SECONDS)
-            self._waiting.task_done()
+            return
+        waiting.append(_event(job, self._api.now, reason, message, warning))
+        if namespace not in self._senders:
+            self._senders[namespace] = asyncio.create_task(self._send_all(namespace))
 
     async def flush(self) -> None:
         """Waits until all is sent, but not for long."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._waiting.join(), FLUSH_SECONDS)
+        if self._senders:
+            _, late = await asyncio.wait(self._senders.values(), timeout=FLUSH_SECONDS)
+            for sender in late:
+                sender.cancel()
+
+    async def _send_all(self, namespace: str) -> None:
+        """Sends what waits in a namespace, until nothing does."""
+        waiting = self._waiting[namespace]
+        while waiting:
+            while not await self._sent(waiting[0]):
+                await asyncio.sleep(RETRY_SECONDS)
+            waiting.popleft()
+        del self._senders[namespace], self._waiting[namespace]
 
     async def _sent(self, event: KubernetesObject) -> bool:
         """Whether the event need not be sent again; one that is refused will be refused again."""
@@ -74,7 +84,7 @@ class Recorder:
             await self._api.create(EVENTS, event["metadata"]["namespace"], event)
         except Exception as error:
             is_refused = isinstance(error, ApiError) and error.status < 500 and error.status != 429
-            what = "is lost" if is_refused else "comes again"
+            what = "is lost" if is_refused else "will be sent again"
             job = event["involvedObject"]["name"]
             logger.warning("event %s %s: %s", event["reason"], what, error, extra={"job": job})
             return is_refused

@@ -1,6 +1,7 @@
 """What kopf watches: every change only marks its TrainJob for a reconciliation."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import kopf
@@ -21,6 +22,7 @@ class Watcher:
         self._add = add
         self._seen: dict[Key, tuple[Any, ...]] = {}
         self._phases: dict[Key, str] = {}
+        self._numbers: Counter[tuple[str, str]] = Counter()
 
     def register(self, registry: kopf.OperatorRegistry) -> None:
         kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(self.train_job)
@@ -67,14 +69,31 @@ class Watcher:
         if key in self._seen:
             self._add(key)
 
+    async def forget_deleted(self, keys: Callable[[], Awaitable[set[Key]]]) -> None:
+        """Stops counting TrainJobs that are not among all `keys` any more: a watch that was broken does not tell what
+        was deleted meanwhile."""
+        known = set(self._phases)
+        for key in known - await keys():
+            self._count(key, None)
+            self._seen.pop(key, None)
+
     def _count(self, key: Key, phase: str | None) -> None:
-        """Keeps the number of jobs by namespace and phase."""
+        """Keeps the number of jobs by namespace and phase; a number that has come to 0 is not shown."""
         before = self._phases.pop(key, None)
         if before is not None:
-            JOBS.labels(key[0], before).dec()
+            self._numbers[key[0], before] -= 1
+            self._show(key[0], before)
         if phase is not None:
             self._phases[key] = phase
-            JOBS.labels(key[0], phase).inc()
+            self._numbers[key[0], phase] += 1
+            self._show(key[0], phase)
+
+    def _show(self, namespace: str, phase: str) -> None:
+        if self._numbers[namespace, phase]:
+            JOBS.labels(namespace, phase).set(self._numbers[namespace, phase])
+        else:
+            del self._numbers[namespace, phase]
+            JOBS.remove(namespace, phase)
 
 
 def _is_settled(body: Body) -> bool:

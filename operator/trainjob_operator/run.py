@@ -6,25 +6,26 @@ import os
 import random
 import signal
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import kopf
-from aiohttp import web
+from aiohttp import ClientError, web
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from trainjob_operator.api import Api, ApiError, api_client
+from trainjob.errors import UserError
+from trainjob_operator.api import PODS, RAY_JOBS, TRAIN_JOBS, Api, ApiError, api_client
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import Lease
 from trainjob_operator.metrics import LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
 from trainjob_operator.names import UID_LABEL
-from trainjob_operator.reconcile import Key, Reconciler
+from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
 from trainjob_operator.work_queue import WorkQueue
 
@@ -33,6 +34,8 @@ STUCK_SECONDS = 120
 """A reconciliation that takes longer will not come back."""
 BUSY_SECONDS = 1.0, 5.0
 """When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
+ACCESS_SECONDS = 5
+"""Between two attempts to list what is to be watched."""
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
 
 logger = logging.getLogger("trainjob.operator")
@@ -48,6 +51,8 @@ class Operator:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     leads: bool = False
+    waits_for: str = "starting"
+    """Why it is not ready."""
 
     async def run(self, port: int, lease_namespace: str | None) -> None:
         """Serves until a signal ends it, or it is no longer the leader. Without a namespace for the Lease it takes
@@ -85,13 +90,15 @@ class Operator:
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
         api = Api(client)
-        Watcher(self.queue.add).register(registry)
+        watcher = Watcher(self.queue.add)
+        watcher.register(registry)
         recorder = Recorder(api)
         reconciler = Reconciler(api, self.settings, recorder)
         workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
-        recording = asyncio.create_task(recorder.run())
         namespaces = self.settings.namespaces
+        workers.append(asyncio.create_task(_forget_deleted(watcher, api, namespaces)))
         try:
+            await self._await_access(api)
             await kopf.operator(
                 registry=registry,
                 settings=_kopf_settings(),
@@ -105,9 +112,23 @@ class Operator:
             for worker in workers:
                 worker.cancel()
             await recorder.flush()
-            recording.cancel()
             self.stop.set()
             self.ended.set()
+
+    async def _await_access(self, api: Api) -> None:
+        """Returns once all that is watched can be listed: kopf takes no notice of a CRD that is installed later. Until
+        then this replica is not ready, and says why."""
+        self.ready.clear()
+        for resource in (TRAIN_JOBS, RAY_JOBS, PODS):
+            while not self.stop.is_set():
+                try:
+                    await api.keys(resource, self.settings.namespaces, limit=1)
+                    break
+                except (ApiError, ClientError, OSError) as error:
+                    self.waits_for = f"{resource[1]} cannot be listed: {error or type(error).__name__}"
+                    logger.warning("%s; trying again", self.waits_for)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.stop.wait(), ACCESS_SECONDS)
 
     async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
         with RECONCILE_SECONDS.time():
@@ -133,7 +154,10 @@ class Operator:
         )
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, port=port).start()
+        try:
+            await web.TCPSite(runner, port=port).start()
+        except OSError as error:
+            raise UserError(f"--port {port}: {error.strerror}") from None
         try:
             yield
         finally:
@@ -144,7 +168,15 @@ class Operator:
         return web.Response(status=500 if stuck else 200, text="a reconciliation is stuck" if stuck else "ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return web.Response(status=200 if self.ready.is_set() else 503)
+        is_ready = self.ready.is_set()
+        return web.Response(status=200 if is_ready else 503, text="" if is_ready else self.waits_for)
+
+
+async def _forget_deleted(watcher: Watcher, api: Api, namespaces: list[str]) -> None:
+    while True:
+        await asyncio.sleep(LONGEST_SECONDS)
+        with suppress(ApiError, ClientError, OSError):
+            await watcher.forget_deleted(partial(api.keys, TRAIN_JOBS, namespaces))
 
 
 async def _lost() -> None:

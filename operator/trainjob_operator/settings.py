@@ -1,10 +1,10 @@
 """The operator's settings: one YAML file, in a cluster from the chart's values."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from trainjob.api.base import StrictModel
 from trainjob.api.cluster import (
@@ -41,6 +41,14 @@ class NodePool(StrictModel):
     """Priority class of the pods."""
     pod: KubernetesObject = {}
     """Any other fields of the pods' spec."""
+
+    @field_validator("pod")
+    @classmethod
+    def _volumes_have_names(cls, pod: KubernetesObject) -> KubernetesObject:
+        volumes: Any = pod.get("volumes", [])
+        if not isinstance(volumes, list) or not all("name" in volume for volume in cast("list[Any]", volumes)):
+            raise ValueError("volumes must be a list of volumes with names")
+        return pod
 
 
 class Resources(StrictModel):

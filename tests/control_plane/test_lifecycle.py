@@ -54,7 +54,7 @@ def test_what_kuberay_writes_back_is_no_drift(jobs: Jobs):
     jobs.create(workers={"count": 2, "cpus": 1.5})
     jobs.until(phase="Pending", reason="PodsStarting")
     generation = jobs.ray_job()["metadata"]["generation"]
-    jobs.patch("trainjob", "job", {"metadata": {"annotations": {"look": "again"}}})
+    jobs.report("rayjob", "job", {"message": "look again"})
     jobs.create("next")
     jobs.until("next", phase="Pending", reason="PodsStarting")
     assert jobs.ray_job()["metadata"]["generation"] == generation

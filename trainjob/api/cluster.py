@@ -114,6 +114,6 @@ class Deadlines(StrictModel):
     """How long a job may take; it fails when that is over."""
 
     total: Duration | None = None
-    """From the job's start to its end, over all attempts; time suspended counts."""
+    """From the job's start to its end, over all attempts; time suspended counts, time in a queue does not."""
     start: Duration | None = None
     """From the start of an attempt until all its pods are ready."""

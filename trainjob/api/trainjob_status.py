@@ -62,7 +62,7 @@ class TrainJobStatus(StrictModel):
     observed_generation: int | None = None
     """The spec's generation that this status is about."""
     start_time: Time | None = None
-    """When the operator first let the job start; `deadlines.total` counts from here."""
+    """When the job was first let start, moved on by its time in a queue since; `deadlines.total` counts from here."""
     completion_time: Time | None = None
     """When the job ended."""
     attempt: Count | None = None

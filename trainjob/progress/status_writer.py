@@ -168,7 +168,8 @@ def written(status: TrainingStatus, at: datetime) -> dict[str, Any]:
 def _plain(value: Any, name: str = "") -> Any:
     match value:
         case dict():
-            plain = {key: _plain(item, key) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            is_users = name in ("metrics", "evaluation")
+            plain = {key: _plain(item, "" if is_users else key) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
             return {key: item for key, item in plain.items() if item not in (None, "", {})}
         case float():
             rounded = round(value, _DECIMALS[name]) if name in _DECIMALS else float(f"{value:.6g}")

@@ -45,6 +45,8 @@ def test_a_file_with_every_kind_of_setting(tmp_path: Path):
         ("{image: i, image_pull_policy: Always}", ["image_pull_policy: Extra inputs are not permitted"]),
         ("{image: i, nodePools: {a100: {gpusPerNode: 0}}}", ["nodePools.a100.gpusPerNode: "]),
         ("{image: i, nodePools: {a100: {tolerations: {}}}}", ["nodePools.a100.tolerations: "]),
+        ("{image: i, nodePools: {a100: {pod: {volumes: [{emptyDir: {}}]}}}}", ["nodePools.a100.pod: "]),
+        ("{image: i, nodePools: {a100: {pod: {volumes: 3}}}}", ["nodePools.a100.pod: "]),
         ("{image: i, nodePools: {A_100: {}}}", ["nodePools.A_100.[key]: "]),
         ("{image: i, defaults: {head: {cpus: 1}}}", ["defaults.head.memory: Field required"]),
         ("{image: i, defaults: {dataCpus: 0}}", ["defaults.dataCpus: "]),

@@ -46,6 +46,13 @@ def test_what_is_not_known_is_left_out():
     assert found.keys() == {"stage", "epoch", "epochsCompleted", "step", "updatedTime"}
 
 
+def test_a_functions_own_metric_keeps_its_digits_whatever_its_name():
+    metrics = {"eta": 0.123, "percent": 12.345678}
+    found = written(TrainingStatus(eta=1.6, percent=12.34, metrics=metrics, evaluation=metrics), AT)
+    assert (found["eta"], found["percent"]) == (2, 12.3)
+    assert found["metrics"] == found["evaluation"] == {"eta": 0.123, "percent": 12.3457}
+
+
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_numbers_that_json_does_not_know_are_left_out(number: float):
     odd = {"loss": number, "eta": number, "percent": number, "metrics": {"a": number, "b": 1.0}}

@@ -1,0 +1,112 @@
+"""What the watch tells: which TrainJobs to reconcile, and how many there are."""
+
+import asyncio
+from typing import Any
+
+import kopf
+import pytest
+from operator_objects import Object, document
+
+from trainjob_operator.handlers import Watcher
+from trainjob_operator.metrics import JOBS
+from trainjob_operator.reconcile import Key
+
+JOB = ("team", "job")
+
+
+class Watched:
+    """A watcher and what it has added to the queue."""
+
+    def __init__(self) -> None:
+        self.added: list[Key] = []
+        self.watcher = Watcher(self.added.append)
+
+    def train_job(self, kind: str | None, name: str = "job", status: Object | None = None, **spec: Any) -> list[Key]:
+        body: Any = document({"name": name, "generation": 1}, **spec) | ({"status": status} if status else {})
+        asyncio.run(self.watcher.train_job(kopf.Body(body), type=kind))
+        return self._taken()
+
+    def ray_job(self, kind: str | None, metadata: Object, **more: Any) -> list[Key]:
+        body: Any = {"metadata": {"namespace": "team", **metadata}, **more}
+        asyncio.run(self.watcher.ray_job(kopf.Body(body), type=kind))
+        return self._taken()
+
+    def _taken(self) -> list[Key]:
+        added = self.added[:]
+        self.added.clear()
+        return added
+
+
+@pytest.fixture
+def watched() -> Watched:
+    JOBS.clear()
+    return Watched()
+
+
+def numbers() -> dict[tuple[str, str], float]:
+    samples = next(iter(JOBS.collect())).samples
+    return {(each.labels["namespace"], each.labels["phase"]): each.value for each in samples}
+
+
+OWNED: Object = {"ownerReferences": [{"kind": "TrainJob", "name": "job"}]}
+NAMED: Object = {"annotations": {"trainjob.dev/name": "job"}}
+
+
+@pytest.mark.parametrize("metadata", [OWNED, NAMED])
+@pytest.mark.parametrize(
+    ("kind", "more", "is_news"),
+    [
+        ("ADDED", {}, False),
+        ("ADDED", {"status": {}}, True),
+        ("MODIFIED", {}, True),
+        ("DELETED", {}, True),
+        (None, {}, True),
+    ],
+)
+def test_a_rayjob_without_its_annotation_is_found_by_its_owner(
+    watched: Watched, metadata: Object, kind: str | None, more: Object, is_news: bool
+):
+    assert watched.train_job("ADDED") == [JOB]
+    assert watched.ray_job(kind, metadata, **more) == ([JOB] if is_news else [])
+    assert watched.ray_job(kind, {"annotations": {}}) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "spec", "is_settled"),
+    [
+        ("Succeeded", {}, True),
+        ("Succeeded", {"ttlAfterFinished": "1d"}, False),
+        ("Succeeded", {"deadlines": {"total": "1d"}}, False),
+        ("Succeeded", {"deadlines": {"start": "1d"}}, True),
+        ("DeadlineExceeded", {}, False),
+        ("ValidationFailed", {}, False),
+    ],
+)
+def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
+    watched: Watched, reason: str, spec: Object, is_settled: bool
+):
+    assert watched.train_job(None, status={"phase": "Failed", "reason": reason}, **spec) == (
+        [] if is_settled else [JOB]
+    )
+
+
+def test_jobs_are_counted_by_namespace_and_phase(watched: Watched):
+    watched.train_job("ADDED")
+    watched.train_job("ADDED", "other")
+    assert numbers() == {("team", "Pending"): 2}
+    watched.train_job("MODIFIED", status={"phase": "Running"})
+    assert numbers() == {("team", "Pending"): 1, ("team", "Running"): 1}
+    watched.train_job("DELETED", "other")
+    assert numbers() == {("team", "Running"): 1}
+    watched.train_job("DELETED", status={"phase": "Running"})
+    assert numbers() == {}
+
+
+def test_jobs_that_were_deleted_unseen_are_not_counted_for_ever(watched: Watched):
+    async def present() -> set[Key]:
+        return {JOB, ("team", "new")}
+
+    watched.train_job("ADDED")
+    watched.train_job("ADDED", "gone", {"phase": "Succeeded"})
+    asyncio.run(watched.watcher.forget_deleted(present))
+    assert numbers() == {("team", "Pending"): 1}
