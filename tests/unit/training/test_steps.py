@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from ranks import run_on
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from trainers import Setup, build_trainer, image_setup, train
 
 from trainjob.data.loaders import BucketSampler, InMemoryBatches, collate
@@ -39,6 +40,7 @@ def plain(setup: Setup, ranks: int) -> tuple[dict[str, torch.Tensor], list[dict[
     samplers = [BucketSampler(rows.lengths, setup.shard(rank, ranks)) for rank in range(ranks)]
     groups = math.ceil(len(samplers[0]) / training.gradient_accumulation)
     scheduler = build_scheduler(training.scheduler, optimizer, groups * training.epochs)
+    assert not isinstance(scheduler, ReduceLROnPlateau)
     steps: list[dict[str, float]] = []
     for epoch in range(training.epochs):
         for sampler in samplers:
@@ -47,11 +49,12 @@ def plain(setup: Setup, ranks: int) -> tuple[dict[str, torch.Tensor], list[dict[
         for start in range(0, len(batches), training.gradient_accumulation):
             group = batches[start : start + training.gradient_accumulation]
             losses = [losses_of(module(**batch.inputs), batch.labels) for batch in _collated(setup, group)]
-            (sum(loss.mean() for loss in losses) / len(losses)).backward()
+            torch.stack([loss.mean() for loss in losses]).mean().backward()
             if training.gradient_clipping is not None:
-                gradients = torch.cat([parameter.grad.flatten() for parameter in module.parameters()])
-                for parameter in module.parameters():
-                    parameter.grad *= min(1, training.gradient_clipping / gradients.norm())
+                gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
+                norm = torch.cat([gradient.flatten() for gradient in gradients]).norm()
+                for gradient in gradients:
+                    gradient *= min(1, training.gradient_clipping / norm)
             steps.append({"loss": torch.cat(losses).mean().item(), "learning_rate": optimizer.param_groups[0]["lr"]})
             optimizer.step()
             optimizer.zero_grad()
