@@ -1,5 +1,6 @@
 # Two images: `docker build --target operator .` and `docker build --target trainer .`
-# What changes rarely comes first: after a change of code only the last layer of each is made anew.
+# What changes rarely comes first: after a change of code only the last layer of each is built anew, and the layer with
+# the packages only after a change of the packages that it has.
 ARG BASE_IMAGE=python:3.11-slim
 
 
@@ -12,13 +13,25 @@ ENV PATH=/opt/trainjob/bin:$PATH \
     VIRTUAL_ENV=/opt/trainjob
 RUN useradd --uid 1000 --user-group --create-home trainjob
 WORKDIR /src
+
+
+# The packages of each image with their versions: most changes of pyproject.toml and constraints.txt leave them as they are.
+FROM base AS requirements
 COPY pyproject.toml constraints.txt ./
+# Index of a PyTorch build other than the package index's own, such as that for CPUs or for ROCm.
+ARG TORCH_INDEX=
+RUN python3 -m venv /opt/uv \
+ && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv \
+ && mkdir /requirements \
+ && grep '^uv==' constraints.txt > /requirements/uv.txt \
+ && compile="/opt/uv/bin/uv pip compile --quiet --no-header --no-annotate pyproject.toml --constraints constraints.txt" \
+ && $compile --extra operator --output-file /requirements/operator.txt \
+ && $compile --extra train --extra cluster ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+    --output-file /requirements/trainer.txt
 
 
-FROM base AS code
-RUN python3 -m venv --without-pip /opt/trainjob \
- && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv
+FROM requirements AS code
+RUN python3 -m venv --without-pip /opt/trainjob
 COPY README.md LICENSE ./
 COPY trainjob trainjob
 COPY operator operator
@@ -30,13 +43,12 @@ FROM base AS trainer
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends bash procps wget \
  && rm -rf /var/lib/apt/lists/*
-# Index of a PyTorch build other than the package index's own, such as that for CPUs or for ROCm.
+COPY --from=requirements /requirements/uv.txt /requirements/trainer.txt ./
 ARG TORCH_INDEX=
 RUN python3 -m venv /opt/trainjob \
  && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv \
- && /opt/uv/bin/uv pip install --compile-bytecode --requirements pyproject.toml --extra train --extra cluster \
-    --constraints constraints.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+ && /opt/uv/bin/pip install --no-cache-dir --requirement uv.txt \
+ && /opt/uv/bin/uv pip install --compile-bytecode --requirements trainer.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
  && rm -r /opt/uv
 COPY --from=code /code /opt/trainjob
 ENV RAY_USAGE_STATS_ENABLED=0
@@ -46,11 +58,12 @@ CMD ["trainjob", "--help"]
 
 
 FROM base AS operator
+COPY --from=requirements /requirements/uv.txt /requirements/operator.txt ./
 # Importing what the operator uses compiles it; the whole of the Kubernetes client would fill 60 MB more.
 RUN python3 -m venv --without-pip /opt/trainjob \
  && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv \
- && /opt/uv/bin/uv pip install --requirements pyproject.toml --extra operator --constraints constraints.txt \
+ && /opt/uv/bin/pip install --no-cache-dir --requirement uv.txt \
+ && /opt/uv/bin/uv pip install --requirements operator.txt \
  && rm -r /opt/uv \
  && python3 -c 'import kopf, kubernetes.aio.client, prometheus_client, typer'
 COPY --from=code /code /opt/trainjob
