@@ -25,7 +25,7 @@ _APIS = {
 }
 
 
-LIMIT = 60
+LIMIT = 180
 """Seconds that a kubectl or a request may take, besides what its own `--timeout` allows for waiting."""
 
 
