@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
@@ -103,8 +103,8 @@ def images_of(table: pa.Table, where: Callable[[int], str]) -> Iterator[Image.Im
     for index, data in enumerate(column.to_pylist()):
         try:
             image = Image.open(io.BytesIO(data))
-        except (OSError, Image.DecompressionBombError) as error:
-            raise DataError(f"{where(index)} is not a sound image file: {error}") from None
+        except Exception as error:
+            raise _unsound(where(index), error) from None
         if image.mode not in GREY_MODES + COLOUR_MODES:
             raise DataError(
                 f"{where(index)}: images of mode {image.mode} are not supported; convert it to 8 bits a channel"
@@ -116,8 +116,14 @@ def decoded(image: Image.Image, channels: int, where: str) -> Image.Image:
     """The image in grey (1) or RGB (3), a transparent one without its transparency."""
     try:
         return image.convert("L" if channels == 1 else "RGB")
-    except (OSError, SyntaxError, ValueError) as error:
-        raise DataError(f"{where} is not a sound image file: {error}") from None
+    except Exception as error:
+        raise _unsound(where, error) from None
+
+
+def _unsound(where: str, error: Exception) -> DataError:
+    """Pillow's readers raise whatever comes up in a file that is no image."""
+    found = "it is of no format that is known" if isinstance(error, UnidentifiedImageError) else error
+    return DataError(f"{where} is not a sound image file: {found}")
 
 
 def channels_of(image: Image.Image) -> int:

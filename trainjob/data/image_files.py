@@ -21,16 +21,17 @@ _UINT8 = 8
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Some of the files of an image folder; the folder in it that a file lies in is its label."""
+    """Some of the files of an image folder; the folder in it that a file lies in is its label, where there is one."""
 
     uri: str
     endpoint: str | None
     size: int
     names: tuple[str, ...]
-    """`<label>/…`, relative to `uri`."""
+    """`<label>/…`, or the file's name alone, relative to `uri`."""
 
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
-        table = {"label": pa.array([name.partition("/")[0] for name in self.names])}
+        labels = [folder if slash else None for folder, slash, _ in (name.partition("/") for name in self.names)]
+        table = {"label": pa.array(labels, pa.string())}
         if columns is None or "image" in columns:
             table["image"] = pa.array([self._bytes(name) for name in self.names], pa.binary())
         yield Rows(pa.table(table), lambda index: f"{self.uri}/{self.names[index]}")

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import IO, Protocol
@@ -121,15 +121,15 @@ def _compression(url: str) -> str | None:
     return {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}.get(ending)
 
 
-def check_columns(wanted: Sequence[str], found: Collection[str], uri: str) -> None:
-    """Raises DataError where `found` lacks some of `wanted`."""
-    missing = [name for name in wanted if name not in found]
-    if not missing:
-        return
-    names = " and ".join(f'"{name}"' for name in missing)
-    close = [match for name in missing for match in difflib.get_close_matches(name, found, n=1)]
-    hint = f"; did you mean {' and '.join(close)}?" if close else ""
-    raise DataError(f"{uri} has no column {names}; it has {', '.join(found) or 'none'}{hint}")
+def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None:
+    """Raises DataError where `found` lacks some of `wanted`, or has it twice."""
+    if missing := [name for name in wanted if name not in found]:
+        names = " and ".join(f'"{name}"' for name in missing)
+        close = [match for name in missing for match in difflib.get_close_matches(name, found, n=1)]
+        hint = f"; did you mean {' and '.join(close)}?" if close else ""
+        raise DataError(f"{uri} has no column {names}; it has {', '.join(found) or 'none'}{hint}")
+    if twice := next((name for name in wanted if found.count(name) > 1), None):
+        raise DataError(f'{uri} has {found.count(twice)} columns "{twice}": rename all but one')
 
 
 def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:

@@ -2,10 +2,12 @@
 
 import glob
 import hashlib
+import mimetypes
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from datetime import datetime
+from pathlib import Path, PurePosixPath
 
 from fsspec.utils import glob_translate
 from pyarrow import fs
@@ -14,87 +16,155 @@ from trainjob.api import Source
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.rows import Part, is_http
 from trainjob.data.tables import CSVFile, JSONLinesFile, ParquetRows
-from trainjob.errors import DataError
+from trainjob.errors import DataError, notify
 from trainjob.storage import open_filesystem, storage_errors
 
 IMAGES_PER_PART = 64
+_SHOWN = 5
 _COMPRESSED = (".gz", ".bz2", ".zst")
+_IMAGES = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".avif", ".tif", ".tiff", ".pgm", ".ppm")
 _ENDINGS = {
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
-    **dict.fromkeys((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"), "images"),
+    **dict.fromkeys(_IMAGES, "images"),
 }
 _IDX = re.compile(r"idx\d-ubyte")
 _TABLES = {"csv": CSVFile, "jsonl": JSONLinesFile}
 
 
 @dataclass(frozen=True)
-class _File:
+class File:
+    """A file of a source."""
+
     uri: str
     name: str
     """Relative to the folder that was listed."""
     size: int
+    changed: datetime | None
+    """When it was last written; None where that is not known."""
 
 
-def parts(source: Source, endpoint: str | None) -> list[Part]:
-    """What to read for `source`, in an order that depends on the files' names alone.
+def parts(source: Source, endpoint: str | None, labelled: bool = True) -> list[Part]:
+    """What to read for `source`, in an order that depends on the files' names alone; images that are not `labelled`
+    may lie in no class folder. Says which files of a folder are left out.
 
     Raises DataError where there is nothing or its format cannot be told, StorageError where it cannot be reached.
     """
-    files, is_folder = _find(source.uri, endpoint)
-    kind = source.format or _common_format(files, source.uri)
-    if is_folder:
-        files = [file for file in files if _format(file.name) == kind] or files
+    kind, files, is_folder = _chosen(source, endpoint)
     if kind == "mnist":
         return [_idx(files, source.uri, endpoint)]
     if kind == "images":
         if not is_folder:
             raise DataError(f"{source.uri} must be a folder that holds a folder of images for each class")
-        return _image_parts(files, source.uri.rstrip("/"), endpoint)
+        return _image_parts(files, source.uri.rstrip("/"), endpoint, labelled)
     if kind == "parquet":
         return [part for file in files for part in ParquetRows(file.uri, endpoint, file.size).split()]
     return [_TABLES[kind](file.uri, endpoint, file.size) for file in files]
 
 
-def _find(uri: str, endpoint: str | None) -> tuple[list[_File], bool]:
-    """The files at `uri` by name, and whether it is a folder."""
+def files_of(source: Source, endpoint: str | None) -> list[File]:
+    """The files that `parts` reads, by name; of IDX files those of the images."""
+    _, files, _ = _chosen(source, endpoint)
+    return files
+
+
+def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[File], bool]:
+    """The format, the files of this format by name, and whether they are those of a folder."""
+    found, is_folder = _find(source.uri, endpoint)
+    if not is_folder:
+        return source.format or _common_format(found, source.uri), found, False
+    kind = source.format or _common_format([file for file in found if not _is_marker(file.name)] or found, source.uri)
+    files = [file for file in found if _format(file.name) == kind] or found
+    if kind == "images":
+        _refuse_strange_images(found, source.uri)
+    else:
+        files = [file for file in files if not _is_marker(file.name)]
+    left_out = sorted({file.name for file in found} - {file.name for file in files})
+    if told := [name for name in left_out if _format(name) == kind or not _is_marker(name)]:
+        notify(f"{source.uri}: left out {_listed(told)}")
+    if not files:
+        raise DataError(f"{source.uri}: the folder holds no files; correct the URI")
+    return kind, files, True
+
+
+def _is_marker(name: str) -> bool:
+    """Whether a file is by its name, such as _SUCCESS or _delta_log/0.json, no rows but something about them."""
+    return any(part.startswith("_") for part in PurePosixPath(name).parts)
+
+
+def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
+    strange = [
+        file.name
+        for file in files
+        if _format(file.name) != "images" and (mimetypes.guess_type(file.name)[0] or "").startswith("image/")
+    ]
+    if strange:
+        raise DataError(f"{uri}: images of a format that is not read: {_listed(strange)}; convert them, as to PNG")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _find(uri: str, endpoint: str | None) -> tuple[list[File], bool]:
+    """The files at `uri` by name, hidden ones left out, and whether it is a folder."""
     if is_http(uri):
-        return [_File(uri, uri.partition("?")[0].rpartition("/")[2], 0)], False
+        return [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], False
     filesystem, path = open_filesystem(uri, endpoint)
     scheme = uri[: uri.index("://") + 3] if "://" in uri and not uri.startswith("file:") else ""
     with storage_errors(uri):
         info = filesystem.get_file_info(path)
         if info.type == fs.FileType.File:
-            return [_File(uri, info.base_name, info.size)], False
+            return [File(uri, info.base_name, info.size, info.mtime)], False
         is_folder = info.type == fs.FileType.Directory
         if is_folder:
-            found = _list(filesystem, path, recursive=True)
+            folder, found = path, _list(filesystem, path, recursive=True)
         elif glob.has_magic(path):
-            found = _glob(filesystem, path)
+            folder, found = _glob(filesystem, path)
         else:
             raise DataError(f"{uri}: there is nothing here; correct the URI")
-    prefix = len(path) + 1 if is_folder else 0
-    files = [_File(scheme + info.path, info.path[prefix:], info.size) for info in found]
-    files = [file for file in files if not any(part[0] in "._" for part in PurePosixPath(file.name).parts[-2:])]
+    start = len(folder.rstrip("/")) + 1
+    pattern = "" if is_folder else path[start:]
+    found = [info for info in found if not _is_hidden(info.path[start:], pattern)]
+    if broken := [info.path[start:] for info in found if info.type != fs.FileType.File]:
+        raise DataError(f"{uri}: broken links, or no files at all: {_listed(broken)}; mend or remove them")
+    files = [File(scheme + info.path, info.path[start:], info.size, info.mtime) for info in found]
     if not files:
         raise DataError(f"{uri}: {'the folder holds no files' if is_folder else 'no file matches'}; correct the URI")
     return sorted(files, key=lambda file: file.name), is_folder
 
 
+def _is_hidden(name: str, pattern: str) -> bool:
+    """Names that begin with a dot are none of the data, nor are with a glob those that begin with `_`, unless the
+    pattern names such."""
+    beginnings = (".", "_") if pattern else (".",)
+    if any(step.startswith(beginnings) for step in pattern.split("/")):
+        return False
+    return any(part.startswith(beginnings) for part in PurePosixPath(name).parts)
+
+
 def _list(filesystem: fs.FileSystem, folder: str, recursive: bool) -> list[fs.FileInfo]:
+    """What the folder holds but for folders."""
     infos = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=recursive))
-    return [info for info in infos if info.type == fs.FileType.File]
+    found = [info for info in infos if info.type != fs.FileType.Directory]
+    if isinstance(filesystem, fs.LocalFileSystem):  # which passes over broken links
+        names = Path(folder).glob("**/*" if recursive else "*")
+        found += [fs.FileInfo(str(path)) for path in names if path.is_symlink() and not path.exists()]
+    return found
 
 
-def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
-    """Files whose path matches; `*`, `?` and `[…]` stay within a folder, `**` spans folders."""
+def _glob(filesystem: fs.FileSystem, pattern: str) -> tuple[str, list[fs.FileInfo]]:
+    """The folder that the pattern starts from, and the files whose path matches; `*`, `?` and `[…]` stay within a
+    folder, `**` spans folders."""
     steps = pattern.split("/")
     fixed = next(index for index, step in enumerate(steps) if glob.has_magic(step))
+    folder = "/".join(steps[:fixed]) or "/"
     matches = re.compile(glob_translate(pattern)).match
-    infos = _list(filesystem, "/".join(steps[:fixed]) or "/", recursive=fixed < len(steps) - 1)
-    return [info for info in infos if matches(info.path)]
+    infos = _list(filesystem, folder, recursive=fixed < len(steps) - 1)
+    return folder, [info for info in infos if matches(info.path)]
 
 
 def _format(name: str) -> str | None:
@@ -106,7 +176,7 @@ def _format(name: str) -> str | None:
     return _ENDINGS.get(path.suffix)
 
 
-def _common_format(files: Iterable[_File], uri: str) -> str:
+def _common_format(files: Iterable[File], uri: str) -> str:
     kinds = sorted({kind for file in files if (kind := _format(file.name))})
     if len(kinds) == 1:
         return kinds[0]
@@ -118,9 +188,9 @@ def _common_format(files: Iterable[_File], uri: str) -> str:
     )
 
 
-def _image_parts(files: list[_File], uri: str, endpoint: str | None) -> list[Part]:
+def _image_parts(files: list[File], uri: str, endpoint: str | None, labelled: bool) -> list[Part]:
     loose = [file.name for file in files if "/" not in file.name]
-    if loose:
+    if loose and labelled:
         raise DataError(f"{uri}/{loose[0]} lies in no class folder: images belong in {uri}/<class>/")
     # By a hash of the name, so that each stretch of the stream has images of every class.
     files = sorted(files, key=lambda file: hashlib.blake2b(file.name.encode(), digest_size=8).digest())
@@ -131,7 +201,7 @@ def _image_parts(files: list[_File], uri: str, endpoint: str | None) -> list[Par
     ]
 
 
-def _idx(files: list[_File], uri: str, endpoint: str | None) -> IDXFiles:
+def _idx(files: list[File], uri: str, endpoint: str | None) -> IDXFiles:
     images = [file for file in files if "images" in file.name]
     if len(images) != 1:
         found = ", ".join(file.name for file in images) or "none"

@@ -1,10 +1,11 @@
 """Readers of CSV, JSON Lines and Parquet."""
 
+import codecs
 import csv
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from trainjob.errors import DataError
 
 CSV_BLOCK_BYTES = 8 * 2**20
 """Also the largest row of a CSV file."""
+HEADER_BYTES = 2**20
+DELIMITERS = ",;\t"
 ROW_GROUPS_BYTES = 64 * 2**20
 """Row groups of a Parquet file are read together up to about this size."""
 
@@ -27,7 +30,8 @@ def _text_table(table: pa.Table, columns: Sequence[str], where: Callable[[int], 
 
 @dataclass(frozen=True)
 class CSVFile:
-    """A comma-separated file with a header; quoted values may hold line breaks. Rows count from 1 after the header."""
+    """A file with a header and values between commas, or, where the header has none, semicolons or tabs; quoted values
+    may hold line breaks. Rows count from 1 after the header."""
 
     uri: str
     endpoint: str | None
@@ -36,26 +40,48 @@ class CSVFile:
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "CSV"):
-            if columns is not None:
-                check_columns(columns, self._header(), self.uri)
+            header, delimiter = self._header()
+            check_columns(header if columns is None else columns, header, self.uri)
             first = 1
-            for table in self._tables(columns):
+            for table in self._tables(columns, delimiter):
                 where = self._where(first)
                 yield Rows(table if columns is None else _text_table(table, columns, where), where)
                 first += len(table)
 
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        with readable(self.uri, "CSV"):
+            header, _ = self._header()
+            check_columns(header, header, self.uri)
+            return header
+
     def _where(self, first: int) -> Callable[[int], str]:
         return lambda index: f"{self.uri}, row {first + index}"
 
-    def _header(self) -> list[str]:
+    def _header(self) -> tuple[list[str], str]:
+        """Names of the columns, and what stands between them."""
         with open_stream(self.uri, self.endpoint) as file:
-            lines = io.TextIOWrapper(io.BufferedReader(file), encoding="utf-8-sig", errors="replace", newline="")
-            header = next(csv.reader(lines), None)
-        if header is None:
+            head = file.read(HEADER_BYTES)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(f"{self.uri} is UTF-16 text: save the file in UTF-8")
+        lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
+        headers: dict[str, list[str]] = {}
+        problem = None
+        for delimiter in DELIMITERS:
+            lines.seek(0)
+            try:
+                headers[delimiter] = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+            except csv.Error as error:
+                problem = problem or error
+        if not headers:
+            hint = "look for a quote that is never closed"
+            raise DataError(f"{self.uri}: the header cannot be read: {problem}; {hint}")
+        chosen = next((delimiter for delimiter, header in headers.items() if len(header) > 1), next(iter(headers)))
+        if not headers[chosen]:
             raise DataError(f"{self.uri} is empty: not even a header")
-        return header
+        return headers[chosen], chosen
 
-    def _tables(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    def _tables(self, columns: Sequence[str] | None, delimiter: str) -> Iterator[pa.Table]:
         convert = arrow_csv.ConvertOptions()
         if columns is not None:
             # As bytes: text is decoded by `as_text`, which can name the row.
@@ -64,7 +90,7 @@ class CSVFile:
             )
         options = (
             arrow_csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),  # threads would lose count of rows
-            arrow_csv.ParseOptions(newlines_in_values=True),
+            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert,
         )
         try:
@@ -73,6 +99,8 @@ class CSVFile:
                     for start in range(0, len(batch), TABLE_ROWS):
                         yield pa.Table.from_batches([batch.slice(start, TABLE_ROWS)])
         except pa.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):  # a header alone, without a line break at its end
+                return
             if "straddling" not in str(error):
                 raise
             limit = f"{CSV_BLOCK_BYTES // 2**20} MiB"
@@ -97,11 +125,20 @@ class JSONLinesFile:
                 objects = [self._parse(number, line) for number, line in batch]
                 where = self._where([number for number, _ in batch])
                 if columns is None:
-                    yield Rows(pa.Table.from_pylist(objects), where)
+                    yield Rows(self._inferred(objects, where), where)
                     continue
                 if start == 0:
-                    check_columns(columns, list(dict.fromkeys(name for row in objects for name in row)), self.uri)
+                    check_columns(columns, list(_names(objects)), self.uri)
                 yield Rows(self._texts(objects, columns, where), where)
+
+    def names(self) -> list[str]:
+        """Names of the columns that hold no lists and no objects on any line."""
+        plain: dict[str, bool] = {}
+        with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
+            for number, line in enumerate(io.BufferedReader(file), 1):
+                for name, value in self._parse(number, line).items() if line.strip() else ():
+                    plain[name] = plain.get(name, True) and not isinstance(value, dict | list)
+        return [name for name, is_plain in plain.items() if is_plain]
 
     def _where(self, numbers: list[int]) -> Callable[[int], str]:
         return lambda index: f"{self.uri}, line {numbers[index]}"
@@ -114,11 +151,25 @@ class JSONLinesFile:
             byte = line[error.start]
             message = f"not UTF-8 text: byte 0x{byte:02x} at position {error.start}; save the file in UTF-8"
             raise DataError(f"{where}: {message}") from None
+        except RecursionError:
+            raise DataError(f"{where}: nested too deeply") from None
         except ValueError as error:
-            raise DataError(f"{where}: not JSON: {error}") from None
+            raise DataError(f"{where}: not JSON: {str(error).partition(';')[0]}") from None
         if not isinstance(row, dict):
             raise DataError(f"{where}: must be a JSON object such as {{}}, not {type(row).__name__}")
         return row
+
+    def _inferred(self, objects: list[dict[str, Any]], where: Callable[[int], str]) -> pa.Table:
+        def column(name: str) -> pa.Array:
+            try:
+                return pa.array([row.get(name) for row in objects])
+            except (OverflowError, pa.ArrowException) as error:
+                raise DataError(
+                    f'{self.uri}: "{name}" has values of several types, or numbers beyond 64 bits, between {where(0)} '
+                    f"and {where(len(objects) - 1)}: {error}"
+                ) from None
+
+        return pa.table({name: column(name) for name in _names(objects)})
 
     def _texts(self, objects: list[dict[str, Any]], columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
         def text(index: int, name: str) -> str | None:
@@ -132,6 +183,10 @@ class JSONLinesFile:
 
         indices = range(len(objects))
         return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
+
+
+def _names(objects: Iterable[dict[str, Any]]) -> dict[str, None]:
+    return dict.fromkeys(name for row in objects for name in row)
 
 
 @dataclass(frozen=True)
@@ -169,8 +224,8 @@ class ParquetRows:
         """`columns` as text; all columns as they are where it is None."""
         with readable(self.uri, "Parquet"), open_seekable(self.uri, self.endpoint) as file:
             parquet = pq.ParquetFile(file)
-            if columns is not None:
-                check_columns(columns, parquet.schema_arrow.names, self.uri)
+            names = parquet.schema_arrow.names
+            check_columns(names if columns is None else columns, names, self.uri)
             first = self.first
             for batch in parquet.iter_batches(TABLE_ROWS, self.row_groups, columns, use_threads=False):
                 table = pa.Table.from_batches([batch])

@@ -15,8 +15,8 @@ from trainjob.data import tables
 from trainjob.data.fitting import read_all
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.source import parts
-from trainjob.data.tables import ParquetRows
-from trainjob.errors import DataError
+from trainjob.data.tables import JSONLinesFile, ParquetRows
+from trainjob.errors import DataError, Notice
 
 ROWS = [
     {"text": "plain", "label": "a", "other": "1"},
@@ -104,10 +104,91 @@ def test_blank_lines_of_json_lines_count_as_lines_only(tmp_path: Path) -> None:
 def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
     for name, row in zip(("b/2.csv", "a.csv", "b/1.csv"), ROWS, strict=False):
         write_csv(tmp_path / name, [row])
-    for name in ("_SUCCESS", ".hidden.csv", ".git/x.csv", "notes.txt"):
+    for name in ("_SUCCESS", ".hidden.csv", ".git/x.csv", "_log/0.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text\nno\n")
     assert [row["other"] for row in read(tmp_path, ["other"])] == ["2", "3", "1"]
+
+
+def test_what_of_a_folder_is_left_out_is_said(tmp_path: Path) -> None:
+    for name in ("a.csv", "_b.csv", "notes.txt"):
+        write_csv(tmp_path / name, ROWS)
+    with pytest.warns(Notice, match=r"left out _b\.csv, notes\.txt$"):
+        assert len(read(tmp_path, ["text"])) == 4
+    images = write_images(tmp_path / "images", {"cat": random_images(2)})
+    for number in range(7):
+        (images / "cat" / f"{number}.txt").touch()
+    with pytest.warns(Notice, match=r"left out cat/0\.txt, .*cat/4\.txt and 2 more$"):
+        assert len(read(images, ["label"])) == 2
+
+
+def test_every_image_of_a_folder_is_read(tmp_path: Path) -> None:
+    for ending in ("png", "jfif", "avif", "JPG"):
+        write_images(tmp_path / ending, {"_rare": random_images(1), "cat": random_images(1)}, ending)
+        for file in (tmp_path / ending).glob("*/*"):
+            file.rename(file.with_name(f"_{file.name}"))
+        assert sorted(row["label"] for row in read(tmp_path / ending, ["label"])) == ["_rare", "cat"]
+        assert all(row["image"] for row in read(tmp_path / ending, ["image", "label"]))
+
+
+def test_images_that_would_be_lost_are_refused(tmp_path: Path) -> None:
+    folder = write_images(tmp_path, {"cat": random_images(2)})
+    (folder / "cat" / "gone.png").symlink_to("nowhere.png")
+    with pytest.raises(DataError, match=r"broken links, .*: cat/gone\.png; mend or remove them"):
+        read(folder, ["label"])
+    (folder / "cat" / "gone.png").unlink()
+    (folder / "cat" / "photo.heic").touch()
+    with pytest.raises(DataError, match=r"images of a format that is not read: cat/photo\.heic; convert them"):
+        read(folder, ["label"])
+
+
+def test_a_glob_in_a_hidden_folder(tmp_path: Path) -> None:
+    for name in (".cache/a.csv", "_data/b.csv", "_data/_c.csv", "_data/.d.csv", "x/_y/e.csv"):
+        write_csv(tmp_path / name, ROWS[:1])
+    for pattern, count in ((".cache/*.csv", 1), ("_data/*.csv", 1), ("_data/_*.csv", 1), ("*/_y/*.csv", 1)):
+        assert len(read(tmp_path / pattern, ["text"])) == count, pattern
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_semicolons_or_tabs_between_the_columns(delimiter: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f'"text"{delimiter}"label"\n"1,5"{delimiter}a\n')
+    assert read(path, ["text", "label"]) == [{"text": "1,5", "label": "a"}]
+    assert read(path, None) == [{"text": "1,5", "label": "a"}]
+
+
+def test_a_header_without_a_line_break_has_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("text,label")
+    assert read(tmp_path / "rows.csv", ["text"]) == []
+
+
+@pytest.mark.parametrize("columns", [None, ["text"]])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_two_columns_of_one_name(ending: str, columns: list[str] | None, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{ending}"
+    if ending == "csv":
+        path.write_text("text,text,label\na,b,c\n")
+    else:
+        pq.write_table(pa.table([pa.array(["a"])] * 3, names=["text", "text", "label"]), path)
+    with pytest.raises(DataError, match=rf'rows\.{ending} has 2 columns "text": rename all but one'):
+        read(path, columns)
+
+
+@pytest.mark.parametrize("value", ['"text"', str(2**70)])
+def test_json_values_that_make_no_column(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"x": 1}}\n{{"x": {value}}}\n')
+    assert len(read(path, ["x"])) == 2
+    with pytest.raises(
+        DataError, match=r'"x" has values of several types, or numbers beyond 64 bits, between .*line 1'
+    ):
+        read(path, None)
+
+
+def test_names_of_json_columns_are_those_of_all_lines(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1, "b": 1}\n\n{"b": [], "c": null}\n')
+    assert JSONLinesFile(str(path), None, 0).names() == ["a", "c"]
 
 
 def test_globs(tmp_path: Path) -> None:
@@ -202,6 +283,14 @@ def test_mnist(zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             b"text,label\na,b\n\xff\xfe,b\n",
             'row 2: column "text" is not UTF-8 text: byte 0xff at position 0',
         ),
+        (
+            "rows.csv",
+            b'"text,label\na,b\n' * 50_000,
+            "rows.csv: the header cannot be read.*look for a quote that is never",
+        ),
+        ("rows.csv", "text,label\n".encode("utf-16"), "rows.csv is UTF-16 text: save the file in UTF-8"),
+        ("rows.jsonl", b'{"text": ' + b"[" * 9999 + b"]" * 9999 + b"}", "rows.jsonl, line 1: nested too deeply"),
+        ("rows.jsonl", b'{"text": 1' + b"0" * 5000 + b"}", "rows.jsonl, line 1: not JSON: Exceeds the limit"),
         ("rows.csv.gz", b"no gzip at all", "rows.csv.gz is not a sound CSV file"),
         (
             "rows.csv.gz",

@@ -69,6 +69,17 @@ def test_a_corrupt_image_is_named(tmp_path: Path) -> None:
             prepare_examples(spec, fit(spec))
 
 
+@pytest.mark.parametrize(
+    "content", [b"P6", b"P6\n3 x 255\n", b"P6\n99999999999999 3\n255\n", b"P6\n3 3\n99999999\n", b"P3\n5 6\n255\nx y z"]
+)
+def test_a_broken_header_is_named(content: bytes, tmp_path: Path) -> None:
+    folder = write_images(tmp_path, {"a": random_images(5), "b": random_images(5, seed=1)})
+    (folder / "b" / "odd.ppm").write_bytes(content)
+    spec = image_spec(folder, validation={"uri": str(folder)})
+    with pytest.raises(DataError, match=r"b/odd\.ppm is not a sound image file: (?!.*BytesIO)"):
+        prepare_examples(spec, fit(spec))
+
+
 def test_images_of_several_sizes_need_a_size(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "train", {"a": random_images(5), "b": random_images(5, seed=1)})
     odd = write_images(tmp_path / "test", {"a": random_images(1, (6, 7))})
