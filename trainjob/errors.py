@@ -1,4 +1,6 @@
-"""Errors that are the user's to mend: shown as one message, never as a traceback."""
+"""Errors that are the user's to mend: shown as one message, never as a traceback; and what they are to know besides."""
+
+import warnings
 
 
 class UserError(Exception):
@@ -24,3 +26,12 @@ class StorageUnreachable(StorageError, PassingError):
 def may_pass(error: BaseException) -> bool:
     """Whether the same again may end better: a mistake of the user's stays one."""
     return not isinstance(error, UserError) or isinstance(error, PassingError)
+
+
+class Notice(UserWarning):
+    """What the user should know although the work goes on."""
+
+
+def notify(text: str) -> None:
+    """Gives a Notice, once for each text."""
+    warnings.warn(text, Notice, stacklevel=2)

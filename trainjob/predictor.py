@@ -1,7 +1,6 @@
 """A saved classifier applied to new rows. No Ray."""
 
 import io
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -19,6 +18,7 @@ from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
 from trainjob.models import Classifier, load_model
 from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB
+from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 WINDOW_ROWS = 4096
@@ -52,11 +52,11 @@ class Predictor:
         folder = _model_folder(Folder(str(uri), endpoint))
         if "://" not in folder.uri:
             return cls(*load_model(Path(folder.uri)))
-        with tempfile.TemporaryDirectory() as copy:
+        with scratch_folder() as copy:
             for name in folder.list():
                 if not name.endswith(".pt"):  # the state of a checkpoint's training
-                    folder.download(name, Path(copy, name))
-            return cls(*load_model(Path(copy)))
+                    folder.download(name, copy / name)
+            return cls(*load_model(copy))
 
     @property
     def classes(self) -> list[str]:

@@ -156,11 +156,11 @@ def seed_42(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Run:
 
 def test_fresh_trains_anew_to_the_same_weights(seed_42: Run):
     before, started = seed_42.weights(), seed_42.read("attempts.json")["started"]
-    (seed_42.folder / "left-over").touch()
+    (seed_42.folder / "checkpoints" / "left-over").touch()
     seed_42.finish("--fresh")
     assert seed_42.read("attempts.json")["started"] > started
     assert seed_42.read("attempts.json")["count"] == 1
-    assert not (seed_42.folder / "left-over").exists()
+    assert not (seed_42.folder / "checkpoints" / "left-over").exists()
     assert_equal(seed_42.weights(), before)
 
 

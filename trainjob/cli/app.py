@@ -2,6 +2,8 @@
 
 import faulthandler
 import sys
+import warnings
+from typing import Any
 
 import typer
 
@@ -11,7 +13,7 @@ from trainjob.cli.report import report
 from trainjob.cli.run import run
 from trainjob.cli.validate import validate
 from trainjob.cli.version import version
-from trainjob.errors import UserError
+from trainjob.errors import Notice, UserError
 
 app = typer.Typer(
     name="trainjob",
@@ -25,10 +27,22 @@ for command in (run, validate, evaluate, predict, report, version):
     app.command()(command)
 
 
+_show_warning = warnings.showwarning
+
+
+def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """A notice on a line of its own, other warnings as ever."""
+    if issubclass(category, Notice):
+        typer.secho(f"note: {message}", fg=typer.colors.YELLOW, err=True)
+    else:
+        _show_warning(message, category, *place)
+
+
 def main() -> None:
     """Runs the command line; a UserError ends it with its message alone and exit code 2, and a crash of
     native code tells where it was."""
     faulthandler.enable()
+    warnings.showwarning = _show_notice
     try:
         app()
     except UserError as error:

@@ -1,10 +1,8 @@
 """The first pass over the rows: classes, split and preprocessor, fitted on the training part alone."""
 
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -21,6 +19,7 @@ from trainjob.data.split import Split, hashes
 from trainjob.data.survey import Division, Sample, Visit, take_survey
 from trainjob.data.text import TextPreprocessor, joined_texts, pretrained_tokenizer, text_contents, train_wordpiece
 from trainjob.errors import DataError
+from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 SPLIT_FILE = "split.json"
@@ -45,18 +44,18 @@ class Fitted:
 
     def save(self, folder: Folder) -> None:
         """Write the preprocessor's files, then split.json: where that exists, all is there."""
-        with tempfile.TemporaryDirectory() as temporary:
-            self.preprocessor.save(Path(temporary))
-            folder.upload(Path(temporary), "")
+        with scratch_folder() as temporary:
+            self.preprocessor.save(temporary)
+            folder.upload(temporary, "")
         state = {"label": self.label, "rows": self.rows, "split": self.split and asdict(self.split)}
         folder.write(SPLIT_FILE, json.dumps(state, indent=1).encode())
 
     @classmethod
     def load(cls, folder: Folder) -> "Fitted":
-        with tempfile.TemporaryDirectory() as temporary:
-            folder.download("", Path(temporary))
-            state = json.loads((Path(temporary) / SPLIT_FILE).read_bytes())
-            preprocessor = load_preprocessor(Path(temporary))
+        with scratch_folder() as temporary:
+            folder.download("", temporary)
+            state = json.loads((temporary / SPLIT_FILE).read_bytes())
+            preprocessor = load_preprocessor(temporary)
         return cls(preprocessor, state["label"], state["split"] and Split(**state["split"]), state["rows"])
 
 

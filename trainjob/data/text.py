@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
 from trainjob.data.rows import as_text, check_columns, row_number
 from trainjob.errors import DataError
+from trainjob.scratch import scratch_folder
 
 PREPROCESSOR_FILE = "preprocessor.json"
 SPECIAL_TOKENS = {
@@ -154,11 +154,11 @@ def pretrained_tokenizer(name: str, max_length: int) -> tuple[Tokenizer, dict[st
     except (OSError, ValueError) as error:
         message = " ".join(str(error).split())
         raise DataError(f"spec.model.textClassifier.pretrained: {name} has no usable tokenizer: {message}") from None
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         tokenizer.save_pretrained(folder)
-        if not (Path(folder) / "tokenizer.json").is_file():
+        if not (folder / "tokenizer.json").is_file():
             raise DataError(f"spec.model.textClassifier.pretrained: {name} has no fast tokenizer (tokenizer.json)")
-        return load_tokenizer(Path(folder), max_length)
+        return load_tokenizer(folder, max_length)
 
 
 def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:

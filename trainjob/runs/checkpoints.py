@@ -6,15 +6,13 @@ lies in storage, is written alike with and without a Ray cluster, and a torn one
 
 import hashlib
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from trainjob.api import Checkpoints
 from trainjob.api.base import StrictModel
 from trainjob.runs.files import CHECKPOINTS
+from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 MANIFEST = "checkpoint.json"
@@ -32,17 +30,6 @@ class Manifest(StrictModel):
     """Metrics of the epoch that it ends; empty inside an epoch."""
     files: dict[str, str]
     """SHA-256 of each file by its name."""
-
-
-@contextmanager
-def scratch_folder() -> Generator[Path]:
-    """An empty folder that is removed at the end of the block, but not before: `tempfile.TemporaryDirectory` is also
-    removed when the process ends, while a thread such as Ray Train's may still be writing to it."""
-    folder = Path(tempfile.mkdtemp(prefix="trainjob-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def checkpoint_name(epoch: int, step: int) -> str:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -9,12 +10,24 @@ from pathlib import Path
 from typing import Any, cast
 
 import yaml
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, ValidationError
 
 from trainjob.api import TrainJob
 from trainjob.api.base import StrictModel
-from trainjob.errors import PassingError, UserError
-from trainjob.runs.files import ATTEMPTS, LOCK, TRAINJOB
+from trainjob.errors import PassingError, UserError, notify
+from trainjob.runs.files import (
+    ATTEMPTS,
+    CHECKPOINTS,
+    EVALUATION,
+    FITTED,
+    LOCK,
+    METRICS,
+    MODEL,
+    REPORT,
+    SUMMARY,
+    TENSORBOARD,
+    TRAINJOB,
+)
 from trainjob.storage import Folder, storage_errors
 
 MAY_CHANGE = (
@@ -27,6 +40,10 @@ MAY_CHANGE = (
     "spec.ttlAfterFinished",
 )
 """Fields that may differ when a run is continued: they don't change what is trained."""
+_OWN = {TRAINJOB, FITTED, CHECKPOINTS, MODEL, METRICS, TENSORBOARD, EVALUATION, SUMMARY, REPORT}
+_OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
+"""What Ray Train writes into the folder of a function's run."""
+_SHOWN = 5
 
 
 class Attempts(StrictModel):
@@ -51,7 +68,11 @@ def run_folder(job: TrainJob) -> Folder:
 
 @contextmanager
 def locked(run: Folder) -> Generator[None]:
-    """Holds the run's folder for this process, where it is on local disk; freed however the process ends."""
+    """Holds the run's folder for this process, where it is on local disk; freed however the process ends.
+
+    Raises UserError for a folder that holds something else than a run, and PassingError where the run is under way.
+    """
+    _refuse_strangers(run)
     if "://" in run.uri:
         yield
         return
@@ -69,51 +90,22 @@ def locked(run: Folder) -> Generator[None]:
 
 def begin(run: Folder, job: TrainJob) -> Attempts:
     """Counts an attempt. Raises UserError where the folder holds the run of another TrainJob."""
-    if run.exists(TRAINJOB):
-        _check_same(run, yaml.safe_load(run.read(TRAINJOB)), to_dict(job))
-    else:
-        run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
+    check_same(run, job)
     attempts = Attempts(started=datetime.now(UTC), count=1)
     if run.exists(ATTEMPTS):
-        earlier = Attempts.model_validate_json(run.read(ATTEMPTS))
+        earlier = _read(run)
         attempts = earlier.model_copy(update={"count": earlier.count + 1})
-    _write(run, attempts)
+    _write(run, attempts)  # first: it tells that the folder is a run's
+    if not run.exists(TRAINJOB):
+        run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
     return attempts
 
 
-def count_failure(run: Folder) -> int:
-    """Counts a failure and returns how many there have been. Raises StorageError."""
-    if not run.exists(ATTEMPTS):
-        return 1
-    attempts = Attempts.model_validate_json(run.read(ATTEMPTS))
-    counted = attempts.model_copy(update={"failures": attempts.failures + 1})
-    _write(run, counted)
-    return counted.failures
-
-
-def retries_left(job: TrainJob, attempts: Attempts) -> int:
-    """What is left of `spec.retries`; on a laptop, where each command is the user's own decision, all of it."""
-    return job.spec.retries if job.metadata.uid is None else max(0, job.spec.retries - attempts.failures)
-
-
-def clear(run: Folder) -> None:
-    """Removes what earlier attempts left."""
-    for name in run.list():
-        if name != LOCK:
-            run.delete(name)
-
-
-def to_dict(job: TrainJob) -> dict[str, Any]:
-    """The TrainJob as YAML has it, with every default filled in."""
-    return job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
-
-
-def _write(run: Folder, attempts: Attempts) -> None:
-    run.write(ATTEMPTS, attempts.model_dump_json(by_alias=True).encode())
-
-
-def _check_same(run: Folder, before: dict[str, Any], now: dict[str, Any]) -> None:
-    old, new = _flat(before), _flat(now)
+def check_same(run: Folder, job: TrainJob) -> None:
+    """Raises UserError where the folder holds the run of another TrainJob."""
+    if not run.exists(TRAINJOB):
+        return
+    old, new = _flat(yaml.safe_load(run.read(TRAINJOB))), _flat(to_dict(job))
     changed = [
         f"  {path}: {old.get(path, 'unset')} → {new.get(path, 'unset')}"
         for path in sorted(old.keys() | new.keys())
@@ -125,6 +117,73 @@ def _check_same(run: Folder, before: dict[str, Any], now: dict[str, Any]) -> Non
             + "\n".join(changed)
             + "\nTake the old values back to continue it, --fresh to start anew, or another metadata.name."
         )
+
+
+def check_there(run: Folder) -> None:
+    """Raises UserError where the folder of a run that has begun is no longer there."""
+    if not run.exists(ATTEMPTS):
+        raise UserError(
+            f"{run.uri}: the run's folder, or {ATTEMPTS} in it, was removed while the run was under way, so training "
+            "stops; start it again"
+        )
+
+
+def count_failure(run: Folder) -> int:
+    """Counts a failure and returns how many there have been. Raises StorageError."""
+    if not run.exists(ATTEMPTS):
+        return 1
+    attempts = _read(run)
+    counted = attempts.model_copy(update={"failures": attempts.failures + 1})
+    _write(run, counted)
+    return counted.failures
+
+
+def retries_left(job: TrainJob, attempts: Attempts) -> int:
+    """What is left of `spec.retries`; on a laptop, where each command is the user's own decision, all of it."""
+    return job.spec.retries if job.metadata.uid is None else max(0, job.spec.retries - attempts.failures)
+
+
+def clear(run: Folder) -> None:
+    """Removes what earlier attempts left, and says what else is there and stays."""
+    others: list[str] = []
+    for name in sorted(run.list(), key=lambda name: name != SUMMARY):  # first: without it the run has not finished
+        if name in _OWN or _OWN_OF_RAY.fullmatch(name):
+            run.delete(name)
+        elif not name.startswith(".") and name != ATTEMPTS:
+            others.append(name)
+    run.delete(ATTEMPTS)  # last: until then the folder is a run's
+    if others:
+        notify(f"{run.uri}: {_listed(others)} stay: they are none of the run's own files")
+
+
+def _refuse_strangers(run: Folder) -> None:
+    names = [name for name in run.list() if not name.startswith(".")]
+    if names and not run.exists(ATTEMPTS):
+        raise UserError(
+            f"{run.uri} is no run's folder (it has no {ATTEMPTS}), but holds {_listed(names)}. "
+            "Nothing was touched: choose another metadata.name or spec.storage.uri"
+        )
+
+
+def to_dict(job: TrainJob) -> dict[str, Any]:
+    """The TrainJob as YAML has it, with every default filled in."""
+    return job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
+
+
+def _write(run: Folder, attempts: Attempts) -> None:
+    run.write(ATTEMPTS, attempts.model_dump_json(by_alias=True).encode())
+
+
+def _read(run: Folder) -> Attempts:
+    try:
+        return Attempts.model_validate_json(run.read(ATTEMPTS))
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise UserError(f"{run.uri}/{ATTEMPTS} is damaged or of another version of trainjob: {problem}") from None
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """What a run measured: `metrics.jsonl` and TensorBoard files in the run's folder."""
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from trainjob.runs.files import METRICS, TENSORBOARD
+from trainjob.runs.folder import check_there
 from trainjob.storage import Folder
 
 KEYS = ("kind", "step", "epoch", "time")
@@ -29,12 +29,13 @@ def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
 class History:
     """Records of a run, kept in memory and written whole at each checkpoint, so that a file is never torn."""
 
-    def __init__(self, run: Folder) -> None:
+    def __init__(self, run: Folder, scratch: Path) -> None:
+        """TensorBoard's file is written in the folder `scratch` first."""
         self._run = run
         self.records: list[dict[str, Any]] = []
         self._first_step = 1
         self._drawn = 0
-        self._tensorboard = tempfile.TemporaryDirectory(prefix="trainjob-tensorboard-")
+        self._tensorboard = scratch / "tensorboard"
 
     def resume(self, step: int | None = None) -> int:
         """Takes up the records of earlier attempts up to `step` (by default, all) and returns the last one's step.
@@ -51,6 +52,8 @@ class History:
         self.records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:
+        """Writes the records. Raises UserError where the run's folder is no longer there."""
+        check_there(self._run)
         self._run.write(METRICS, "".join(json.dumps(record) + "\n" for record in self.records).encode())
         self._draw()
 
@@ -63,7 +66,7 @@ class History:
                     self._writer.add_scalar(tag, value, record["step"], walltime=record["time"])
         self._drawn = len(self.records)
         self._writer.flush()
-        for file in Path(self._tensorboard.name).iterdir():
+        for file in self._tensorboard.iterdir():
             self._run.upload(file, f"{TENSORBOARD}/{file.name}")
 
     @property
@@ -71,5 +74,5 @@ class History:
         if not hasattr(self, "_opened"):
             from torch.utils.tensorboard.writer import SummaryWriter
 
-            self._opened = SummaryWriter(self._tensorboard.name, purge_step=self._first_step)
+            self._opened = SummaryWriter(str(self._tensorboard), purge_step=self._first_step)
         return self._opened

@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from numbers import Real
@@ -25,6 +26,7 @@ from trainjob.progress.channel import Address, Sender
 from trainjob.runs.folder import Attempts, retries_left
 from trainjob.runs.history import History
 from trainjob.runs.summary import Summary, TrainingWorkers
+from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.launch.ray_cluster import start_on_ray, start_ray
 from trainjob.training.outcome import WorkerError
@@ -129,12 +131,13 @@ class _Progress(UserCallback):
     def __init__(self, run: Folder, driver: Address) -> None:
         self._run, self._driver = run, driver
         self._open: tuple[History, Sender] | None = None
+        self._scratch = ExitStack()
         self._reports = 0
         self._latest: CheckpointStatus | None = None
 
     def after_report(self, run_context: Any, metrics: list[dict[str, Any]], checkpoint: Checkpoint | None) -> None:
         if self._open is None:
-            history = History(self._run)
+            history = History(self._run, self._scratch.enter_context(scratch_folder()))
             self._reports = history.resume()
             self._open = history, Sender(self._driver)
         history, sender = self._open

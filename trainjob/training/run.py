@@ -5,7 +5,7 @@ import socket
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -21,8 +21,9 @@ from trainjob.progress.channel import Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import FITTED, SUMMARY
-from trainjob.runs.folder import Attempts, begin, clear, count_failure, locked, retries_left, run_folder
+from trainjob.runs.folder import Attempts, begin, check_same, clear, count_failure, locked, retries_left, run_folder
 from trainjob.runs.summary import Summary
+from trainjob.scratch import sweep
 from trainjob.storage import Folder
 from trainjob.training.imports import quick_imports
 from trainjob.training.launch.arrays import load_arrays, save_arrays
@@ -62,6 +63,7 @@ def run(
     a worker raised in its last attempt.
     """
     set_environment()
+    sweep()
     snapshots = Snapshots(on_status)
     try:
         finished = _run(job, source, started, fresh, snapshots)
@@ -74,10 +76,12 @@ def run(
 
 def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Snapshots) -> Finished:
     folder = run_folder(job)
-    with locked(folder):
+    has_finished = not fresh and folder.exists(SUMMARY)
+    with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
         if fresh:
             clear(folder)
         if folder.exists(SUMMARY):
+            check_same(folder, job)
             contents = read_contents(folder)
             assert contents.summary is not None
             snapshots.take_up(reached(job, contents.records))

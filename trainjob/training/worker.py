@@ -28,9 +28,10 @@ from trainjob.evaluation import Scores
 from trainjob.models import build, load_weights, sample_losses
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoints import CheckpointStore, scratch_folder
+from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
 from trainjob.runs.history import History, last_metrics
+from trainjob.scratch import scratch_folder
 from trainjob.storage import told_of_waiting
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.imports import quick_imports
@@ -62,7 +63,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
     with told_of_waiting(reporter.waits), scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
-            trainer = _build_trainer(task, rank, store, reporter)
+            trainer = _build_trainer(task, rank, store, reporter, scratch)
         resumed = _resume(trainer, task, store, rank, scratch)
         state = trainer.state
         reporter.begin(state.epoch, state.step, trainer.steps, resumed, last_metrics(trainer.history.records))
@@ -77,7 +78,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     return outcome.model_copy(update={"entered": entered, "seconds": trainer.state.seconds})
 
 
-def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter) -> Trainer:
+def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
     spec, preprocessor = task.spec, task.fitted.preprocessor
     workers, device = ray.train.get_context().get_world_size(), get_device()
     training = spec.training
@@ -100,7 +101,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         scorer=Scorer(sets, preprocessor, losses, device, resolve_precision(training.precision, device)),
         store=store,
         reporter=reporter,
-        history=History(task.run),
+        history=History(task.run, scratch),
         device=device,
     )
 

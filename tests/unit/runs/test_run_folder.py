@@ -1,5 +1,6 @@
 """A run's folder: who may use it, and how often the run has failed over all its drivers."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import pytest
 
 from trainjob.api import TrainJob
-from trainjob.errors import PassingError, StorageError, UserError
-from trainjob.runs.folder import Attempts, begin, count_failure, locked, retries_left, run_folder
+from trainjob.errors import Notice, PassingError, StorageError, UserError
+from trainjob.runs.folder import Attempts, begin, check_there, clear, count_failure, locked, retries_left, run_folder
+from trainjob.runs.history import History
 from trainjob.storage import Folder
 
 
@@ -78,3 +80,69 @@ def test_only_the_trainjob_that_began_a_run_may_continue_it(tmp_path: Path):
     assert "spec.training.epochs: 10 → 3" in message
     assert message.count("→") == 2
     assert "--fresh" in message
+
+
+def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path):
+    job = trainjob(tmp_path, None)
+    for name in ("job/data.csv", "job/model/weights.bin", "job/trainjob.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text("mine")
+    message = r"job is no run's folder .* holds data\.csv, model, trainjob\.yaml. Nothing was touched: choose another"
+    with pytest.raises(UserError, match=message), locked(run_folder(job)):
+        raise AssertionError("the folder was taken")
+    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == ["data.csv", "model", "trainjob.yaml"]
+
+
+def test_an_empty_or_a_new_folder_is_taken(tmp_path: Path):
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    with locked(folder):
+        pass
+    with locked(folder):  # it holds a lock's file by now
+        begin(folder, job)
+
+
+def test_only_a_runs_own_files_are_cleared(tmp_path: Path):
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    begin(folder, job)
+    own = ("summary.json", "checkpoints/epoch-1/trainer.pt", "checkpoint_2026-01-01/model.pt", "model/config.json")
+    for name in (*own, "data/rows.csv", "notes.md"):
+        folder.write(name, b"x")
+    with pytest.warns(Notice, match=r"data, notes\.md stay: they are none of the run's own files"):
+        clear(folder)
+    assert folder.list() == ["data", "notes.md"]
+
+
+def test_the_file_that_tells_a_run_is_the_last_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """So that what an interrupted --fresh has left can still be cleared."""
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    begin(folder, job)
+    for name in ("summary.json", "model/config.json"):
+        folder.write(name, b"x")
+    deleted: list[str] = []
+    monkeypatch.setattr(Folder, "delete", lambda _, name: deleted.append(name))
+    clear(folder)
+    assert (deleted[0], deleted[-1]) == ("summary.json", "attempts.json")
+
+
+def test_damaged_attempts_are_said(tmp_path: Path):
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    folder.write("attempts.json", b'{"count": "many')
+    with pytest.raises(UserError, match=r"job/attempts\.json is damaged"):
+        begin(folder, job)
+
+
+def test_a_run_whose_folder_is_removed_stops(tmp_path: Path):
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    begin(folder, job)
+    history = History(folder, tmp_path)
+    history.add("step", 1, 1, {"loss": 1.0})
+    check_there(folder)
+    shutil.rmtree(folder.uri)
+    with pytest.raises(UserError, match=r"job: the run's folder, .* was removed while the run was under way"):
+        history.flush()
+    assert not Path(folder.uri).exists()

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any, Self, cast
 
+from trainjob.scratch import scratch_folder
 from trainjob.training.launch.fork_server import POLL_SECONDS
 from trainjob.training.launch.group import Group, log_file, result_file, task_file
 from trainjob.training.outcome import WorkerError, first_failure
@@ -34,8 +36,8 @@ class LocalWorkers:
 
     def __init__(self, count: int, threads: int, modules: Sequence[str]) -> None:
         self._count, self._threads, self._modules = count, threads, modules
-        self._scratch = tempfile.TemporaryDirectory(prefix="trainjob-")
-        self.folder = Path(self._scratch.name)
+        self._scratch = ExitStack()
+        self.folder = self._scratch.enter_context(scratch_folder())
         """For files that workers read; removed with them."""
         self._log = (self.folder / "server.log").open("w+b")
         self._server = self._start_server()
@@ -43,10 +45,12 @@ class LocalWorkers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._kill()
         self._log.close()
-        self._scratch.cleanup()
+        self._scratch.__exit__(kind, error, trace)
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Has every worker call `work` within Ray Train and returns what rank 0 returned.
@@ -64,8 +68,8 @@ class LocalWorkers:
 
     def _start_server(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            [sys.executable, "-m", "trainjob.training.launch.fork_server", *self._modules],
-            env=os.environ | _ENVIRONMENT | {"OMP_NUM_THREADS": str(self._threads)},
+            [sys.executable, "-P", "-m", "trainjob.training.launch.fork_server", *self._modules],
+            env=os.environ | _ENVIRONMENT | {"OMP_NUM_THREADS": str(self._threads), "TMPDIR": str(self.folder)},
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
