@@ -1,7 +1,7 @@
 """A saved classifier applied to new rows. No Ray."""
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -25,9 +25,11 @@ WINDOW_ROWS = 4096
 WINDOW_BYTES = 256 * 2**20
 """Rows are prepared, and sorted by length, so many at a time."""
 
-Rows = Sequence[Any] | np.ndarray | pa.Table
-"""Texts, mappings from column to value, or a table with the run's text columns: of pyarrow, pandas or whatever else
-speaks Arrow. For images: paths or URIs, PIL images, uint8 arrays [H, W] or [H, W, channels], or one array of them."""
+_Sliceable = Sequence[Any] | np.ndarray | pa.Table
+Rows = _Sliceable | Iterable[Any]
+"""Texts, mappings from column to value, or a table with the run's text columns: lists, iterators, and columns or
+tables of pyarrow, pandas or whatever else speaks Arrow. For images: paths or URIs, PIL images, uint8 arrays [H, W] or
+[H, W, channels], or one array of them."""
 
 
 class Predictor:
@@ -77,19 +79,18 @@ class Predictor:
 
         Raises UserError for rows that are not of the model's kind, and names the row that cannot be read.
         """
-        if isinstance(rows, str | bytes | Mapping):
-            raise UserError(f"expected a list of rows, not one {type(rows).__name__}: put it in a list")
-        if hasattr(rows, "__arrow_c_stream__"):
-            rows = _arrow(lambda: pa.table(rows))
+        if batch_size < 1:
+            raise UserError(f"batch_size must be at least 1, got {batch_size}")
+        table = _sliceable(rows)
         window = max(batch_size, min(WINDOW_ROWS, WINDOW_BYTES // self.preprocessor.row_bytes))
         parts = [
-            self._window(rows[start : start + window], batch_size, lambda index, start=start: where(start + index))
-            for start in range(0, len(rows), window)
+            self._window(table[start : start + window], batch_size, lambda index, start=start: where(start + index))
+            for start in range(0, len(table), window)
         ]
         return torch.cat(parts) if parts else torch.empty(0, len(self.classes))
 
     @torch.inference_mode()
-    def _window(self, rows: Rows, batch_size: int, where: Callable[[int], str]) -> torch.Tensor:
+    def _window(self, rows: _Sliceable, batch_size: int, where: Callable[[int], str]) -> torch.Tensor:
         """Batches of rows of like length, so that little of them is padding."""
         values = self.preprocessor.transform(self._table(rows, where), where)
         examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
@@ -100,12 +101,30 @@ class Predictor:
             result[torch.from_numpy(batch)] = self.model(**tensors).cpu()
         return result
 
-    def _table(self, rows: Rows, where: Callable[[int], str]) -> pa.Table:
+    def _table(self, rows: _Sliceable, where: Callable[[int], str]) -> pa.Table:
         if isinstance(rows, pa.Table):
             return rows
         if isinstance(self.preprocessor, TextPreprocessor):
             return _text_table(rows, self.preprocessor.columns, where)
         return _image_table(rows, where)
+
+
+def _sliceable(rows: Any) -> _Sliceable:
+    """The rows as something that has a length and slices."""
+    if isinstance(rows, str | bytes | Mapping):
+        raise UserError(f"expected a list of rows, not one {type(rows).__name__}: put it in a list")
+    if isinstance(rows, pa.Table | Sequence):
+        return rows
+    if isinstance(rows, np.ndarray) and rows.ndim > 0:
+        return rows
+    for to_list in ("to_pylist", "to_list"):  # a column of pyarrow, pandas or polars
+        if hasattr(rows, to_list) and not hasattr(rows, "columns"):
+            return getattr(rows, to_list)()
+    if hasattr(rows, "__arrow_c_stream__"):
+        return _arrow(lambda: pa.table(rows))
+    if isinstance(rows, Iterator):
+        return list(rows)
+    raise UserError(f"expected a list of rows or a table, not {type(rows).__name__}")
 
 
 def _model_folder(folder: Folder) -> Folder:

@@ -1,6 +1,9 @@
 """`trainjob predict`"""
 
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".parquet")
 LONGEST_TITLE = 100
+SECONDS_BETWEEN_LINES = 10.0
 
 
 def predict(
@@ -41,15 +45,15 @@ def predict(
     """
     if sum(choice is not None for choice in (data, text or None, image or None)) != 1:
         raise UserError("give one of DATA, --text and --image")
-    if data is not None and output.suffix not in FORMATS:
-        raise UserError(f"--output {output}: must end in {' or '.join(FORMATS)}")
+    if data is not None:
+        _check_output(output)
 
     from trainjob.predictor import Predictor
 
     predictor = Predictor.load(run)
     kind = predictor.preprocessor.kind
     if data is not None:
-        rows = _write(_predicted(predictor, data), data, output)
+        rows = _write(_counted(_predicted(predictor, data)), data, output)
         print(f"{rows:,} predictions written to {output}")
         return
     if (kind == "text") != bool(text):
@@ -57,6 +61,15 @@ def predict(
     inputs = text or image or []
     logits = predictor.logits(inputs, where=lambda index: inputs[index])
     _show(inputs, predictor.classes, predictor.model.probabilities(logits).numpy())
+
+
+def _check_output(output: Path) -> None:
+    if output.suffix not in FORMATS:
+        raise UserError(f"--output {output}: must end in {' or '.join(FORMATS)}")
+    if output.is_dir():
+        raise UserError(f"cannot write {output}: it is a folder")
+    if not output.parent.is_dir():
+        raise UserError(f"cannot write {output}: there is no folder {output.parent}")
 
 
 def _show(inputs: list[str], classes: list[str], probabilities: "np.ndarray") -> None:
@@ -80,27 +93,49 @@ def _predicted(predictor: "Predictor", data: str) -> "Iterator[pa.Table]":
     import pyarrow as pa
 
     from trainjob.api import Source
+    from trainjob.data.image_files import ImageFiles
     from trainjob.data.source import parts
 
     classes = predictor.classes
-    for part in parts(Source(uri=data), None):
-        for rows in _read(part):
+    found = parts(Source(uri=data), None, labelled=False)
+    has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
+    for part in found:
+        for rows in _read(part, predictor.preprocessor.columns):
             probabilities = predictor.model.probabilities(predictor.logits(rows.table, where=rows.where)).numpy()
             columns = _shown(rows)
+            if not has_labels:
+                del columns["label"]
             columns["prediction"] = pa.array([classes[index] for index in probabilities.argmax(axis=1)], pa.string())
             columns["probability"] = probabilities.max(axis=1)
             columns |= {f"probability_{name}": probabilities[:, index] for index, name in enumerate(classes)}
             yield pa.table(columns)
 
 
-def _read(part: "Part") -> "Iterator[Rows]":
-    """All columns; those of CSV and JSON Lines as text, as in training: 007 stays 007."""
+def _read(part: "Part", needed: list[str]) -> "Iterator[Rows]":
+    """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007."""
     from trainjob.data.tables import CSVFile, JSONLinesFile
 
     if not isinstance(part, CSVFile | JSONLinesFile):
-        yield from part.read(None)
-    elif first := next(part.read(None), None):
-        yield from part.read(list(_shown(first)))
+        return part.read(None)
+    names = part.names()
+    return part.read(names + [name for name in needed if name not in names])
+
+
+def _counted(tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
+    """The tables, while standard error tells how many of their rows are done."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    rows, next_line = 0, time.monotonic() + SECONDS_BETWEEN_LINES
+    with console.status("loading") if console.is_terminal else nullcontext() as status:
+        for table in tables:
+            rows += len(table)
+            if status is not None:
+                status.update(f"{rows:,} rows predicted")
+            elif time.monotonic() >= next_line:
+                print(f"{rows:,} rows predicted", file=sys.stderr, flush=True)
+                next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            yield table
 
 
 def _shown(rows: "Rows") -> "dict[str, Any]":

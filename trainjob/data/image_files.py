@@ -29,6 +29,11 @@ class ImageFiles:
     names: tuple[str, ...]
     """`<label>/…`, or the file's name alone, relative to `uri`."""
 
+    @property
+    def is_loose(self) -> bool:
+        """Whether none of the files has a label."""
+        return not any("/" in name for name in self.names)
+
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         labels = [folder if slash else None for folder, slash, _ in (name.partition("/") for name in self.names)]
         table = {"label": pa.array(labels, pa.string())}

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,42 @@ def test_an_image_folder_becomes_a_table_of_its_files(tmp_path: Path, image_run:
     assert found["prediction"].to_pylist() == Predictor.load(image_run).predict(paths)
 
 
+def test_images_need_no_labels(tmp_path: Path, image_run: Path, image_folder: Path) -> None:
+    output, loose = tmp_path / "out.csv", tmp_path / "loose"
+    shutil.copytree(image_folder / "dark", loose)
+    predict(str(image_run), str(loose), output=output)
+    found = csv.read_csv(output)
+    assert found.column_names[:2] == ["image", "prediction"]
+    assert sorted(found["image"].to_pylist()) == sorted(map(str, loose.glob("*.png")))
+    shutil.copytree(image_folder / "bright", loose / "bright")
+    predict(str(image_run), str(loose), output=output)
+    assert sorted(csv.read_csv(output)["label"].to_pylist()) == [""] * 10 + ["bright"] * 10
+
+
+def test_json_lines_may_differ(tmp_path: Path, text_run: Path) -> None:
+    data, output = tmp_path / "rows.jsonl", tmp_path / "out.csv"
+    lines = [
+        '{"title": "x", "body": "a cat", "n": 1}',
+        '{"title": 2, "body": null, "n": "b", "late": 1180591620717411303424}',
+    ]
+    data.write_text("\n".join(lines))
+    predict(str(text_run), str(data), output=output)
+    found = csv.read_csv(output, convert_options=csv.ConvertOptions(column_types={"n": "string", "late": "string"}))
+    assert found["n"].to_pylist() == ["1", "b"]
+    assert found["late"].to_pylist() == ["", "1180591620717411303424"]
+    data.write_text('{"title": "x", "body": ["a cat"]}')
+    with pytest.raises(UserError, match=r'line 1: "body" holds list, not text'):
+        predict(str(text_run), str(data), output=output)
+
+
+def test_progress_is_shown(
+    text_run: Path, text_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("trainjob.cli.predict.SECONDS_BETWEEN_LINES", 0.0)
+    predict(str(text_run), str(text_csv), output=tmp_path / "out.csv")
+    assert capsys.readouterr().err == "40 rows predicted\n"
+
+
 def test_several_files_must_have_the_same_columns(tmp_path: Path, text_run: Path) -> None:
     folder = tmp_path / "several"
     folder.mkdir()
@@ -110,6 +147,11 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, imag
         predict(str(text_run), str(text_csv), output=tmp_path / "out.xlsx")
     with pytest.raises(UserError, match=r"cannot write .*missing/out\.csv"):
         predict(str(text_run), str(text_csv), output=tmp_path / "missing" / "out.csv")
+    with pytest.raises(UserError, match=r"cannot write .*there is no folder .*texts\.csv"):
+        predict(str(text_run), str(text_csv), output=text_csv / "out.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(UserError, match=r"cannot write .*folder\.csv: it is a folder"):
+        predict(str(text_run), str(text_csv), output=tmp_path / "folder.csv")
     with pytest.raises(UserError, match='no column "image"'):
         predict(str(image_run), str(text_csv), output=tmp_path / "out.csv")
     (tmp_path / "empty.csv").write_text("title,body\n")

@@ -46,6 +46,8 @@ def test_rows_are_taken_in_many_forms(text_run: Path, rows: pa.Table) -> None:
     texts = [f"{row['title']} {row['body']}" for row in rows.to_pylist()]
     for form in (rows.to_pylist(), rows.to_pandas(), texts, tuple(texts), np.array(texts, dtype=object)):
         assert np.array_equal(predictor.predict_proba(form), expected), type(form)
+    for form in (pd.Series(texts), pa.array(texts), pa.chunked_array([texts[:5], texts[5:]]), iter(texts)):
+        assert np.array_equal(predictor.predict_proba(form), expected), type(form)
     filtered = rows.to_pandas().query("tag == 'plant'")
     assert np.array_equal(predictor.predict_proba(filtered), expected[filtered.index])
 
@@ -117,6 +119,9 @@ def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path, text_run: Path
         ("a cat", "expected a list of rows, not one str"),
         ({"title": "a cat"}, "expected a list of rows, not one dict"),
         ([{"title": "x", "body": "y"}, {"title": "x"}], "row 2 has no body; the model takes title, body"),
+        ({"a cat", "a dog"}, "expected a list of rows or a table, not set"),
+        (3, "expected a list of rows or a table, not int"),
+        (np.array("a cat"), "expected a list of rows or a table, not ndarray"),
         (["a cat", 3], "row 2: the model takes texts or mappings, not int"),
         ([{"title": "x", "body": "y"}, {"title": 3, "body": "y"}], "the rows make no table"),
     ],
@@ -124,6 +129,12 @@ def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path, text_run: Path
 def test_rows_that_are_no_texts_are_named(text_run: Path, rows: object, message: str) -> None:
     with pytest.raises(UserError, match=message):
         Predictor.load(text_run).predict(rows)
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_a_batch_has_rows(text_run: Path, batch_size: int) -> None:
+    with pytest.raises(UserError, match=f"batch_size must be at least 1, got {batch_size}"):
+        Predictor.load(text_run).predict(["a cat"], batch_size)
 
 
 def test_a_table_without_the_columns_is_an_error(text_run: Path) -> None:
