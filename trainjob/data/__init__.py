@@ -1,7 +1,7 @@
 """From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
 
 from trainjob.data.examples import Examples
-from trainjob.data.fitting import Fitted, fit
+from trainjob.data.fitting import Fitted, check_unchanged, fit
 from trainjob.data.image import ImagePreprocessor
 from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets, user_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
@@ -13,6 +13,7 @@ __all__ = [
     "ImagePreprocessor",
     "Preprocessor",
     "TextPreprocessor",
+    "check_unchanged",
     "fit",
     "load_preprocessor",
     "prepare_datasets",

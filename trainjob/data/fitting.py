@@ -2,21 +2,22 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
 from trainjob.data.cleaning import clean
+from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints
 from trainjob.data.image import ImagePreprocessor, channels_of, decoded, image_contents, images_of, wrong_size
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.rows import Part, Rows
-from trainjob.data.source import parts
+from trainjob.data.source import parts, sources_of
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import Division, Sample, Visit, take_survey
+from trainjob.data.survey import Division, Sample, Survey, Visit, take_survey
 from trainjob.data.text import TextPreprocessor, joined_texts, pretrained_tokenizer, text_contents, train_wordpiece
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
@@ -41,13 +42,28 @@ class Fitted:
     """None where the validation rows have a URI of their own."""
     rows: dict[str, int]
     """Rows of `train`, `validation` and, where there is one, `test`."""
+    contents: dict[str, str]
+    """A digest of the rows of each set that has a source of its own."""
+    sources: dict[str, Fingerprint] = field(default_factory=dict)
+    """The files of each of these sets, as they were before the rows were read."""
+
+    def source_rows(self, name: str) -> int:
+        """Rows of the source of a set; some of those of `train` may be set aside for validation."""
+        shares = ("train", "validation") if name == "train" and self.split is not None else (name,)
+        return sum(self.rows[share] for share in shares)
 
     def save(self, folder: Folder) -> None:
         """Write the preprocessor's files, then split.json: where that exists, all is there."""
         with scratch_folder() as temporary:
             self.preprocessor.save(temporary)
             folder.upload(temporary, "")
-        state = {"label": self.label, "rows": self.rows, "split": self.split and asdict(self.split)}
+        state = {
+            "label": self.label,
+            "rows": self.rows,
+            "split": self.split and asdict(self.split),
+            "contents": self.contents,
+            "sources": {name: asdict(source) for name, source in self.sources.items()},
+        }
         folder.write(SPLIT_FILE, json.dumps(state, indent=1).encode())
 
     @classmethod
@@ -56,7 +72,9 @@ class Fitted:
             folder.download("", temporary)
             state = json.loads((temporary / SPLIT_FILE).read_bytes())
             preprocessor = load_preprocessor(temporary)
-        return cls(preprocessor, state["label"], state["split"] and Split(**state["split"]), state["rows"])
+        split = state["split"] and Split(**state["split"])
+        sources = {name: Fingerprint(**source) for name, source in state.get("sources", {}).items()}
+        return cls(preprocessor, state["label"], split, state["rows"], state.get("contents", {}), sources)
 
 
 def fit(spec: TrainJobSpec) -> Fitted:
@@ -65,6 +83,7 @@ def fit(spec: TrainJobSpec) -> Fitted:
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
     """
     assert spec.dataset is not None
+    sources = fingerprints(spec)
     sets = {name: parts_of(spec, source) for name, source in sources_of(spec.dataset).items()}
     if spec.model.text_classifier is not None:
         fitted = _fit_text(spec.dataset, spec.model.text_classifier, sets["train"], spec.training.seed)
@@ -73,18 +92,34 @@ def fit(spec: TrainJobSpec) -> Fitted:
         fitted = _fit_images(spec.dataset, spec.model.image_classifier, sets["train"], spec.training.seed)
     for name, others in sets.items():
         if name != "train":
-            fitted.rows[name] = _count(others, fitted.label, fitted.preprocessor.classes)
-    return fitted
+            fitted.rows[name], fitted.contents[name] = _survey_others(others, fitted, spec.training.seed)
+    return replace(fitted, sources=sources)
 
 
-def sources_of(dataset: Dataset) -> dict[str, Source]:
-    """The sources of `train`, of `validation` where it is not a share of train, and of `test` where there is one."""
-    sources = {"train": dataset.train}
-    if dataset.validation.uri is not None:
-        sources["validation"] = Source(uri=dataset.validation.uri, format=dataset.train.format)
-    if dataset.test is not None:
-        sources["test"] = dataset.test
-    return sources
+def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:
+    """Raises DataError where the data is no longer what `kept` was fitted on.
+
+    Files of other times alone may hold the same rows, which are then read again.
+    """
+    assert spec.dataset is not None
+    if not kept.sources:  # kept by an earlier version
+        return
+    now = fingerprints(spec)
+    changes = {name: change for name, old in kept.sources.items() if (change := changes_of(old, now[name]))}
+    if not changes and now != kept.sources:
+        again = fit(spec)
+        changes = {
+            name: f"rows {kept.source_rows(name):,} → {again.source_rows(name):,}, changed {old.changed} → {now[name].changed}"
+            for name, old in kept.sources.items()
+            if again.contents[name] != kept.contents[name]
+        }
+    if changes:
+        uris = {name: source.uri for name, source in sources_of(spec.dataset).items()}
+        raise DataError(
+            "the data has changed since the run began:\n"
+            + "\n".join(f"  spec.dataset.{name} ({uris[name]}): {change}" for name, change in changes.items())
+            + "\nBring the data back to continue the run, --fresh to start anew, or another metadata.name."
+        )
 
 
 def parts_of(spec: TrainJobSpec, source: Source) -> list[Part]:
@@ -116,7 +151,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         sample.add(row_hashes, lambda index: clean(texts[index][:longest], cleaning))
         return row_hashes
 
-    classes, division = _divide(dataset, label, seed, read_all(train, [*columns, label]), visit)
+    classes, division, digest = _divide(dataset, label, seed, read_all(train, [*columns, label]), visit)
     texts = sample.items(division.is_training)
     if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length)
@@ -134,7 +169,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    return Fitted(preprocessor, label, division.split, division.rows)
+    return Fitted(preprocessor, label, division.split, division.rows, {"train": digest})
 
 
 def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int) -> Fitted:
@@ -154,7 +189,7 @@ def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], see
         sample.add(row_hashes, lambda index: _moments(decoded(images[index], 3, rows.where(index))))
         return row_hashes
 
-    classes, division = _divide(dataset, "label", seed, read_all(train, ["image", "label"]), visit)
+    classes, division, digest = _divide(dataset, "label", seed, read_all(train, ["image", "label"]), visit)
     assert size is not None
     depth = int(np.max(np.array(channels)[division.is_training]))
     mean, square = np.mean(sample.items(division.is_training), axis=0)[:, :depth]
@@ -169,24 +204,30 @@ def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], see
         std=np.where(std > 0, std, 1).tolist(),
         resize=model.size is not None,
     )
-    return Fitted(preprocessor, "label", division.split, division.rows)
+    return Fitted(preprocessor, "label", division.split, division.rows, {"train": digest})
 
 
 def _divide(
     dataset: Dataset, label: str, seed: int, tables: Iterable[Rows], visit: Visit
-) -> tuple[list[str], Division]:
+) -> tuple[list[str], Division, str]:
     survey = take_survey(dataset.train, label, tables, visit)
     if len(survey.classes) == 1:
         raise DataError(f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; at least two are needed')
-    return survey.classes, survey.divide(dataset.validation.fraction, seed)
+    return survey.classes, survey.divide(dataset.validation.fraction, seed), survey.digest
 
 
-def _count(some: list[Part], label: str, classes: list[str]) -> int:
-    """Rows with a known label. Raises DataError where one has not."""
-    rows = sum(len(label_indices(rows, label, classes)) for rows in read_all(some, [label]))
-    if rows == 0:
+def _survey_others(some: list[Part], fitted: Fitted, seed: int) -> tuple[int, str]:
+    """Number and digest of the rows, each with a known label. Raises DataError where one has not."""
+    preprocessor = fitted.preprocessor
+    labels: list[np.ndarray] = []
+    contents: list[np.ndarray] = []
+    for rows in read_all(some, [*preprocessor.columns, fitted.label]):
+        labels.append(label_indices(rows, fitted.label, preprocessor.classes))
+        contents.append(hashes(preprocessor.contents(rows.table, rows.where), seed))
+    if sum(map(len, labels)) == 0:
         raise DataError(f"{some[0].uri} holds no rows")
-    return rows
+    survey = Survey(preprocessor.classes, np.concatenate(labels), np.concatenate(contents))
+    return len(survey.labels), survey.digest
 
 
 def _moments(image: Image.Image) -> np.ndarray:

@@ -14,9 +14,10 @@ from trainjob import api
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import Examples
-from trainjob.data.fitting import Fitted, parts_of, read_all, sources_of
+from trainjob.data.fitting import Fitted, parts_of, read_all
 from trainjob.data.labels import label_indices
 from trainjob.data.rows import Part, Rows
+from trainjob.data.source import sources_of
 from trainjob.data.split import Side, Split, hashes
 from trainjob.data.survey import take_survey
 from trainjob.errors import UserError

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from fsspec.utils import glob_translate
 from pyarrow import fs
 
-from trainjob.api import Source
+from trainjob.api import Dataset, Source
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.rows import Part, is_http
 from trainjob.data.tables import CSVFile, JSONLinesFile, ParquetRows
@@ -62,6 +62,16 @@ def parts(source: Source, endpoint: str | None, labelled: bool = True) -> list[P
     if kind == "parquet":
         return [part for file in files for part in ParquetRows(file.uri, endpoint, file.size).split()]
     return [_TABLES[kind](file.uri, endpoint, file.size) for file in files]
+
+
+def sources_of(dataset: Dataset) -> dict[str, Source]:
+    """The sources of `train`, of `validation` where it is not a share of train, and of `test` where there is one."""
+    sources = {"train": dataset.train}
+    if dataset.validation.uri is not None:
+        sources["validation"] = Source(uri=dataset.validation.uri, format=dataset.train.format)
+    if dataset.test is not None:
+        sources["test"] = dataset.test
+    return sources
 
 
 def files_of(source: Source, endpoint: str | None) -> list[File]:

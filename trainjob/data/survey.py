@@ -1,5 +1,7 @@
 """One pass over the training rows that keeps a label and a hash of each, and a sample of bounded size."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -56,6 +58,12 @@ class Survey:
     """Class of each row, int64 [n]."""
     hashes: np.ndarray
     """uint64 [n]."""
+
+    @property
+    def digest(self) -> str:
+        """Tells these rows, in this order, from others."""
+        names = json.dumps(self.classes).encode()
+        return hashlib.blake2b(names + self.labels.tobytes() + self.hashes.tobytes(), digest_size=16).hexdigest()
 
     def divide(self, fraction: float | None, seed: int) -> "Division":
         """Sets rows aside for validation, if a fraction is given. Raises DataError for a class that is too small."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.training_status import TrainingStatus
-from trainjob.data import Examples, Fitted, fit, prepare_datasets, prepare_examples
+from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples
 from trainjob.errors import StorageError, StorageUnreachable, may_pass
 from trainjob.evaluation import Scores
 from trainjob.progress.channel import Receiver
@@ -194,6 +194,7 @@ class _Driver:
             kept = self.folder / FITTED
             if kept.exists("split.json"):  # written last
                 self.fitted = Fitted.load(kept)
+                check_unchanged(self.spec, self.fitted)
             else:
                 self.fitted = fit(self.spec)
                 self.fitted.save(kept)

@@ -1,0 +1,102 @@
+"""A run that is continued sees that its data is no longer the same."""
+
+import os
+import re
+from collections.abc import Callable
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from data_specs import image_spec, random_images, some_rows, text_spec, write_csv, write_images
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Fitted, check_unchanged, fit
+from trainjob.errors import DataError
+from trainjob.storage import Folder
+
+ROWS = some_rows(30)
+
+
+def kept(spec: TrainJobSpec, folder: Path) -> Fitted:
+    """What a run of `spec` keeps of its data."""
+    fit(spec).save(Folder(str(folder)))
+    return Fitted.load(Folder(str(folder)))
+
+
+def edit(path: Path) -> None:
+    """Another row of the same size."""
+    path.write_bytes(path.read_bytes().replace(b"row 7 ", b"row x "))
+
+
+def move_label(path: Path) -> None:
+    """The same texts with other labels."""
+    header, *rows = path.read_bytes().splitlines(keepends=True)
+    texts, labels = zip(*(row.split(b",") for row in rows), strict=True)
+    moved = [*labels[1:], labels[0]]
+    path.write_bytes(header + b"".join(b",".join(pair) for pair in zip(texts, moved, strict=True)))
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"one more,law\r\n")
+
+
+@pytest.mark.parametrize("name", ["train", "validation", "test"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(edit, "rows 30 → 30, changed .* → "), (move_label, "rows 30 → 30"), (append, r"bytes [\d,]+ → [\d,]+, changed")],
+)
+def test_changed_rows(name: str, change: Callable[[Path], None], said: str, tmp_path: Path) -> None:
+    paths = {name: write_csv(tmp_path / f"{name}.csv", ROWS) for name in ("train", "validation", "test")}
+    others: dict[str, Any] = {name: {"uri": str(paths[name])} for name in ("validation", "test")}
+    spec = text_spec(paths["train"], **others)
+    fitted = kept(spec, tmp_path / "kept")
+    check_unchanged(spec, fitted)
+    change(paths[name])
+    os.utime(paths[name], (1, 1))
+    message = rf"the data has changed since the run began:\n  spec\.dataset\.{name} \(.*{name}\.csv\): {said}"
+    with pytest.raises(DataError, match=message):
+        check_unchanged(spec, fitted)
+
+
+def test_files_written_anew_with_the_same_rows(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", ROWS)
+    spec = text_spec(path)
+    fitted = kept(spec, tmp_path / "kept")
+    os.utime(path, (1, 1))
+    check_unchanged(spec, fitted)
+
+
+def test_another_file_in_a_folder(tmp_path: Path) -> None:
+    folder = write_images(tmp_path / "images", {"a": random_images(5), "b": random_images(5, seed=1)})
+    spec = image_spec(folder)
+    fitted = kept(spec, tmp_path / "kept")
+    victim = folder / "a" / "0.png"
+    victim.rename(folder / "b" / "9.png")
+    with pytest.raises(DataError, match=r"spec\.dataset\.train .*images\): other files, changed"):
+        check_unchanged(spec, fitted)
+    (folder / "b" / "9.png").unlink()
+    with pytest.raises(DataError, match=r"images\): files 10 → 9, bytes"):
+        check_unchanged(spec, fitted)
+
+
+def test_a_file_on_the_web(tmp_path: Path) -> None:
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(tmp_path))
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    path = write_csv(tmp_path / "rows.csv", ROWS)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        spec = text_spec(f"http://127.0.0.1:{server.server_port}/rows.csv")
+        fitted = kept(spec, tmp_path / "kept")
+        check_unchanged(spec, fitted)
+        edit(path)
+        os.utime(path, (1, 1))
+        with pytest.raises(DataError, match=re.escape("rows 30 → 30, changed ")):
+            check_unchanged(spec, fitted)
+        server.shutdown()

@@ -1,0 +1,72 @@
+"""What tells that the data of a run has changed since it began."""
+
+import hashlib
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainjob.api import TrainJobSpec
+from trainjob.data.rows import HTTP_SECONDS, is_http
+from trainjob.data.source import File, files_of, sources_of
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The files of one source."""
+
+    files: int
+    bytes: int
+    changed: str
+    """When the newest of them was written; on the web, its ETag or date; empty where that is not known."""
+    names: str
+    """A digest of the files' names and sizes."""
+    times: str
+    """A digest of when each was written."""
+
+
+def fingerprints(spec: TrainJobSpec) -> dict[str, Fingerprint]:
+    """The fingerprint of each set that has a source of its own."""
+    assert spec.dataset is not None
+    endpoint = spec.storage.endpoint if spec.storage else None
+    return {
+        name: _of_web(source.uri) if is_http(source.uri) else _of_files(files_of(source, endpoint))
+        for name, source in sources_of(spec.dataset).items()
+    }
+
+
+def changes_of(before: Fingerprint, now: Fingerprint) -> str:
+    """What differs in names and sizes, in words; empty where nothing does."""
+    if before.names == now.names:
+        return ""
+    fields = [
+        f"{name} {old:,} → {new:,}"
+        for name, old, new in (("files", before.files, now.files), ("bytes", before.bytes, now.bytes))
+        if old != new
+    ]
+    return ", ".join([*(fields or ["other files"]), f"changed {before.changed} → {now.changed}"])
+
+
+def _of_files(files: list[File]) -> Fingerprint:
+    times = [file.changed.isoformat() if file.changed else "" for file in files]
+    return Fingerprint(
+        files=len(files),
+        bytes=sum(file.size for file in files),
+        changed=max(times),
+        names=_digest(f"{file.name}\0{file.size}" for file in files),
+        times=_digest(times),
+    )
+
+
+def _of_web(url: str) -> Fingerprint:
+    try:
+        request = urllib.request.Request(url, method="HEAD")
+        with urllib.request.urlopen(request, timeout=HTTP_SECONDS) as response:
+            size = int(response.headers.get("Content-Length") or 0)
+            changed = response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
+    except (OSError, ValueError):  # not every server answers HEAD; whether the file can be read shows when it is
+        size, changed = 0, ""
+    return Fingerprint(files=1, bytes=size, changed=changed, names=_digest([str(size)]), times=_digest([changed]))
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.blake2b("\n".join(texts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
