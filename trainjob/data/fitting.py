@@ -109,7 +109,8 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:
     if not changes and now != kept.sources:
         again = fit(spec)
         changes = {
-            name: f"rows {kept.source_rows(name):,} → {again.source_rows(name):,}, changed {old.changed} → {now[name].changed}"
+            name: f"rows {kept.source_rows(name):,} → {again.source_rows(name):,}, "
+            f"changed {old.changed} → {now[name].changed}"
             for name, old in kept.sources.items()
             if again.contents[name] != kept.contents[name]
         }

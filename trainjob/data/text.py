@@ -16,6 +16,7 @@ from trainjob.api import Cleaning
 from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
+from trainjob.data.hub import FIELD, is_cached_only
 from trainjob.data.rows import as_text, check_columns, row_number
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
@@ -147,17 +148,22 @@ def pretrained_tokenizer(name: str, max_length: int) -> tuple[Tokenizer, dict[st
     """
     if (Path(name) / "tokenizer.json").is_file():
         return load_tokenizer(Path(name), max_length)
+    cached_only = is_cached_only(name)
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=cached_only)
     except (OSError, ValueError) as error:
         message = " ".join(str(error).split())
-        raise DataError(f"spec.model.textClassifier.pretrained: {name} has no usable tokenizer: {message}") from None
+        raise DataError(f"{FIELD}: {name} has no usable tokenizer: {message}") from None
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes of no files at all
+        raise DataError(
+            f"{FIELD}: {name} has no tokenizer: save it there, too (tokenizer.json, or vocab.txt and others)"
+        )
     with scratch_folder() as folder:
         tokenizer.save_pretrained(folder)
         if not (folder / "tokenizer.json").is_file():
-            raise DataError(f"spec.model.textClassifier.pretrained: {name} has no fast tokenizer (tokenizer.json)")
+            raise DataError(f"{FIELD}: {name} has no fast tokenizer (tokenizer.json)")
         return load_tokenizer(folder, max_length)
 
 

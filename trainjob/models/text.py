@@ -14,6 +14,7 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertForSequ
 from transformers.utils import logging
 
 from trainjob import api
+from trainjob.data.hub import is_cached_only
 from trainjob.data.text import TextPreprocessor
 from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier, problem_type
@@ -100,8 +101,7 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
 
     name = spec.pretrained
     assert name is not None
-    if Path(name).is_absolute() and not Path(name).is_dir():
-        raise UserError(f"{PATH}.pretrained: there is no folder {name}")
+    cached_only = is_cached_only(name)
     try:
         with _quiet():
             network = AutoModelForSequenceClassification.from_pretrained(
@@ -109,6 +109,7 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
                 dtype=torch.float32,
                 ignore_mismatched_sizes=True,
                 trust_remote_code=False,
+                local_files_only=cached_only,
                 **_labels(spec, preprocessor),
             )
     except (OSError, ValueError, SafetensorError) as error:

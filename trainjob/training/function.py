@@ -76,20 +76,36 @@ def train_function(
 def find_function(function: Function, source: Path) -> Callable[..., Any]:
     """The function itself, from a module in the folder `source` or an installed one. Raises UserError."""
     module_name, _, name = function.name.partition(":")
-    if str(source) not in sys.path:
-        sys.path.insert(0, str(source))
+    _look_in(str(source))
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise UserError(
-            f"spec.model.function.name: there is no module {module_name!r} in {source}, nor is it installed"
-        ) from None
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            said = f"there is no module {module_name!r} in {source}, nor is it installed"
+        else:
+            said = (
+                f"the module {module_name!r} cannot be imported: {type(error).__name__}: {error}{_place(error, source)}"
+            )
+        raise UserError(f"spec.model.function.name: {said}") from None
     found = getattr(module, name, None)
     if not callable(found):
         raise UserError(f"spec.model.function.name: {module.__file__} has no function {name!r}")
     return found
+
+
+def _look_in(folder: str) -> None:
+    """Has Python look for modules in `folder`, before installed ones but after its own: a `random.py` of the user's
+    must not be what libraries get."""
+    if folder not in sys.path:
+        ends = ("site-packages", "dist-packages")
+        installed = (index for index, path in enumerate(sys.path) if path.endswith(ends))
+        sys.path.insert(next(installed, len(sys.path)), folder)
+
+
+def _place(error: BaseException, source: Path) -> str:
+    """The last line of the user's own files that an error came through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(f"{source}/")]
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
 def _function_loop(function: Function, source: Path) -> None:

@@ -1,3 +1,5 @@
+import json
+import os
 import random
 import shutil
 import subprocess
@@ -189,3 +191,30 @@ def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_a_preprocessor(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds no preprocessor\.json"):
         load_preprocessor(tmp_path)
+
+
+def test_a_pretrained_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    sizes = {"vocab_size": 99, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", **sizes}))
+    with pytest.raises(DataError, match=r"textClassifier\.pretrained: .* has no tokenizer: save it there, too"):
+        pretrained_tokenizer(str(tmp_path), 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("/nowhere/encoder", "there is no folder /nowhere/encoder"),
+        ("./encoder", "./encoder is neither a folder nor a name on the Hugging Face hub"),
+        ("some/encoder", "http://127.0.0.1:9 cannot be reached to load some/encoder"),
+    ],
+)
+def test_a_pretrained_encoder_that_is_not_there_is_one_clear_error(name: str, said: str, tmp_path: Path) -> None:
+    script = (
+        "from trainjob.data.text import pretrained_tokenizer\nfrom trainjob.errors import DataError\n"
+        f"try: pretrained_tokenizer({name!r}, 16)\nexcept DataError as error: print(error)"
+    )
+    environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"spec.model.textClassifier.pretrained: {said}")
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
