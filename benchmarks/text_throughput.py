@@ -20,9 +20,8 @@ import numpy as np
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, Fitted, TextPreprocessor, fit, prepare_datasets
-from trainjob.progress.channel import Receiver
 from trainjob.storage import Folder
-from trainjob.training.launch.ray_cluster import start_on_ray, start_ray
+from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, start_ray
 from trainjob.training.run import run, worker_threads
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
@@ -107,9 +106,8 @@ def plain(job: TrainJob, folder: Path) -> dict[str, float]:
     longest = max(int(Examples.concat(_tables(dataset)).lengths.max()) for dataset in datasets.values())
     config = {"job": job, "fitted": fitted, "threads": threads, "longest": longest}
     plain_run = Folder(str(folder / "plain"))
-    with Receiver(lambda _: None, "127.0.0.1") as receiver:
-        work = partial(plain_loop, config)
-        result = start_on_ray(work, job.spec, plain_run, threads, 0, receiver.address, datasets).result()
+    work = partial(plain_loop, config)
+    result = in_thread(partial(fit_on_ray, work, job.spec, plain_run, threads, datasets)).result()
     ray.shutdown()
     return cast("dict[str, float]", result.return_value)
 

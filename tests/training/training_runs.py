@@ -21,7 +21,7 @@ IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "
 
 LIMIT = 600  # seconds; runs through Ray start some ten processes, which takes a busy machine minutes
 MARK = "TRAINJOB_TEST_RUN"
-STREAMED = "import trainjob.training.run as run; run.KEPT_BYTES = 0"
+STREAMED = "import trainjob.training.classifier as classifier; classifier.KEPT_BYTES = 0"
 """Ray Data streams the training rows in every epoch, however few they are."""
 ENVIRONMENT_STAYS = """
 import os, sys, threading

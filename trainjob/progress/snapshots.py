@@ -19,13 +19,23 @@ class Snapshots:
         self._lock = threading.Lock()
 
     def add(self, status: TrainingStatus) -> None:
-        """Passes on a snapshot; where the workers start, with what the run has come to before."""
-        with self._lock:
-            if self._ended:
-                return
-            if status.stage == "Starting":
-                status = self._last.model_copy(update={"stage": status.stage, "message": status.message, "eta": None})
-            self._pass_on(status)
+        """Passes on a snapshot of the workers."""
+        if status.stage == "Starting":  # they know less than what the run has come to before
+            self.starting(status.message)
+        else:
+            self._add(lambda _: status)
+
+    def preparing(self, percent: float | None) -> None:
+        """The driver prepares the data."""
+        self._add(lambda _: TrainingStatus(stage="Preparing", percent=percent))
+
+    def starting(self, message: str = "") -> None:
+        """The workers start."""
+        self._add(lambda last: last.model_copy(update={"stage": "Starting", "message": message, "eta": None}))
+
+    def restarting(self, failure: Exception) -> None:
+        """The workers start again after a failure."""
+        self.starting(f"{failure}; starting again")
 
     def take_up(self, reached: TrainingStatus) -> None:
         """Starts from what an earlier attempt has come to."""
@@ -37,6 +47,11 @@ class Snapshots:
         with self._lock:
             self._ended = True
             self._pass_on(self._last.model_copy(update=changes))
+
+    def _add(self, follow: Callable[[TrainingStatus], TrainingStatus]) -> None:
+        with self._lock:
+            if not self._ended:
+                self._pass_on(follow(self._last))
 
     def _pass_on(self, status: TrainingStatus) -> None:
         self._last = status

@@ -110,10 +110,10 @@ class StatusReporter:
             self._server.patch(path, operations, MANAGER)
         except Refusal as refusal:
             answer = meaning(refusal)
-            self._say(_NEWS[answer].format(refusal))
+            self._say(_MESSAGES[answer].format(refusal))
             return answer
         except (OSError, HTTPException) as error:
-            self._say(_NEWS["away"].format(f"{type(error).__name__}: {error}"))
+            self._say(_MESSAGES["away"].format(f"{type(error).__name__}: {error}"))
             return "away"
         self._said = ""
         return "written"
@@ -125,7 +125,7 @@ class StatusReporter:
             logger.warning("TrainJob %s/%s: %s", self._metadata.namespace, self._metadata.name, text)
 
 
-_NEWS: dict[Answer, str] = {
+_MESSAGES: dict[Answer, str] = {
     "gone": "it is gone, so its status is no longer written ({})",
     "refused": (
         "status.training may not be written; see whether the chart's role and policy for progress reports are "

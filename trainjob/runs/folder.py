@@ -138,11 +138,6 @@ def count_failure(run: Folder) -> int:
     return counted.failures
 
 
-def retries_left(job: TrainJob, attempts: Attempts) -> int:
-    """What is left of `spec.retries`; on a laptop, where each command is the user's own decision, all of it."""
-    return job.spec.retries if job.metadata.uid is None else max(0, job.spec.retries - attempts.failures)
-
-
 def clear(run: Folder) -> None:
     """Removes what earlier attempts left, and says what else is there and stays."""
     others: list[str] = []

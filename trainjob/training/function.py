@@ -16,25 +16,32 @@ from pathlib import Path
 from typing import Any
 
 import ray.train
-from ray.train import Checkpoint, CheckpointConfig, UserCallback
+from ray.train import Checkpoint, CheckpointConfig, Result, UserCallback
 
 from trainjob.api import Checkpoints, Function, TrainJob
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import raw_datasets
 from trainjob.errors import UserError
 from trainjob.progress.channel import Address, Sender
-from trainjob.runs.folder import Attempts, retries_left
+from trainjob.runs.folder import Attempts
 from trainjob.runs.history import History
 from trainjob.runs.summary import Summary, TrainingWorkers
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
-from trainjob.training.launch.ray_cluster import start_on_ray, start_ray
+from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, start_ray
 from trainjob.training.outcome import WorkerError
 from trainjob.training.summarize import hardware, versions
 
 
 def train_function(
-    job: TrainJob, run: Folder, source: Path, attempts: Attempts, driver: Address, threads: int, started: float
+    job: TrainJob,
+    run: Folder,
+    source: Path,
+    attempts: Attempts,
+    driver: Address,
+    threads: int,
+    retry: Callable[[Callable[[], Result]], Result],
+    started: float,
 ) -> Summary:
     """Runs the function on every worker; its checkpoints are Ray Train's, in the run's folder."""
     spec, function = job.spec, job.spec.model.function
@@ -44,17 +51,17 @@ def train_function(
     since = time.perf_counter()
     datasets = raw_datasets(spec) if spec.dataset is not None else {}
     prepared = time.perf_counter()
-    result = start_on_ray(
+    fit = partial(
+        fit_on_ray,
         partial(_function_loop, function, source),
         spec,
         run,
         threads,
-        retries_left(job, attempts),
-        driver,
         datasets,
-        callbacks=[_Progress(run, driver)],
+        callbacks=[_ReportCallback(run, driver)],
         checkpoints=_checkpoint_config(spec.checkpoints),
-    ).result()
+    )
+    result = in_thread(partial(retry, fit)).result()
     ended = time.perf_counter()
     total = time.time() - started
     return Summary(
@@ -141,7 +148,7 @@ def _uri(run: Folder, checkpoint: Checkpoint) -> str:
     return f"{scheme}{separator}{checkpoint.path}" if separator else checkpoint.path
 
 
-class _Progress(UserCallback):
+class _ReportCallback(UserCallback):
     """Tells the driver and the run's folder what rank 0 reports; lives in Ray Train's controller."""
 
     def __init__(self, run: Folder, driver: Address) -> None:

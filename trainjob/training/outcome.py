@@ -4,8 +4,9 @@ import traceback as tracebacks
 
 from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Failure
-from trainjob.errors import UserError
+from trainjob.errors import UserError, may_pass
 from trainjob.evaluation import Scores
+from trainjob.training.launch.ray_internals import has_died
 
 
 class Outcome(StrictModel):
@@ -51,8 +52,9 @@ class WorkerError(Exception):
 
 
 def first_failure(errors: list[Exception]) -> Exception:
-    """The error that came first: when one worker dies, the others fail because of it."""
-    return min(errors, key=lambda error: error.time if isinstance(error, WorkerError) else 0.0)
+    """The error that came first: when one worker dies, the others fail because of it. A mistake of the user's, which
+    will not pass, comes before all others."""
+    return min(errors, key=lambda error: (may_pass(error), error.time if isinstance(error, WorkerError) else 0.0))
 
 
 _ENDED = "its process ended unexpectedly; perhaps the system killed it for want of memory"
@@ -62,13 +64,11 @@ _OUT_OF_MEMORY = (
 )
 
 
-def told(rank: int, error: Exception) -> Exception:
+def worker_error(rank: int, error: Exception) -> Exception:
     """What a worker on Ray raised; if it died without a word, Ray tells that it no longer answers."""
-    from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError
-
     if isinstance(error, UserError | WorkerError):
         return error
-    if isinstance(error, WorkerHealthCheckFailedError):
+    if has_died(error):
         why = _OUT_OF_MEMORY if "running low on memory" in str(error) else _ENDED
         return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
     return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)

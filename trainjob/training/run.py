@@ -2,43 +2,26 @@
 
 import os
 import socket
-import time
-from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.api.training_status import TrainingStatus
-from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples
-from trainjob.errors import StorageError, StorageUnreachable, may_pass
 from trainjob.evaluation import Scores
-from trainjob.progress.channel import Receiver
+from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.contents import read_contents
-from trainjob.runs.files import FITTED, SUMMARY
-from trainjob.runs.folder import Attempts, begin, check_same, clear, count_failure, locked, retries_left, run_folder
+from trainjob.runs.files import SUMMARY
+from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
 from trainjob.runs.summary import Summary
 from trainjob.scratch import sweep
 from trainjob.storage import Folder
-from trainjob.training.imports import quick_imports
-from trainjob.training.launch.arrays import load_arrays, save_arrays
-from trainjob.training.launch.deferred_datasets import Handover
-from trainjob.training.launch.local import LocalWorkers
-from trainjob.training.launch.ray_cluster import on_cluster, put, set_environment, start_on_ray, start_ray
-from trainjob.training.outcome import Outcome, WorkerError, failure_of
-from trainjob.training.summarize import last_words, reached, summarize, write_results
-from trainjob.training.task import Task, train
-
-if TYPE_CHECKING:
-    from ray.train import Result
-
-KEPT_BYTES = 256 * 2**20
-"""Training rows up to this size are read once by every worker and kept; more are streamed in every epoch."""
+from trainjob.training.classifier import Retry, Training
+from trainjob.training.launch.ray_cluster import on_cluster, set_environment
+from trainjob.training.outcome import failure_of
+from trainjob.training.retries import is_retryable, with_retries
+from trainjob.training.summarize import final_fields, reached, summarize, write_results
 
 
 @dataclass(frozen=True)
@@ -68,9 +51,9 @@ def run(
     try:
         finished = _run(job, source, started, fresh, snapshots)
     except Exception as error:
-        snapshots.end(message="", eta=None, failure=failure_of(error, _is_retryable(job, error)))
+        snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, error)))
         raise
-    snapshots.end(**last_words(job, finished.run, finished.summary, finished.evaluation))
+    snapshots.end(**final_fields(job, finished.run, finished.summary, finished.evaluation))
     return finished
 
 
@@ -87,139 +70,37 @@ def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Sn
             snapshots.take_up(reached(job, contents.records))
             return Finished(folder, contents.summary, contents.evaluation, already=True)
         attempts = begin(folder, job)
-        is_function = job.spec.model.function is not None
-        snapshots.add(TrainingStatus(stage="Preparing", percent=None if is_function else 0.0))
+        snapshots.preparing(None if job.spec.model.function is not None else 0.0)
+        retry = partial(with_retries, job=job, attempts=attempts, on_retry=snapshots.restarting)
         with Receiver(snapshots.add, _own_address()) as receiver:
-            if is_function:
+            if job.spec.model.function is not None:
                 from trainjob.training.function import train_function
 
                 threads = worker_threads(job.spec)
-                summary = train_function(job, folder, source, attempts, receiver.address, threads, started)
+                summary = train_function(job, folder, source, attempts, receiver.address, threads, retry, started)
                 write_results(folder, summary, None)
                 return Finished(folder, summary, {}, already=False)
-            return _run_classifier(job, folder, attempts, receiver, snapshots, started)
-
-
-def _is_retryable(job: TrainJob, error: Exception) -> bool:
-    """Whether another attempt may end better and is still allowed; in a cluster, counts the failure."""
-    if job.metadata.uid is None or isinstance(error, StorageUnreachable):
-        return may_pass(error)
-    try:
-        return count_failure(run_folder(job)) <= job.spec.retries and may_pass(error)
-    except StorageError:  # uncounted: the cluster counts attempts, too
-        return may_pass(error)
+            return _run_classifier(job, folder, attempts, receiver.address, retry, snapshots, started)
 
 
 def _run_classifier(
-    job: TrainJob, folder: Folder, attempts: Attempts, receiver: Receiver, snapshots: Snapshots, started: float
+    job: TrainJob,
+    folder: Folder,
+    attempts: Attempts,
+    driver: Address,
+    retry: Retry,
+    snapshots: Snapshots,
+    started: float,
 ) -> Finished:
-    driver = _Driver(job, folder, attempts, receiver, snapshots)
-    outcome = driver.train_locally() if driver.is_local else driver.train_on_ray()
-    start = outcome.entered - started - driver.data_seconds
-    seconds = {"start": start, "data": driver.data_seconds} | outcome.seconds
-    summary = summarize(job, outcome, attempts, driver.fitted, driver.threads, seconds)
+    training = Training(job.spec, folder, driver, worker_threads(job.spec), retry, snapshots.starting)
+    outcome, fitted = training.train()
+    data_seconds = training.data_time.seconds
+    seconds = {"start": outcome.entered - started - data_seconds, "data": data_seconds} | outcome.seconds
+    summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
     write_results(folder, summary, outcome)
-    parts = {"validation": outcome.validation, "test": outcome.test}
-    evaluation = {part: scores for part, scores in parts.items() if scores is not None}
+    sets = {"validation": outcome.validation, "test": outcome.test}
+    evaluation = {name: scores for name, scores in sets.items() if scores is not None}
     return Finished(folder, summary, evaluation, already=False)
-
-
-class _Driver:
-    """Prepares the data and has the workers train on it."""
-
-    def __init__(
-        self, job: TrainJob, folder: Folder, attempts: Attempts, receiver: Receiver, snapshots: Snapshots
-    ) -> None:
-        spec = job.spec
-        assert spec.dataset is not None
-        self.spec, self.folder, self.receiver, self.snapshots = spec, folder, receiver, snapshots
-        self.retries = retries_left(job, attempts)
-        self.is_local = spec.dataset.loader == "dataLoader" and not on_cluster()
-        self.threads = worker_threads(spec)
-        self.data_seconds = 0.0
-
-    def train_locally(self) -> Outcome:
-        """Without Ray: the workers load their libraries while the data is prepared."""
-        with LocalWorkers(self.spec.workers.count, self.threads, _modules(self.spec)) as workers:
-            self._fit()
-            arrays = workers.folder / "rows"
-            with self._counted():
-                save_arrays(prepare_examples(self.spec, self.fitted), arrays)
-            work = partial(train, self._task(partial(load_arrays, arrays)))
-            for left in range(self.retries, -1, -1):
-                try:
-                    return workers.run(work)
-                except WorkerError as error:
-                    if left == 0:
-                        raise
-                    self.snapshots.add(TrainingStatus(stage="Starting", message=f"{error}; starting again"))
-        raise AssertionError("unreachable")
-
-    def train_on_ray(self) -> Outcome:
-        """On a Ray cluster, which starts while the preprocessor is fitted."""
-
-        assert self.spec.dataset is not None
-        with quick_imports(), ThreadPoolExecutor(2) as executor:
-            meanwhile = [executor.submit(self._fit), executor.submit(import_module, "ray.train.torch")]
-            start_ray(self.spec, self.threads)
-            for work in meanwhile:
-                work.result()
-        self.snapshots.add(TrainingStatus(stage="Starting"))
-        start = partial(
-            start_on_ray,
-            spec=self.spec,
-            run=self.folder,
-            threads=self.threads,
-            retries=self.retries,
-            driver=self.receiver.address,
-        )
-        if self.spec.dataset.loader == "dataLoader":
-            with self._counted():
-                rows = put(prepare_examples(self.spec, self.fitted))
-            return _outcome(start(partial(train, self._task(rows))))
-        streamed = self.fitted.rows["train"] * self.fitted.preprocessor.row_bytes > KEPT_BYTES
-        handover = Handover()
-        promised = {name: handover.promise(name) for name in self.fitted.rows}
-        training = start(
-            partial(train, self._task(None, streamed)),
-            datasets=promised,
-            split=["train"] if streamed else [],
-        )
-        with self._counted():
-            handover.fulfil(prepare_datasets(self.spec, self.fitted))
-        return _outcome(training)
-
-    def _fit(self) -> None:
-        with self._counted():
-            kept = self.folder / FITTED
-            if kept.exists("split.json"):  # written last
-                self.fitted = Fitted.load(kept)
-                check_unchanged(self.spec, self.fitted)
-            else:
-                self.fitted = fit(self.spec)
-                self.fitted.save(kept)
-
-    @contextmanager
-    def _counted(self) -> Generator[None]:
-        """Counts the time spent inside as the data's."""
-        since = time.perf_counter()
-        yield
-        self.data_seconds += time.perf_counter() - since
-
-    def _task(self, examples: Callable[[], dict[str, Examples]] | None, streamed: bool = False) -> Task:
-        return Task(self.spec, self.folder, self.fitted, self.receiver.address, self.threads, examples, streamed)
-
-
-def _modules(spec: TrainJobSpec) -> list[str]:
-    """What local workers import; transformers takes seconds, so only for the models that need it."""
-    models = [] if spec.model.image_classifier is not None else ["trainjob.models.text"]
-    return ["trainjob.training.worker", *models]
-
-
-def _outcome(training: "Future[Result]") -> Outcome:
-    outcome = training.result().return_value
-    assert isinstance(outcome, Outcome)
-    return outcome
 
 
 def worker_threads(spec: TrainJobSpec) -> int:

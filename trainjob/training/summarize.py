@@ -13,7 +13,6 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import Fitted
 from trainjob.evaluation import Scores
-from trainjob.report.render import render
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.runs.files import EVALUATION, REPORT, SUMMARY
 from trainjob.runs.folder import Attempts
@@ -73,23 +72,23 @@ def reached(job: TrainJob, records: list[dict[str, Any]]) -> TrainingStatus:
     )
 
 
-def last_words(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, Scores]) -> dict[str, Any]:
-    """What `status.training` says of a finished run."""
-    words: dict[str, Any] = {
+def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, Scores]) -> dict[str, Any]:
+    """The fields of `status.training` that the end of a run sets."""
+    fields: dict[str, Any] = {
         "stage": "Finished",
         "message": "",
         "percent": 100.0,
         "eta": None,
         "evaluation": {
-            name: value for part, scores in evaluation.items() for name, value in scores.as_metrics(part).items()
+            name: value for each, scores in evaluation.items() for name, value in scores.as_metrics(each).items()
         },
     }
     if summary.metrics:
-        words["metrics"] = summary.metrics
+        fields["metrics"] = summary.metrics
     if best := summary.best_checkpoint:
         uri = CheckpointStore(run, job.spec.checkpoints).uri(checkpoint_name(best.epoch, best.step))
-        words["best_checkpoint"] = CheckpointStatus(uri=uri, step=best.step, metric=best.metric, value=best.value)
-    return words
+        fields["best_checkpoint"] = CheckpointStatus(uri=uri, step=best.step, metric=best.metric, value=best.value)
+    return fields
 
 
 def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> None:
@@ -100,6 +99,8 @@ def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> Non
         }
         run.write(EVALUATION, json.dumps(scores, indent=1).encode())
     run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
+    from trainjob.report.render import render  # matplotlib takes long to import
+
     run.write(REPORT, render(run).encode())
 
 

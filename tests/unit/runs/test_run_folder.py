@@ -1,7 +1,6 @@
 """A run's folder: who may use it, and how often the run has failed over all its drivers."""
 
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from trainjob.api import TrainJob
 from trainjob.errors import Notice, PassingError, StorageError, UserError
-from trainjob.runs.folder import Attempts, begin, check_there, clear, count_failure, locked, retries_left, run_folder
+from trainjob.runs.folder import begin, check_there, clear, count_failure, locked, run_folder
 from trainjob.runs.history import History
 from trainjob.storage import Folder
 
@@ -41,14 +40,6 @@ def test_failures_add_up_over_drivers(tmp_path: Path):
 
 def test_a_failure_before_a_run_has_begun_is_the_first(tmp_path: Path):
     assert count_failure(Folder(str(tmp_path))) == 1
-
-
-@pytest.mark.parametrize(
-    ("uid", "failures", "left"), [("1", 0, 3), ("1", 2, 1), ("1", 3, 0), ("1", 9, 0), (None, 9, 3)]
-)
-def test_a_cluster_has_only_the_retries_that_are_left(tmp_path: Path, uid: str | None, failures: int, left: int):
-    attempts = Attempts(started=datetime.now(UTC), count=5, failures=failures)
-    assert retries_left(trainjob(tmp_path, uid), attempts) == left
 
 
 def test_one_run_at_a_time(tmp_path: Path):

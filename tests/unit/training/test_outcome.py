@@ -4,7 +4,7 @@ import pytest
 from ray.exceptions import RayActorError
 from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError
 
-from trainjob.training.outcome import told
+from trainjob.training.outcome import worker_error
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from trainjob.training.outcome import told
 )
 def test_a_worker_that_died(cause: str, said: str):
     error = WorkerHealthCheckFailedError("A worker health check failed.", RayActorError(error_msg=cause))
-    assert str(told(3, error)).startswith(f"worker 3 failed: WorkerDied: {said}")
+    assert str(worker_error(3, error)).startswith(f"worker 3 failed: WorkerDied: {said}")

@@ -96,7 +96,7 @@ def _become_worker(folder: Path, environment: dict[str, str], rank: int, may_for
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     if not may_fork:
-        os.execv(sys.executable, [sys.executable, "-m", WORKER, str(folder)])
+        os.execv(sys.executable, [sys.executable, "-P", "-m", WORKER, str(folder)])
     import_module(WORKER).main(folder)
     raise AssertionError("a worker ends its process itself")
 

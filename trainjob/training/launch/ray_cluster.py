@@ -7,22 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.errors import PassingError
-from trainjob.progress.channel import Address
 from trainjob.storage import Folder, open_filesystem
-from trainjob.training.outcome import first_failure, told
+from trainjob.training.launch.ray_internals import print_no_deaths, trainer_class
+from trainjob.training.outcome import first_failure, worker_error
 
 if TYPE_CHECKING:
     from ray.train import Result
-    from ray.train.torch import TorchTrainer
+
+_Value = TypeVar("_Value")
 
 DATA_CPUS = 2
 """CPUs that Ray is told of besides the workers': were there none, Ray Data would wait for ever to read."""
+
+STARTS = 2
+"""How often a cluster on this machine is tried to be started."""
 
 OBJECT_STORE_BYTES = 2 * 2**30
 
@@ -39,6 +43,11 @@ _RAYS_ENVIRONMENT = {"RAY_CLIENT_MODE": "0", "PYTHONBREAKPOINT": ""}
 """What Ray itself sets when it is imported and joins a cluster,"""
 _RAYS_LOCAL_ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
 """and when it starts one on this machine."""
+_PATIENCE = {
+    "RAY_gcs_server_request_timeout_seconds": "180",
+    "RAY_NUM_REDIS_GET_RETRIES": "120",
+}
+"""Seconds that Ray waits for servers of its own that start on this machine; its defaults are 60 and 20."""
 
 
 def set_environment() -> None:
@@ -51,15 +60,14 @@ def set_environment() -> None:
     if _is_own():
         environment |= _OWN_ENVIRONMENT
     if not on_cluster():
-        environment |= _RAYS_LOCAL_ENVIRONMENT
+        environment |= _RAYS_LOCAL_ENVIRONMENT | _PATIENCE
     for name, value in environment.items():
         os.environ.setdefault(name, value)
 
 
 def start_ray(spec: TrainJobSpec, threads: int) -> None:
-    """Joins the cluster or starts one, quietly. Raises UserError where the cluster cannot be joined."""
+    """Joins the cluster or starts one, quietly. Raises PassingError where it cannot be joined or does not start."""
     import ray
-    from ray._private import worker
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if on_cluster():
@@ -71,16 +79,31 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
                 "RAY_AUTH_MODE=token if it asks for a token, or unset RAY_ADDRESS to train on this machine alone"
             ) from None
     else:
-        ray.init(
-            address="local",
-            num_cpus=spec.workers.count * threads + DATA_CPUS,
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            **quiet,
-        )
-    worker.print_to_stdstream = lambda *_, **__: None  # prints a dead worker's end on standard output
+        _start_here(num_cpus=spec.workers.count * threads + DATA_CPUS, **quiet)
+    print_no_deaths()
     for name in ("ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _start_here(**options: Any) -> None:
+    """Starts a cluster on this machine. Where that fails, as on a very busy one, it is tried once more.
+
+    Raises PassingError where it fails again.
+    """
+    import ray
+
+    for attempt in range(STARTS):
+        try:
+            ray.init(address="local", object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, **options)
+            return
+        except Exception as error:  # Ray raises plain Exception, among others
+            ray.shutdown()
+            if attempt == STARTS - 1:
+                raise PassingError(
+                    f"Ray does not start on this machine ({' '.join(str(error).split())[:300]}). It may be too "
+                    "busy, or short of memory or disk: free some and give the same command again. Ray's logs are in "
+                    f"{os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs."
+                ) from error
 
 
 def on_cluster() -> bool:
@@ -95,35 +118,31 @@ def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:
     return partial(ray.get, ray.put(examples))
 
 
-def start_on_ray(
+def fit_on_ray(
     work: Callable[[], Any],
     spec: TrainJobSpec,
     run: Folder,
     threads: int,
-    retries: int,
-    driver: Address,
     datasets: Mapping[str, Any] | None = None,
     split: Sequence[str] = ("train",),
     callbacks: list[Any] | None = None,
     checkpoints: Any = None,
-) -> "Future[Result]":
-    """Has `work` run on every worker, again after a failure up to `retries` times.
+) -> "Result":
+    """Has `work` run on every worker, once, and returns Ray Train's result.
 
     Of `datasets`, those named in `split` are shared out between the workers; of the others, each gets all rows.
 
-    Gives Ray Train's result, or raises what the first worker to fail raised.
+    Raises what the first worker to fail raised.
     """
     from ray.data import DataContext
     from ray.train import DataConfig, RunConfig, ScalingConfig, WorkerGroupError
-
-    from trainjob.training.launch.failure_policy import CountingPolicy
 
     options = DataContext.get_current().execution_options
     options.preserve_order = True
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
     gpus = spec.workers.gpus
-    trainer = _trainer_class(CountingPolicy(retries, run, driver), asks_for_room=datasets is not None or not _is_own())(
+    trainer = trainer_class(_is_own(), uses_ray_data=datasets is not None)(
         work,
         scaling_config=ScalingConfig(
             num_workers=spec.workers.count,
@@ -140,14 +159,24 @@ def start_on_ray(
         datasets=dict(datasets or {}),
         dataset_config=DataConfig(datasets_to_split=list(split), execution_options=options),
     )
+    try:
+        return trainer.fit()
+    except WorkerGroupError as error:
+        raise first_failure([worker_error(*failure) for failure in error.worker_failures.items()]) from None
 
-    def fit() -> Any:
+
+def in_thread(work: Callable[[], _Value]) -> "Future[_Value]":
+    """Does `work` off the main thread, where Ray would take Ctrl-C for itself."""
+    future: Future[_Value] = Future()
+
+    def run() -> None:
         try:
-            return trainer.fit()
-        except WorkerGroupError as error:
-            raise first_failure([told(*failure) for failure in error.worker_failures.items()]) from None
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
 
-    return _in_thread(fit)
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def _is_own() -> bool:
@@ -162,42 +191,3 @@ def _made_by_operator() -> bool:
 def _place() -> dict[str, float]:
     """A worker's place, in pods that count them: Ray would put as many into a pod as its CPUs allow."""
     return {WORKER_RESOURCE: 1} if on_cluster() and _made_by_operator() else {}
-
-
-def _trainer_class(failure_policy: Any, asks_for_room: bool) -> "type[TorchTrainer]":
-    """Ray Train's trainer with a failure policy of our own, and without processes that only serve others: one that
-    tells Ray Data and Ray's autoscaler what room the workers want, and in a cluster of the run's own the one that
-    cleans up after it."""
-    from ray.train.torch import TorchTrainer
-    from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
-
-    from trainjob.training.launch.scaling_policy import SilentPolicy
-
-    class Trainer(TorchTrainer):
-        def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
-            arguments["failure_policy"] = failure_policy
-            if not asks_for_room:
-                arguments["scaling_policy"] = SilentPolicy(self.scaling_config)
-            return super()._initialize_and_run_controller(**arguments)
-
-        def _create_default_callbacks(self) -> list[Any]:
-            callbacks = super()._create_default_callbacks()
-            if not _is_own():
-                return callbacks
-            return [callback for callback in callbacks if not isinstance(callback, PlacementGroupCleanerCallback)]
-
-    return Trainer
-
-
-def _in_thread(work: Callable[[], Any]) -> "Future[Any]":
-    """Does `work` off the main thread, where Ray would take Ctrl-C for itself."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future

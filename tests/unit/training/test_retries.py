@@ -1,0 +1,99 @@
+"""What is tried again after a failure, and how often."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from trainjob.api import TrainJob
+from trainjob.errors import PassingError, StorageUnreachable, UserError
+from trainjob.runs.folder import Attempts, begin, run_folder
+from trainjob.training.outcome import WorkerError
+from trainjob.training.retries import is_retryable, may_retry, with_retries
+
+DIED = WorkerError(0, "WorkerDied", "was killed by signal 9", "", 0.0)
+UID = "0f0e0d0c-0000-0000-0000-000000000000"
+
+
+def trainjob(storage: Path, retries: int, uid: str | None = None) -> TrainJob:
+    return TrainJob.model_validate(
+        {
+            "apiVersion": "trainjob.dev/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "run"} | ({"uid": uid} if uid else {}),
+            "spec": {
+                "model": {"imageClassifier": {"mlp": {}}},
+                "dataset": {"train": {"uri": "/data"}},
+                "retries": retries,
+                "storage": {"uri": str(storage)},
+            },
+        }
+    )
+
+
+def failing(times: int, error: Exception = DIED) -> Callable[[], str]:
+    """Training that succeeds after so many failures."""
+    errors = [error] * times
+
+    def train() -> str:
+        if errors:
+            raise errors.pop()
+        return "trained"
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("error", "failures", "retries", "again"),
+    [
+        (DIED, 1, 0, False),
+        (DIED, 1, 1, True),
+        (DIED, 2, 1, False),
+        (StorageUnreachable("away"), 1, 1, True),
+        (UserError("a mistake"), 1, 3, False),
+    ],
+)
+def test_the_rule(error: Exception, failures: int, retries: int, again: bool):
+    assert may_retry(error, failures, retries) is again
+
+
+@pytest.mark.parametrize("error", [DIED, PassingError("busy")])
+def test_each_retry_is_announced(tmp_path: Path, error: Exception):
+    told: list[Exception] = []
+    attempts = Attempts(started=datetime.now(UTC), count=1)
+    assert with_retries(failing(2, error), trainjob(tmp_path, 2), attempts, told.append) == "trained"
+    assert told == [error, error]
+
+
+@pytest.mark.parametrize("error", [UserError("a mistake"), ValueError("a bug of the driver")])
+def test_what_will_not_pass_is_not_tried_again(tmp_path: Path, error: Exception):
+    told: list[Exception] = []
+    attempts = Attempts(started=datetime.now(UTC), count=1)
+    with pytest.raises(type(error)):
+        with_retries(failing(1, error), trainjob(tmp_path, 3), attempts, told.append)
+    assert told == []
+
+
+def test_on_a_cluster_failures_count_over_all_drivers(tmp_path: Path):
+    job = trainjob(tmp_path, 2, UID)
+    first = begin(run_folder(job), job)
+    assert with_retries(failing(1), job, first, lambda _: None) == "trained"  # the first failure
+    assert is_retryable(job, DIED)  # the second, which ends this driver
+    second = begin(run_folder(job), job)
+    assert second.failures == 2
+    with pytest.raises(WorkerError):
+        with_retries(failing(1), job, second, lambda _: None)
+    assert not is_retryable(job, DIED)  # the third
+
+
+def test_on_a_laptop_each_command_starts_from_none(tmp_path: Path):
+    job = trainjob(tmp_path, 1)
+    for _ in range(2):
+        attempts = begin(run_folder(job), job)
+        assert with_retries(failing(1), job, attempts, lambda _: None) == "trained"
+        assert is_retryable(job, DIED)
+
+
+def test_a_storage_that_is_away_is_no_verdict(tmp_path: Path):
+    assert is_retryable(trainjob(tmp_path, 0, UID), StorageUnreachable("away"))

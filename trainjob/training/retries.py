@@ -1,0 +1,58 @@
+"""When training is tried again after a failure: one rule for local workers, Ray and the driver itself."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from trainjob.api import TrainJob
+from trainjob.errors import PassingError, StorageError, StorageUnreachable, may_pass
+from trainjob.runs.folder import Attempts, count_failure, run_folder
+from trainjob.training.outcome import WorkerError
+
+Result = TypeVar("Result")
+
+
+def may_retry(error: Exception, failures: int, retries: int) -> bool:
+    """Whether to try again after so many failures, this one among them. A mistake of the user's is not tried again."""
+    return may_pass(error) and failures <= retries
+
+
+def earlier_failures(job: TrainJob, attempts: Attempts) -> int:
+    """Failures that count against `spec.retries`; on a laptop, where each command is the user's own decision, none."""
+    return attempts.failures if _is_counted(job) else 0
+
+
+def with_retries(
+    train: Callable[[], Result], job: TrainJob, attempts: Attempts, on_retry: Callable[[Exception], None]
+) -> Result:
+    """Calls `train`, again and again while workers fail and `spec.retries` allows it; before each retry, `on_retry`."""
+    failures = earlier_failures(job, attempts)
+    while True:
+        try:
+            return train()
+        except (WorkerError, PassingError) as error:
+            failures += 1
+            if not may_retry(error, failures, job.spec.retries):
+                raise
+            if _is_counted(job):
+                with suppress(StorageError):  # it then stays uncounted
+                    count_failure(run_folder(job))
+            on_retry(error)
+
+
+def is_retryable(job: TrainJob, error: Exception) -> bool:
+    """Whether another attempt may end better than the driver's, which `error` has ended, and is still allowed.
+
+    On a cluster this counts the failure in the run's folder, for the next driver to know.
+    """
+    if not _is_counted(job) or isinstance(error, StorageUnreachable):
+        return may_pass(error)
+    try:
+        return may_retry(error, count_failure(run_folder(job)), job.spec.retries)
+    except StorageError:  # uncounted: the cluster counts attempts, too
+        return may_pass(error)
+
+
+def _is_counted(job: TrainJob) -> bool:
+    """On a cluster, failures count over all drivers."""
+    return job.metadata.uid is not None
