@@ -1,19 +1,25 @@
-"""Tiny sets to train on, the runs that do it, and a server that keeps them."""
+"""Tiny sets to train on, the runs that do it, a server that keeps them and a Ray cluster that is already up."""
 
+import os
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import minio_server
+import psutil
 import pytest
-from training_runs import Run, write_run
+from training_runs import Finished, Run, write_run
 
 from tiny_sets import write_digits, write_texts
 
 
 @pytest.fixture
 def new_run(tmp_path: Path, text_set: Path, image_set: Path) -> Callable[..., Run]:
-    """Makes a run: `new_run("text" | "image", {"training.epochs": 3, …})`."""
+    """Writes a TrainJob: `new_run("text" | "image", {"training.epochs": 3, …})`."""
 
     def make(kind: str, changes: dict[str, Any] | None = None, name: str = "run") -> Run:
         return write_run(tmp_path, kind, text_set if kind == "text" else image_set, changes or {}, name)
@@ -53,3 +59,51 @@ def bucket(minio: minio_server.MinIO, tmp_path: Path) -> str:
     name = tmp_path.name.replace("_", "-").lower()[:40].strip("-") + f"-{abs(hash(tmp_path)) % 10**8}"
     fs.S3FileSystem(endpoint_override=minio.endpoint, region="us-east-1", allow_bucket_creation=True).create_dir(name)
     return name
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
+    """A finished text run on a Ray cluster of its own, and the command's output."""
+    run = write_run(tmp_path_factory.mktemp("finished"), "text", text_set, {}, "tags")
+    return run, run.finish()
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Run:
+    """The same run in local processes."""
+    run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, {"dataset.loader": "dataLoader"}, "local")
+    run.finish()
+    return run
+
+
+@pytest.fixture(scope="session")
+def _ray_address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--head", "--block", f"--port={port}", "--num-cpus=4", "--include-dashboard=false"]
+    log = tmp_path_factory.mktemp("ray") / "log"
+    with log.open("w") as output:
+        head = subprocess.Popen(
+            [sys.executable, "-m", "ray.scripts.scripts", "start", *options],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"RAY_AUTH_MODE": "token"},
+        )
+    while "Ray runtime started" not in log.read_text():
+        assert head.poll() is None, log.read_text()
+        time.sleep(0.1)
+    yield f"127.0.0.1:{port}"
+    servers = psutil.Process(head.pid).children(recursive=True)
+    for server in servers:
+        server.kill()
+    psutil.wait_procs(servers)
+    head.kill()
+    head.wait()
+
+
+@pytest.fixture
+def warm_ray(_ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs use a Ray cluster that is up, as `RAY_ADDRESS` names it."""
+    monkeypatch.setenv("RAY_ADDRESS", _ray_address)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")

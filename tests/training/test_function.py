@@ -1,10 +1,14 @@
 """`model.function`: a Ray Train loop of one's own."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from training_runs import Run, kill_driver, write_trainjob
+
+pytestmark = pytest.mark.usefixtures("warm_ray")
 
 LOOP = '''
 """Fits y = slope * x by gradient descent, with nothing but Ray Train's own interface."""
@@ -38,6 +42,8 @@ def train_loop(config):
             loss_sum += loss.item() * len(batch["x"])
             rows += len(batch["x"])
         if epoch == config.get("fails_in") and rank == 1:
+            with Path(config["log"]).open("a") as log:
+                print("failed", file=log)
             raise ArithmeticError("rank 1 cannot go on")
         with tempfile.TemporaryDirectory() as folder:
             plain = getattr(model, "module", model)
@@ -62,11 +68,10 @@ def function_run(folder: Path, name: str = "own", **config: Any) -> Run:
     return write_trainjob(folder, name, spec)
 
 
-def test_a_loop_trains_and_goes_on_from_rays_checkpoint_after_its_driver_was_killed(tmp_path: Path):
+def test_a_loop_continues_from_rays_checkpoint_after_its_driver_was_killed(tmp_path: Path):
     run = function_run(tmp_path, epochs=10)
     run.kill_at(lambda _: (run.folder / "metrics.jsonl").exists() and len(run.records("epoch")) > 2, kill_driver)
-    done = run.finish()
-    assert done.stderr == ""
+    *before, last = run.snapshots()
     records = run.records("epoch")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
     assert records[0]["first"] == 1
@@ -75,29 +80,42 @@ def test_a_loop_trains_and_goes_on_from_rays_checkpoint_after_its_driver_was_kil
     summary = run.read("summary.json")
     assert summary["metrics"]["loss"] == records[-1]["loss"]
     assert (Path(summary["checkpoint"]) / "state.pt").exists()
-    assert "epoch 10" in done.stdout
-    assert summary["checkpoint"] in done.stdout
     assert (run.folder / "report.html").exists()
 
+    assert (before[-1]["stage"], before[-1]["step"]) == ("Training", 10)
+    for training in before:
+        assert training.keys() & {"epochs", "steps", "percent"} == set()  # how much there is to do only it knows
+    assert (last["stage"], last["percent"], last["step"]) == ("Finished", 100.0, 10)
+    assert last["metrics"] == summary["metrics"]
+    assert run.snapshots() == [last]
+    again = run.finish()
+    assert again.stderr == ""
+    assert "has finished before" in again.stdout
+    assert "epoch 10" in again.stdout
+    assert summary["checkpoint"] in again.stdout
 
-def test_an_exception_on_one_worker(tmp_path: Path):
-    run = function_run(tmp_path, epochs=3, fails_in=2)
-    done = run.start_and_wait()
+
+def test_a_failure_counts_once_over_all_drivers(tmp_path: Path):
+    run = function_run(tmp_path, epochs=3, fails_in=2, log=str(tmp_path / "log"))
+    document = yaml.safe_load(run.file.read_text())
+    document["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"
+    document["spec"]["retries"] = 1
+    run.file.write_text(yaml.safe_dump(document))
+    snapshots = run.snapshots()
+    assert (tmp_path / "log").read_text().count("failed") == 2
+    restarts = [snapshot["message"] for snapshot in snapshots if "starting again" in snapshot["message"]]
+    assert restarts == ["worker 1 failed: ArithmeticError: rank 1 cannot go on; starting again"]
+    failure = snapshots[-1]["failure"]
+    assert (failure["rank"], failure["exception"], failure["retryable"]) == (1, "ArithmeticError", False)
+    assert snapshots[-1]["message"] == ""
+    assert 'own_loop.py", line' in failure["traceback"]
+    attempts = tmp_path / "runs" / "own-11111111" / "attempts.json"
+    assert json.loads(attempts.read_text())["failures"] == 2
+
+    done = run.start_and_wait()  # KubeRay was faster than the operator
+    assert (tmp_path / "log").read_text().count("failed") == 3
     assert done.returncode == 1, done.stdout + done.stderr
     assert "worker 1 failed: ArithmeticError: rank 1 cannot go on" in done.stderr
     assert 'own_loop.py", line' in done.stderr  # its own traceback
     assert "trainjob/cli" not in done.stderr  # not ours
     assert "The same command continues" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("no_such_module:train_loop", "there is no module 'no_such_module'"),
-        ("own_loop:no_such_function", "has no function 'no_such_function'"),
-    ],
-)
-def test_a_function_that_is_not_there(tmp_path: Path, name: str, said: str):
-    message = function_run(tmp_path).refused("--set", f"spec.model.function.name={name}")
-    assert "spec.model.function.name: " in message
-    assert said in message

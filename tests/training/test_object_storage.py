@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import minio_server
 import pytest
@@ -18,35 +19,33 @@ from trainjob.storage import Folder
 NewRun = Callable[..., Run]
 
 
-@pytest.mark.parametrize("loader", ["dataLoader", "rayData"])
-def test_a_run_on_s3(
-    new_run: NewRun,
-    minio: minio_server.MinIO,
-    bucket: str,
-    text_set: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    loader: str,
-):
+def on_s3(minio: minio_server.MinIO, bucket: str, text_set: Path) -> dict[str, Any]:
+    """Changes to a text run: its data and its storage on S3."""
     uri = f"s3://{bucket}"
     Folder(uri, minio.endpoint).upload(text_set, "data")
-    changes = {
-        "dataset.loader": loader,
+    return {
         "dataset.train": {"uri": f"{uri}/data/train.csv"},
         "dataset.test": {"uri": f"{uri}/data/test.csv"},
         "storage": {"uri": f"{uri}/runs", "endpoint": minio.endpoint},
-        "training.epochs": 2,
     }
-    run = new_run("text", changes)
+
+
+@pytest.mark.usefixtures("warm_ray")
+def test_a_run_on_ray(
+    new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = new_run("text", on_s3(minio, bucket, text_set) | {"training.epochs": 2})
     run.first = ENVIRONMENT_STAYS  # requests to S3 read it on other threads
-    assert f"{uri}/runs/run/report.html" in run.finish().stdout
-    folder = Folder(f"{uri}/runs/run", minio.endpoint)
+    uri = f"s3://{bucket}/runs/run"
+    assert f"{uri}/report.html" in run.finish().stdout
+    folder = Folder(uri, minio.endpoint)
     assert {"evaluation.json", "metrics.jsonl", "model", "report.html", "summary.json"} <= set(folder.list())
     assert folder.list("tensorboard") != []
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
     assert len(Predictor.load(folder.uri).predict(["red1 red2", "blue3"])) == 2
     scored = subprocess.run(
-        [sys.executable, "-m", "trainjob", "evaluate", "--json", folder.uri, f"{uri}/data/test.csv"],
+        [sys.executable, "-m", "trainjob", "evaluate", "--json", folder.uri, f"s3://{bucket}/data/test.csv"],
         capture_output=True,
         text=True,
         env=os.environ | {"AWS_ENDPOINT_URL": minio.endpoint},
@@ -56,9 +55,12 @@ def test_a_run_on_s3(
     assert json.loads(scored.stdout)["confusion"] == evaluation["test"]["confusion"]
 
 
-def test_a_server_that_goes_away_for_a_while(new_run: NewRun, minio: minio_server.MinIO, bucket: str):
-    storage = {"uri": f"s3://{bucket}/runs", "endpoint": minio.endpoint}
-    run = new_run("image", {"dataset.loader": "dataLoader", "storage": storage, "checkpoints.everySteps": 2})
+def test_a_local_run_whose_server_goes_away_for_a_while(
+    new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path
+):
+    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "training.epochs": 3}
+    run = new_run("text", changes | {"checkpoints.everySteps": 2})
+    run.first = ENVIRONMENT_STAYS
     checkpoints = Folder(f"s3://{bucket}/runs/run/checkpoints", minio.endpoint)
     driver = run.start()
     while not checkpoints.list():
@@ -72,7 +74,7 @@ def test_a_server_that_goes_away_for_a_while(new_run: NewRun, minio: minio_serve
     assert "starting again" not in output
 
     assert "has finished before" in run.finish().stdout
-    Folder(f"s3://{bucket}/runs/run", minio.endpoint).delete("summary.json")  # as if stopped before its last words
+    Folder(f"s3://{bucket}/runs/run", minio.endpoint).delete("summary.json")  # as if stopped before it was written
     assert "continues from epoch-0003" in run.finish().stdout
 
 
@@ -81,6 +83,7 @@ def test_a_server_that_goes_away_for_a_while(new_run: NewRun, minio: minio_serve
     [
         ({"uri": "s3://no-such-bucket/runs"}, {}, "runs/run/trainjob.yaml: there is no such bucket"),
         ({}, {"AWS_SECRET_ACCESS_KEY": "wrongwrongwrong"}, "spec.storage.secretName"),
+        ({"endpoint": "http://127.0.0.1:1"}, {}, "the server does not answer: check spec.storage.endpoint"),
     ],
 )
 def test_storage_that_cannot_be_used(

@@ -10,25 +10,15 @@ import pyarrow.csv
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from training_runs import Run, assert_equal, write_run
+from training_runs import Finished, Run, assert_equal
 from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
 from trainjob import Predictor
 
-Finished = tuple[Run, subprocess.CompletedProcess[str]]
-
 ROWS = {"train": 480, "validation": 121, "test": 151}
-LINE = re.compile(r"tags: \S|epoch \d+/2[: ] |  \S")
+LINE = re.compile(r"tags: \S|epoch \d+/6[: ] |  \S")
 """Every line that `trainjob run` prints for the run below begins like this."""
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
-    """A text run of two epochs through Ray, and its output."""
-    changes = {"training.epochs": 2, "training.optimizer": {"adamW": {"learningRate": 0.01}}, "training.batchSize": 32}
-    run = write_run(tmp_path_factory.mktemp("finished"), "text", text_set, changes, "tags")
-    return run, run.finish()
 
 
 def test_the_output_is_plain_lines(finished: Finished):
@@ -37,7 +27,7 @@ def test_the_output_is_plain_lines(finished: Finished):
     assert [line for line in done.stdout.splitlines() if not LINE.match(line)] == []
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout) is None
     epochs = [line[:10] for line in done.stdout.splitlines() if "train_loss" in line]
-    assert epochs == ["epoch 1/2:", "epoch 2/2:"]
+    assert epochs == [f"epoch {epoch}/6:" for epoch in range(1, 7)]
     assert str(run.folder / "model") in done.stdout
     assert str(run.folder / "report.html") in done.stdout
 
@@ -83,9 +73,9 @@ def test_the_saved_trainjob_is_valid_and_complete(finished: Finished):
 def test_metrics_are_recorded_for_steps_and_epochs(finished: Finished):
     run, _ = finished
     steps, epochs = run.records("step"), run.records("epoch")
-    assert [record["epoch"] for record in epochs] == [1, 2]
-    assert [record["step"] for record in steps] == list(range(1, 31))
-    assert [record["step"] for record in epochs] == [15, 30]
+    assert [record["epoch"] for record in epochs] == [1, 2, 3, 4, 5, 6]
+    assert [record["step"] for record in steps] == list(range(1, 181))
+    assert [record["step"] for record in epochs] == [30, 60, 90, 120, 150, 180]
     assert {"validation_loss", "validation_accuracy", "validation_f1", "train_loss", "time"} <= epochs[0].keys()
     assert {"loss", "learning_rate", "samples_per_second", "time"} <= steps[0].keys()
     values = [value for record in steps + epochs for name, value in record.items() if name != "kind"]
@@ -139,33 +129,14 @@ def test_the_summary_counts_the_rows(finished: Finished):
     assert report.startswith("<!doctype html>")
 
 
+def test_local_processes_give_the_same_weights(finished: Finished, local: Run):
+    run, _ = finished
+    assert_equal(local.weights(), run.weights())
+    assert local.read("evaluation.json") == run.read("evaluation.json")
+
+
 def test_the_same_command_again_says_that_it_has_finished(finished: Finished):
     run, _ = finished
     before = (run.folder / "summary.json").read_bytes()
     assert "has finished before; --fresh trains it anew" in run.finish().stdout
     assert (run.folder / "summary.json").read_bytes() == before
-
-
-@pytest.fixture(scope="module")
-def seed_42(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Run:
-    changes = {"training.epochs": 1, "training.batchSize": 64, "dataset.loader": "dataLoader", "dataset.test": None}
-    run = write_run(tmp_path_factory.mktemp("seeds"), "text", text_set, changes, "seed")
-    run.finish()
-    return run
-
-
-def test_fresh_trains_anew_to_the_same_weights(seed_42: Run):
-    before, started = seed_42.weights(), seed_42.read("attempts.json")["started"]
-    (seed_42.folder / "checkpoints" / "left-over").touch()
-    seed_42.finish("--fresh")
-    assert seed_42.read("attempts.json")["started"] > started
-    assert seed_42.read("attempts.json")["count"] == 1
-    assert not (seed_42.folder / "checkpoints" / "left-over").exists()
-    assert_equal(seed_42.weights(), before)
-
-
-def test_another_seed_gives_other_weights(seed_42: Run):
-    before = seed_42.weights()
-    seed_42.finish("--fresh", "--set", "spec.training.seed=43")
-    after = seed_42.weights()
-    assert not torch.equal(before["classifier.weight"], after["classifier.weight"])

@@ -1,57 +1,91 @@
-"""A run that is killed and started again ends with the very weights of a run that was not."""
+"""Whatever ends a run's processes, the same command continues it to the very weights of a run that was not ended.
+
+Each run here is ended several times, in another way each time, once it has a new checkpoint.
+"""
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
-from training_runs import STREAMED, Run, assert_equal, inside_second_epoch, kill_driver, kill_worker, write_run
-
-Whole = Callable[[str, bool], Run]
-
-
-def between_epochs(checkpoints: list[str]) -> bool:
-    return any(name.startswith("epoch-0002") for name in checkpoints)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, text_set: Path, image_set: Path) -> Whole:
-    """A finished run of a kind. Rows that are kept come in the same order with Ray and without, those streamed in
-    another."""
-
-    @cache
-    def finished(kind: str, streamed: bool) -> Run:
-        data = text_set if kind == "text" else image_set
-        changes = {"dataset.loader": "rayData" if streamed else "dataLoader"}
-        run = write_run(tmp_path_factory.mktemp("whole"), kind, data, changes, "whole")
-        run.first = STREAMED if streamed else None
-        run.finish()
-        return run
-
-    return finished
-
-
-@pytest.mark.parametrize(
-    ("kind", "loader"),
-    [
-        ("text", "dataLoader"),
-        ("text", "rayData"),
-        ("text", "streamed"),
-        ("image", "dataLoader"),
-    ],
+from training_runs import (
+    STREAMED,
+    Run,
+    assert_equal,
+    crash_driver,
+    interrupt_all,
+    interrupt_driver,
+    kill_driver,
+    kill_worker,
+    write_run,
 )
-def test_the_driver_is_killed_and_then_a_worker(whole: Whole, new_run: Callable[..., Run], kind: str, loader: str):
-    streamed = loader == "streamed"
-    run = new_run(kind, {"dataset.loader": "rayData" if streamed else loader, "retries": 1})
-    run.first = STREAMED if streamed else None
-    run.kill_at(inside_second_epoch, kill_driver)
+
+NewRun = Callable[..., Run]
+Kill = Callable[[int], None]
+
+
+def test_local_processes(new_run: NewRun, local: Run):
+    run = new_run("text", {"dataset.loader": "dataLoader", "retries": 1})
+
+    assert end(run, interrupt_driver) == 130
+    assert "stopped. The same command continues from " in run.output
+    assert "Traceback (most recent call last)" not in run.output
+
+    assert end(run, crash_driver) == -11
+    assert "training, continues from epoch-0" in run.output
+    assert "Fatal Python error: Segmentation fault" in run.output
+    assert "trainjob/training/" in run.output  # where it was
+
+    assert end(run, kill_worker) == 0, run.output
+    assert "training, continues from epoch-0" in run.output
+    assert "worker 0 failed: WorkerDied: was killed by signal 9; starting again" in run.output
+    assert run.read("summary.json")["attempts"] == 3
+    assert_same_end(run, local)
+
+
+@pytest.fixture
+def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray: None) -> Run:
+    """A finished run whose rows Ray Data streamed in every epoch: they come in an order of their own."""
+    run = write_run(tmp_path_factory.mktemp("streamed"), "text", text_set, {}, "streamed")
+    run.first = STREAMED
+    run.finish()
+    return run
+
+
+def test_a_ray_cluster_of_its_own(new_run: NewRun, streamed: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("RAY_ADDRESS")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    run = new_run("text")
+    run.first = STREAMED
+
+    assert end(run, interrupt_all) == 130
+    assert "stopped. The same command continues from " in run.output
+    assert "Traceback (most recent call last)" not in run.output
+
+    assert end(run, kill_driver) == -9
+    assert "training, continues from epoch-0" in run.output
     assert not (run.folder / "summary.json").exists()
-    run.kill_at(between_epochs, kill_worker)
-    assert (run.folder / "summary.json").exists(), run.output
-    assert "continues from epoch-0001" in run.output
-    assert "continues from epoch-0002" in run.output
-    assert run.read("summary.json")["attempts"] == 2
-    assert_same_end(run, whole(kind, streamed))
+
+    assert end(run, kill_worker) == 1
+    assert "training, continues from epoch-0" in run.output
+    assert "worker 0 failed: WorkerDied: " in run.output
+    assert "The same command continues from step " in run.output
+    assert "Traceback (most recent call last)" not in run.output
+    assert "(raylet)" not in run.output
+
+    assert "continues from epoch-0" in run.finish().stdout
+    assert run.read("summary.json")["attempts"] == 4
+    assert_same_end(run, streamed)
+
+
+def end(run: Run, kill: Kill) -> int:
+    """Starts the run, calls `kill` once it has a new checkpoint, and returns the exit code."""
+    before = set(run.complete_checkpoints())
+
+    def check_and_kill(driver: int) -> None:
+        assert len(run.processes()) >= 3  # the driver and two workers: what must not be left behind is seen
+        kill(driver)
+
+    return run.kill_at(lambda checkpoints: bool(set(checkpoints) - before), check_and_kill)
 
 
 def assert_same_end(run: Run, whole: Run) -> None:

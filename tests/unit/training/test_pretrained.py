@@ -10,7 +10,9 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Whitespace
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers.models.bert.configuration_bert import BertConfig
+from transformers.models.bert.modeling_bert import BertModel
+from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from trainjob import Predictor
 from trainjob.api import TrainJobSpec
