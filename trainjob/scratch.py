@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -12,7 +13,9 @@ from pathlib import Path
 
 from trainjob.errors import StorageError, UserError
 
-PREFIX = "trainjob-"
+PREFIX = "trainjob-scratch-"
+_NAME = re.compile(rf"{PREFIX}[a-z0-9_]{{8}}")
+"""What `tempfile` makes of the prefix: no folder of any other name is ever removed."""
 YOUNG_SECONDS = 60
 """A folder younger than this may have an owner that has yet to lock it."""
 NO_ROOM_BYTES = 2**20
@@ -44,9 +47,11 @@ def scratch_folder() -> Generator[Path]:
 
 
 def sweep() -> None:
-    """Removes the folders of processes that were killed."""
+    """Removes the scratch folders of processes that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
+            if not _NAME.fullmatch(folder.name):
+                continue
             if folder.stat().st_uid != os.getuid() or time.time() - folder.stat().st_mtime < YOUNG_SECONDS:
                 continue
             lock = _lock(folder)

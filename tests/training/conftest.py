@@ -12,6 +12,7 @@ from typing import Any
 import minio_server
 import psutil
 import pytest
+from minio_server import MinIO
 from training_runs import Finished, Run, write_run
 
 from tiny_sets import write_digits, write_texts
@@ -77,7 +78,8 @@ def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Run:
 
 
 @pytest.fixture(scope="session")
-def _ray_address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -> Generator[str]:
+    """A Ray cluster whose processes have MinIO's credentials, as a job's pods have their bucket's."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -88,7 +90,7 @@ def _ray_address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
             [sys.executable, "-m", "ray.scripts.scripts", "start", *options],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | {"RAY_AUTH_MODE": "token"},
+            env=os.environ | minio_process.environment | {"RAY_AUTH_MODE": "token"},
         )
     while "Ray runtime started" not in log.read_text():
         assert head.poll() is None, log.read_text()

@@ -81,7 +81,7 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
 @pytest.mark.parametrize(
     ("changes", "environment", "said"),
     [
-        ({"uri": "s3://no-such-bucket/runs"}, {}, "runs/run/trainjob.yaml: there is no such bucket"),
+        ({"uri": "s3://no-such-bucket/runs"}, {}, "runs/run/attempts.json: there is no such bucket"),
         ({}, {"AWS_SECRET_ACCESS_KEY": "wrongwrongwrong"}, "spec.storage.secretName"),
         ({"endpoint": "http://127.0.0.1:1"}, {}, "the server does not answer: check spec.storage.endpoint"),
     ],

@@ -35,9 +35,9 @@ def test_a_finished_run_reports_its_end_as_often_as_it_is_asked(new_run: NewRun)
         assert training[field] == last[field]
 
     weights, started = run.weights(), run.read("attempts.json")["started"]
-    (run.folder / "left-over").touch()
+    (run.folder / "checkpoints" / "left-over").touch()
     run.finish("--fresh")
     assert run.read("attempts.json")["started"] > started
     assert run.read("attempts.json")["count"] == 1
-    assert not (run.folder / "left-over").exists()
+    assert not (run.folder / "checkpoints" / "left-over").exists()
     assert_equal(run.weights(), weights)

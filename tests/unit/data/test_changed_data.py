@@ -86,7 +86,7 @@ def test_a_file_on_the_web(tmp_path: Path) -> None:
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments, directory=str(tmp_path))
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *_: Any) -> None:  # noqa: A002
             pass
 
     path = write_csv(tmp_path / "rows.csv", ROWS)

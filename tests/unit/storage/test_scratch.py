@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainjob.errors import DataError, StorageError
-from trainjob.scratch import YOUNG_SECONDS, scratch_folder, sweep
+from trainjob.scratch import PREFIX, YOUNG_SECONDS, scratch_folder, sweep
 
 OWNER = """
 import sys
@@ -66,13 +66,16 @@ def test_a_killed_process_is_cleaned_up_after_and_a_living_one_is_not(owner: sub
 
 
 def test_a_young_folder_and_what_is_not_ours_stay(temporary: Path) -> None:
-    (temporary / "trainjob-young").mkdir()
-    (temporary / "another-old").mkdir()
-    os.utime(temporary / "another-old", (0, 0))
-    (temporary / "trainjob-file").touch()
-    os.utime(temporary / "trainjob-file", (0, 0))
+    (temporary / f"{PREFIX}a1b2c3d4").mkdir()
+    others = ["another", "trainjob-data", "trainjob-scratch-", "trainjob-scratch-of-mine", "trainjob-scratch-A1b2c3d4"]
+    for name in others:
+        (temporary / name).mkdir()
+        os.utime(temporary / name, (0, 0))
+    (temporary / f"{PREFIX}filefile").touch()
+    os.utime(temporary / f"{PREFIX}filefile", (0, 0))
+    before = set(temporary.iterdir())
     sweep()
-    assert sorted(path.name for path in temporary.iterdir()) == ["another-old", "trainjob-file", "trainjob-young"]
+    assert set(temporary.iterdir()) == before
 
 
 def test_a_full_disk_is_said(temporary: Path) -> None:

@@ -35,7 +35,8 @@ def with_test_set(setup: Setup) -> Setup:
 
 
 def task_of(setup: Setup, driver: Address = NOBODY) -> Task:
-    fitted = Fitted(setup.preprocessor, "label", None, {name: len(rows) for name, rows in setup.examples.items()})
+    rows = {name: len(examples) for name, examples in setup.examples.items()}
+    fitted = Fitted(setup.preprocessor, "label", None, rows, contents={})
     examples = partial(dict, setup.examples)
     return Task(setup.spec, Folder(str(setup.folder)), fitted, driver, threads=1, examples=examples)
 

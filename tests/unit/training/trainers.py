@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -196,7 +197,7 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
         scorer=scorer if setup.script is None else ScriptedScorer(preprocessor, setup.script),
         store=setup.store,
         reporter=reporter or Reporter(None, setup.store, spec.checkpoints.metric, spec.training.epochs),
-        history=History(Folder(str(setup.folder))),
+        history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),
         device=CPU,
     )
     for seed in (torch.manual_seed, np.random.seed, random.seed):  # last: a library may draw when it is imported
