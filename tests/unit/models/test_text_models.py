@@ -214,7 +214,9 @@ def test_what_cannot_be_loaded_is_named(
         build(text_model(pretrained=str(tmp_path)), text_preprocessor)
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"cannot load 'no-such/encoder'.* needs the network"):
+    with pytest.raises(
+        UserError, match=r"cannot be reached to load no-such/encoder .*; connect to the network, or give a folder"
+    ):
         build(text_model(pretrained="no-such/encoder"), text_preprocessor)
 
 

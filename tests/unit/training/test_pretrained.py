@@ -18,6 +18,7 @@ from trainjob import Predictor
 from trainjob.api import TrainJobSpec
 from trainjob.data import fit, prepare_examples
 from trainjob.progress.channel import Address
+from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
 from trainjob.training.task import Task
 from trainjob.training.worker import work
@@ -58,6 +59,7 @@ def test_the_encoders_weights_are_where_training_begins_and_stay_where_it_is_fro
     fitted = fit(spec)
     examples = partial(dict, prepare_examples(spec, fitted))
     run = tmp_path / "run"
+    Folder(str(run)).write(ATTEMPTS, b"{}")  # a run has begun here
     fitted.save(Folder(str(run / "fitted")))
     run_on(1, work, Task(spec, Folder(str(run)), fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples))
     name = "embeddings.word_embeddings.weight"

@@ -23,8 +23,10 @@ from trainjob.evaluation import Scores, scores
 from trainjob.models import build, sample_losses
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoints import CheckpointStore, scratch_folder
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History, read_history
+from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.distributed import from_rank_0, rank, world_size
 from trainjob.training.loop import Trainer, TrainingState
@@ -58,6 +60,9 @@ class Setup:
     """Rows of `train` and `validation`."""
     script: list[tuple[float, int]] | None = None
     """Instead of a validation: the loss, and how many rows of ten are predicted rightly, epoch by epoch."""
+
+    def __post_init__(self) -> None:
+        Folder(str(self.folder)).write(ATTEMPTS, b"{}")  # a run has begun here
 
     @property
     def store(self) -> CheckpointStore:
