@@ -64,7 +64,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     with told_of_waiting(reporter.waits), scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter, scratch)
-        resumed = _resume(trainer, task, store, rank, scratch)
+        resumed = _resume(trainer, store, rank, scratch)
         state = trainer.state
         reporter.begin(state.epoch, state.step, trainer.steps, resumed, last_metrics(trainer.history.records))
         trainer.fit()
@@ -129,7 +129,7 @@ def _dataset_shard(name: str) -> ray.data.DataIterator:
     return shard
 
 
-def _resume(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scratch: Path) -> str | None:
+def _resume(trainer: Trainer, store: CheckpointStore, rank: int, scratch: Path) -> str | None:
     """Continues from the latest sound checkpoint, where there is one, and returns its name."""
     name = from_rank_0(store.restore(scratch) if rank == 0 else None)
     if name is None:

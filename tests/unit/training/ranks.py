@@ -12,13 +12,11 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-START_METHOD = os.environ.get("RANKS_START_METHOD", "forkserver")
-"""How rank processes start; `make mutation` forks them from the test process, which runs mutated code."""
 PRELOADED = ["pytest", "torch", "transformers", "ray.train.torch", "trainjob.training.worker", "trainjob.models.text"]
 SECONDS_FOR_OTHERS = 5
 """How long the other ranks may go on once one has failed."""
 
-_context: Any = multiprocessing.get_context(START_METHOD)
+_context: Any = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
 
 
