@@ -180,18 +180,25 @@ class _Reader:
         return merged
 
     def key(self, node: yaml.Node, path: FieldPath) -> str:
-        key = self.scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
+        is_plain = isinstance(node, yaml.ScalarNode) and node.tag in _KNOWN_TAGS
+        key = self.scalar(node, path) if is_plain else None
+        if isinstance(key, str):
+            return key
+        name = json.dumps(key)
         if key is None:
             self.problem(node, path, "a field's name must be text")
-        return key if isinstance(key, str) else json.dumps(key)
+        elif name != node.value:
+            self.problem(node, path, f"YAML reads the name {_shortened(node.value)} as {name}: put it in quotes")
+        return name
 
     def scalar(self, node: yaml.Node, path: FieldPath) -> Any:
         try:
             value = self.loader.construct_object(node)
-        except (ValueError, LookupError, yaml.YAMLError):
-            self.problem(node, path, f"{node.value!r} does not fit the YAML tag {node.tag.replace(_TAG, '!!')}")
+            return _json_number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+        except (ValueError, OverflowError, LookupError, yaml.YAMLError):
+            tag = node.tag.replace(_TAG, "!!")
+            self.problem(node, path, f"{_shortened(node.value)} does not fit the YAML tag {tag}")
             return None
-        return _json_number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
     def problem(self, node: yaml.Node, path: FieldPath, message: str) -> None:
         self.document.problems.append(Problem(self.place(node.start_mark.line + 1), path, message))
@@ -202,6 +209,10 @@ def _json_number(value: int | float) -> int | float:
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 1e21 else value
     return value if -(2**63) <= value < 2**63 else float(value)
+
+
+def _shortened(text: str) -> str:
+    return repr(text) if len(text) <= 60 else f"{text[:50]!r}… ({len(text)} characters)"
 
 
 def _is_empty(node: yaml.Node) -> bool:
