@@ -1,5 +1,7 @@
 """Pod templates of a job's head, workers and submitter; every pod meets Pod Security's level `restricted`."""
 
+from decimal import Decimal
+from math import ceil
 from typing import Any
 
 from trainjob.api import TrainJob
@@ -36,6 +38,7 @@ _READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 
     "failureThreshold": 50,
 }
 _KUBECTL_ANNOTATION = "kubectl.kubernetes.io/"
+_UNITS = ["", "K", "M", "G", "T", "P", "E"]
 
 
 def head_template(job: TrainJob, settings: Settings, snapshot: str) -> KubernetesObject:
@@ -82,11 +85,23 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
 
 
 def resources(cpus: float, memory: str, gpus: int = 0, gpu_resource: str = "") -> KubernetesObject:
-    """CPU is asked for but not limited; memory and GPUs are both."""
-    limits = {"memory": memory} | ({gpu_resource: str(gpus)} if gpus else {})
+    """CPU is asked for but not limited; memory and GPUs are both. Quantities are as KubeRay writes them back."""
+    limits = {"memory": times(memory, 1)} | ({gpu_resource: str(gpus)} if gpus else {})
     thousandths = round(cpus * 1000)
-    cpu = f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)  # as KubeRay writes it back
+    cpu = f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)
     return {"requests": {"cpu": cpu} | limits, "limits": limits}
+
+
+def times(quantity: str, number: int) -> str:
+    """`number` times a quantity of bytes, with the largest unit that leaves a whole number: 2 * 1.5Gi is 3Gi."""
+    amount = quantity.rstrip("kKMGTPEi")
+    unit, base = quantity[len(amount) :], 1024 if quantity.endswith("i") else 1000
+    count = ceil(Decimal(amount) * base ** _UNITS.index(unit[:1].upper()) * number)
+    power = 0
+    while count % base == 0 and power + 1 < len(_UNITS):
+        count, power = count // base, power + 1
+    suffix = _UNITS[power] + "i" if base == 1024 and power else _UNITS[power].replace("K", "k")
+    return f"{count}{suffix}"
 
 
 def _template(

@@ -24,6 +24,7 @@ from trainjob_operator.pods import (
     head_template,
     resources,
     submitter_template,
+    times,
     worker_template,
 )
 from trainjob_operator.settings import NodePool, Settings
@@ -106,7 +107,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
     gpus = per_pod * workers.gpus
     container = resources(
         per_pod * cpus + defaults.data_cpus,
-        _times(workers.memory or defaults.worker_memory, per_pod),
+        times(workers.memory or defaults.worker_memory, per_pod),
         gpus,
         pool.gpu_resource,
     )
@@ -187,8 +188,3 @@ class _Dumper(yaml.CSafeDumper):
 
 
 _Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
-
-
-def _times(quantity: str, number: int) -> str:
-    digits = len(quantity) - len(quantity.lstrip("0123456789"))
-    return f"{int(quantity[:digits]) * number}{quantity[digits:]}"

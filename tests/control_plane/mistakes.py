@@ -65,9 +65,13 @@ _FLAG: list[Any] = ["true", 1, 0, []]
 _ABOVE_0: list[Any] = [0, -1e-9, "0.1", True]
 _FRACTION: list[Any] = [-0.1, 1, 1.5, "0.1"]
 _NAME: list[Any] = ["", "Upper", "-a", "a-", "a b", "x" * 254, 3]
-_URI: list[Any] = ["", "data/rows.csv", "./rows.csv", "../rows.csv", "~/rows.csv", "s3:/rows", "x" * 4097, 3]
+_RELATIVE: list[Any] = ["", "data/rows.csv", "./rows.csv", "../rows.csv", "~/rows.csv", "s3:/rows", "x" * 4097, 3]
+_ADDRESS: list[Any] = ["s3://", "gs:///rows", "ftp://host/rows", "hf://rows", "azure://rows", "://x", "file://rows"]
+_URI: list[Any] = [*_RELATIVE, *_ADDRESS, "s3://data/rows\n", "/rows\n.csv", "http://", "https://a b/rows.csv"]
 _DURATION: list[Any] = ["", "0s", "5", "1.5h", "-1h", "1w", "1h30m", "100000s", 30]
-_QUANTITY: list[Any] = ["", "0", "-1Gi", "1.5Gi", "16gb", "16 Gi", 16]
+_QUANTITY: list[Any] = ["", "0", "-1Gi", "0.0Gi", "16gb", "16 Gi", "16", "1.5", 16, -1, 10**15, True, [], {}]
+_CPUS: list[Any] = [0, -1e-9, 10_000, "", "0", "-1", "0m", "1.5m", "1 ", "1e3", "10000", True, False, [], {}, [1]]
+_IDS = ("runAsUser", "runAsGroup", "fsGroup")
 _CLASSIFIER = {"dropout": _FRACTION, "loss": [{}, "crossEntropy", {"crossEntropy": {}, "binaryCrossEntropy": {}}]}
 _ADAM = {"learningRate": _ABOVE_0, "betas": [[0.9], [0.9, 0.99, 0.999], [0.9, 1], [-1, 0], 0.9], "epsilon": _ABOVE_0}
 _SOURCE = {"uri": _URI, "format": ["CSV", "", 3, "text"]}
@@ -84,7 +88,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.textClassifier.classWeights": [{}, {"balanced": {}, "values": {}}, {"values": {"a": 0}}],
     "model.textClassifier.maxLength": [3, 8193, "128", 12.5],
     "model.textClassifier.freezeEncoder": [*_FLAG, True],
-    "model.textClassifier.pretrained": ["", 3],
+    "model.textClassifier.pretrained": ["", 3, "hf://bert", "s3://models/bert", "bert\n"],
     **_under("model.textClassifier.encoder", {"layers": _COUNT, "hiddenSize": [*_COUNT, 127], "heads": _COUNT}),
     "model.textClassifier.encoder.vocabularySize": [99, 1_000_001, "8192"],
     "model.imageClassifier.mlp.hidden": [[], [0], ["1"], [1] * 17, 128],
@@ -94,7 +98,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("dataset.train", {**_SOURCE, "uri": [..., *_URI]}),
     "dataset.test": [{}, {"uri": "rows.csv"}, "s3://test/rows.csv"],
     "dataset.validation": [{}, {"fraction": 0.2, "uri": "s3://a"}, {"fraction": 0}, {"fraction": 1}, {"uri": "a.csv"}],
-    "dataset.text": [[], [""], "title", [3]],
+    "dataset.text": [[], [""], "title", [3], ["title", "title"]],
     "dataset.label": ["", 3, ["tag"]],
     **_under("dataset.cleaning", {"lowercase": _FLAG, "removeURLs": _FLAG, "removeHTML": _FLAG}),
     "dataset.loader": ["raydata", "", 1],
@@ -109,16 +113,16 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("training.earlyStopping", {"patience": _COUNT, "minDelta": [-1, "0"]}),
     **_under("checkpoints", {"metric": ["", 3, "my_metric"], "mode": ["minimum", "", 1], "keep": _COUNT}),
     "checkpoints.everySteps": _COUNT,
-    **_under("workers", {"count": _COUNT, "cpus": _ABOVE_0, "gpus": [-1, 2, 0.5, "1"], "nodePool": _NAME}),
+    **_under("workers", {"count": _COUNT, "cpus": _CPUS, "gpus": [-1, 2, 0.5, "1"], "nodePool": _NAME}),
     **_under("workers", {"perPod": [*_COUNT, 2], "memory": _QUANTITY}),
     "storage": [..., {}, "s3://runs", {"uri": "s3://runs", "persistentVolumeClaim": "runs"}],
-    **_under("storage", {"uri": _URI, "persistentVolumeClaim": _NAME, "secretName": _NAME}),
-    "storage.endpoint": ["minio:9000", "", "s3://minio", 3],
+    **_under("storage", {"uri": [*_URI, "https://host/runs"], "persistentVolumeClaim": _NAME, "secretName": _NAME}),
+    "storage.endpoint": ["minio:9000", "", "s3://minio", 3, "http://", "http:///x", "http://a b", "http://minio\n"],
     "retries": [-1, 0.5, "3"],
     **_under("deadlines", {"total": _DURATION, "start": _DURATION}),
     "ttlAfterFinished": _DURATION,
     "suspend": _FLAG,
-    "pods.image": ["", 3, "x" * 513],
+    "pods.image": ["", 3, "x" * 513, "trainer 1", "trainer:", "trainer\n", "https://host/trainer", "a@b"],
     "pods.serviceAccountName": _NAME,
     "pods.imagePullSecrets": [[{}], ["secret"], [{"name": "a"}, {"name": "a"}], "secret"],
     "pods.env": [
@@ -127,6 +131,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
         [{"name": "A", "value": 1}],
         [{"name": "A"}, {"name": "A"}],
         [{"name": "A"}] * 65,
+        *([{"name": name}] for name in ("", "a=b", "1a", "a b")),
+        [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     ],
     "pods.envFrom": [{}, [{"secretRef": "a"}], [{"prefix": 1}]],
     "pods.volumes": [
@@ -134,16 +140,23 @@ _WRONG_VALUES: dict[str, list[Any]] = {
         [{"emptyDir": {}}],
         [{"name": "a"}, {"name": "a"}],
         [{"name": "a", "emptyDir": {"sizeLimit": "x"}}],
+        [{"name": "a", "emptyDir": {}, "configMap": {"name": "a"}}],
     ],
     "pods.volumeMounts": [{}, [{"name": "a"}], [{"mountPath": "/a"}], [{"name": "a", "mountPath": "/a"}] * 2],
     "pods.nodeSelector": [[], {"a": 1}, {"a": "x" * 64}, {"a b": "x"}, {"a": "b c"}],
-    "pods.tolerations": [{}, [{"tolerationSeconds": "5"}], [{"key": 3}]],
+    "pods.tolerations": [{}, [{"tolerationSeconds": "5"}], [{"key": 3}], [{"operator": "Foo"}], [{"effect": "Foo"}]],
     "pods.affinity": [
         [],
         {"podAffinity": []},
         {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
     ],
-    "pods.securityContext": [[], {"runAsUser": "root"}, {"runAsNonRoot": "true"}, {"sysctls": [{}]}],
+    "pods.securityContext": [
+        [],
+        {"runAsUser": "root"},
+        *({name: -1} for name in _IDS),
+        {"runAsNonRoot": "true"},
+        {"sysctls": [{}]},
+    ],
     "pods.labels": [[], {"a": 1}, {"a": "x" * 64}, {"a b": "x"}, {"a/b/c": "x"}, {"": "x"}, {"a": "-"}],
     "pods.annotations": [[], {"a": 1}, {"a": "x" * 4097}, {"a b": "x"}],
 }
@@ -191,6 +204,7 @@ _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "model.textClassifier.encoder.hiddenSize", {"model.textClassifier.encoder.heads": 7}),
     ("textClassifier", "dataset", {"dataset": ...}),
     ("textClassifier", "dataset.text", {"dataset.text": ...}),
+    ("textClassifier", "dataset.text", {"dataset.text": ["title", "tag"]}),
     ("textClassifier", "dataset.label", {"dataset.label": ...}),
     ("textClassifier", "dataset.train.format", {"dataset.train.format": "images"}),
     ("textClassifier", "dataset.train.format", {"dataset.train.format": "mnist"}),

@@ -37,13 +37,17 @@ fractions = st.floats(0, 0.99)
 amounts = st.floats(1e-9, 1e3)
 booleans = st.booleans()
 columns = st.sampled_from(["title", "description", "Überschrift", "a column"])
+_label_columns = st.sampled_from(["tag", "the class"])
 uris = st.sampled_from(
     ["s3://data/a.csv", "gs://b/c/*.parquet", "https://example.com/x.jsonl", "/data/rows", "file:///d"]
 )
+_folders = st.sampled_from(["s3://runs", "gs://b/c", "/data/runs", "file:///d"])
 durations = st.tuples(st.integers(1, 9999), st.sampled_from("smhd")).map(lambda pair: f"{pair[0]}{pair[1]}")
-quantities = st.tuples(st.integers(1, 4096), st.sampled_from(["M", "G", "Mi", "Gi"])).map(
+quantities = st.tuples(st.sampled_from([1, 4096, 0.5, 1.25]), st.sampled_from(["M", "G", "Mi", "Gi"])).map(
     lambda pair: f"{pair[0]}{pair[1]}"
 )
+_memory = quantities | st.integers(10**6, 10**12) | st.integers(10**6, 10**12).map(str)
+_cpus = st.floats(0.01, 128) | st.integers(1, 128) | st.sampled_from(["1", "0.5", "2.125", "500m", "64"])
 label_values = st.sampled_from(["", "a", "team-1", "A.b_c", "x" * 63])
 label_keys = st.sampled_from(["team", "example.com/team", "app.kubernetes.io/part-of", "UPPER_case.1"])
 labels = st.dictionaries(label_keys, label_values, max_size=2)
@@ -84,11 +88,11 @@ def _dataset(formats: str, loaders: list[str], columns_of: Strategy) -> Strategy
     return merged(rest, columns_of)
 
 
-_texts = st.lists(columns, min_size=1, max_size=3)
+_texts = st.lists(columns, min_size=1, max_size=3, unique=True)
 _both_loaders = ["rayData", "dataLoader"]
-_text_data = _dataset("tabular", _both_loaders, part({"text": _texts, "label": columns}))
+_text_data = _dataset("tabular", _both_loaders, part({"text": _texts, "label": _label_columns}))
 _image_data = _dataset("any", _both_loaders, part(label=columns))
-_function_data = _dataset("any", ["rayData"], part(text=_texts, label=columns))
+_function_data = _dataset("any", ["rayData"], part(text=_texts, label=_label_columns))
 
 _adam: dict[str, Strategy] = {
     "learningRate": amounts,
@@ -127,7 +131,7 @@ def _work(draw: st.DrawFn) -> Document:
     training, per_pod = draw(_training), draw(st.integers(1, 8))
     count = per_pod * draw(st.integers(1, 16))
     training["batchSize"] = count * draw(st.integers(1, 64))
-    workers = draw(part(cpus=st.floats(0.01, 128), gpus=st.integers(0, 1), nodePool=names, memory=quantities))
+    workers = draw(part(cpus=_cpus, gpus=st.integers(0, 1), nodePool=names, memory=_memory))
     workers["count"] = count
     if draw(booleans):
         workers["perPod"] = per_pod
@@ -135,7 +139,7 @@ def _work(draw: st.DrawFn) -> Document:
 
 
 _storage = merged(
-    one_of(uri=uris, persistentVolumeClaim=names),
+    one_of(uri=_folders, persistentVolumeClaim=names),
     part(endpoint=st.sampled_from(["http://minio:9000", "https://s3.example.com"]), secretName=names),
 )
 

@@ -1,10 +1,12 @@
 """`spec.pods` and `spec.deadlines`: what a job asks of a Kubernetes cluster; a laptop ignores it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticKnownError
 
 from trainjob.api.base import StrictModel, refuse
 
@@ -25,13 +27,38 @@ OWN_VOLUMES = ("trainjob", "trainjob-storage", *SCRATCH)
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 DURATION = r"^[1-9][0-9]{0,3}[smhd]$"
-QUANTITY = r"^[1-9][0-9]{0,11}(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+QUANTITY = r"^((0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,11}(\.[0-9]{1,3})?)(k|M|G|T|Ki|Mi|Gi|Ti)|[1-9][0-9]{6,14})$"
+"""A number below a million has a unit: 16 alone is 16Gi with its unit forgotten."""
+CPUS = r"^(0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,3}(\.[0-9]{1,3})?|[1-9][0-9]{0,6}m)$"
+IMAGE = (
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+)?(/[a-z0-9_.-]+)*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[A-Za-z0-9_+.-]+:[0-9a-fA-F]{32,})?$"
+)
 RESOURCE_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
 Duration = Annotated[str, Field(pattern=DURATION)]
 """A whole number of seconds, minutes, hours or days: `90s`, `30m`, `6h`, `7d`."""
-Quantity = Annotated[str, Field(pattern=QUANTITY)]
-"""Bytes as Kubernetes writes them: `500M`, `16Gi`."""
+
+
+def _as_text(amount: Any) -> Any:
+    return str(amount) if isinstance(amount, int | float) and not isinstance(amount, bool) else amount
+
+
+def _as_cores(amount: Any) -> Any:
+    if not isinstance(amount, str):
+        return amount
+    if not re.fullmatch(CPUS, amount):
+        raise PydanticKnownError("string_pattern_mismatch", {"pattern": CPUS})
+    return int(amount[:-1]) / 1000 if amount.endswith("m") else float(amount)
+
+
+_Number = Field(gt=0, lt=10_000)
+_Bytes = Annotated[int, Field(ge=10**6, lt=10**15)] | Annotated[str, Field(pattern=QUANTITY)]
+_Cores = Annotated[float, _Number] | Annotated[str, Field(pattern=CPUS)]
+Quantity = Annotated[str, Field(pattern=QUANTITY), BeforeValidator(_as_text, json_schema_input_type=_Bytes)]
+"""Bytes as Kubernetes writes them: `500M`, `1.5Gi`, `8000000000`."""
+CPUs = Annotated[float, _Number, BeforeValidator(_as_cores, json_schema_input_type=_Cores)]
+"""CPU cores as Kubernetes writes them: `2`, `0.5`, `500m`."""
 ResourceName = Annotated[str, Field(pattern=RESOURCE_NAME, max_length=253)]
 """Name of an object in Kubernetes."""
 
@@ -65,7 +92,7 @@ Annotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field
 class Pods(StrictModel):
     """What a job's pods have besides what its workers ask for."""
 
-    image: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    image: Annotated[str, Field(pattern=IMAGE, max_length=512)] | None = None
     """Image with trainjob in it; by default the operator's setting."""
     image_pull_secrets: Annotated[list[LocalObjectReference], Items] = []
     """Secrets that the image is pulled with."""

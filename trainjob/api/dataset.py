@@ -1,18 +1,20 @@
 """`spec.dataset`: what the model learns from."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from trainjob.api.base import OneOf, StrictModel
+from trainjob.api.base import OneOf, StrictModel, refuse
+from trainjob.api.uris import DataURI
 
-URI = Annotated[str, Field(min_length=1, max_length=4096)]
+Unique = Field(json_schema_extra={"uniqueItems": True})
 
 
 class Source(StrictModel):
     """Where rows come from."""
 
-    uri: URI
+    uri: DataURI
     """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://` or `https://`."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
     """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default
@@ -24,7 +26,7 @@ class Validation(OneOf):
 
     fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Share of the training rows to set aside: stratified by label, seeded by `training.seed`."""
-    uri: URI | None = None
+    uri: DataURI | None = None
     """Rows of their own, in the training rows' format."""
 
 
@@ -48,7 +50,7 @@ class Dataset(StrictModel):
     """What the model is validated on after each epoch."""
     test: Source | None = None
     """Scored once, at the end, with the best checkpoint."""
-    text: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] | None = None
+    text: Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)] | None = None
     """Columns that hold the text, joined by a blank; for text classifiers."""
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column that holds the label; for images, by default the folder's name or the IDX labels."""
@@ -57,3 +59,18 @@ class Dataset(StrictModel):
     loader: Literal["rayData", "dataLoader"] = "rayData"
     """rayData prepares rows in Ray Data and streams what does not fit in memory; dataLoader keeps them in memory
     in a PyTorch DataLoader and, on one machine, starts faster because it needs no Ray cluster."""
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> Self:
+        refuse(self._misfits())
+        return self
+
+    def _misfits(self) -> Iterator[tuple[str, str]]:
+        texts = self.text or []
+        if twice := next((name for name in texts if texts.count(name) > 1), None):
+            yield "text", f"names the column {twice} twice"
+        if self.label in texts:
+            yield (
+                "text",
+                f"must not hold the label's column, {self.label}: a model that reads the answer learns nothing",
+            )

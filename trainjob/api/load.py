@@ -14,6 +14,7 @@ from trainjob.api.defaults import with_defaults
 from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, Problem, parse
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
+from trainjob.api.uris import PATH
 from trainjob.api.wording import fields_of, part_in, problems_of, show
 
 MAX_BYTES = 3 * 2**20
@@ -106,7 +107,7 @@ def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
         for parent in parents:
             part = part.get(parent) if isinstance(part, dict) else None
         value = part.get(name) if isinstance(part, dict) else None
-        if not isinstance(value, str) or not value or re.match(r"[A-Za-z][\w+.-]*://", value):
+        if not isinstance(value, str) or not re.fullmatch(PATH, value):
             continue
         on_hub = name == "pretrained" and not value.startswith(("./", "../")) and not (folder / value).is_dir()
         if not on_hub:

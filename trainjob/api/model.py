@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from trainjob.api.base import OneOf, StrictModel
+from trainjob.api.uris import PATH
 
 PositiveInt = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -71,7 +72,8 @@ class Classifier(OneOf):
     loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
     """What training minimizes."""
     class_weights: ClassWeights | None = None
-    """How much each class counts in the loss; every row counts the same by default."""
+    """How much each class counts in the loss, also in the losses that are reported; every row counts the same by
+    default."""
 
 
 class TextClassifier(Classifier):
@@ -79,7 +81,7 @@ class TextClassifier(Classifier):
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
 
-    pretrained: Annotated[str, Field(min_length=1)] | None = None
+    pretrained: Annotated[str, Field(min_length=1, pattern=PATH)] | None = None
     """A transformers encoder: a name on the Hugging Face hub or a folder."""
     encoder: Encoder | None = None
     """A small encoder trained from scratch."""

@@ -7,10 +7,11 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from trainjob.api.base import OneOf, StrictModel, refuse
-from trainjob.api.cluster import Deadlines, Duration, Pods, Quantity, ResourceName
-from trainjob.api.dataset import URI, Dataset
+from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
+from trainjob.api.dataset import Dataset
 from trainjob.api.model import Model, PositiveInt
 from trainjob.api.training import CLASSIFIER_METRICS, Checkpoints, Training
+from trainjob.api.uris import ENDPOINT, FolderURI
 
 GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
 """What Kubernetes calls the type."""
@@ -21,7 +22,7 @@ class Workers(StrictModel):
 
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Worker processes."""
-    cpus: Annotated[float, Field(gt=0, le=1024)] | None = None
+    cpus: CPUs | None = None
     """CPU cores of each worker; on one machine, by default its cores are shared out evenly."""
     gpus: Annotated[int, Field(ge=0, le=1)] = 0
     """GPUs of each worker process: 0 or 1."""
@@ -38,11 +39,11 @@ class Storage(OneOf):
 
     choices: ClassVar[tuple[str, ...]] = ("uri", "persistent_volume_claim")
 
-    uri: URI | None = None
+    uri: FolderURI | None = None
     """A folder: a path (relative to this YAML), `s3://` or `gs://`. The run's own folder is made inside it."""
     persistent_volume_claim: ResourceName | None = None
     """A PersistentVolumeClaim that all of a job's pods can mount at once (ReadWriteMany); only in a cluster."""
-    endpoint: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    endpoint: Annotated[str, Field(pattern=ENDPOINT)] | None = None
     """An S3 server other than Amazon's, for storage and dataset alike."""
     secret_name: ResourceName | None = None
     """Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on a laptop these come from the environment."""

@@ -9,14 +9,20 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from trainjob.api.base import StrictModel
-from trainjob.api.cluster import DURATION, QUANTITY, RESOURCE_NAME
+from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
+from trainjob.api.uris import DATA_URI, ENDPOINT, FOLDER_URI, PATH
 
 PATTERNS = {
     RESOURCE_NAME: "lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every part",
     DURATION: "a number of seconds, minutes, hours or days, such as 90s, 30m, 6h or 7d",
-    QUANTITY: "a number of bytes, such as 500M or 16Gi",
-    r"^https?://": "an address that starts with http:// or https://",
+    QUANTITY: "a number of bytes, such as 500M, 1.5Gi or 8000000000",
+    CPUS: "a number of CPU cores, such as 2, 0.5 or 500m",
+    IMAGE: "the name of an image, such as registry.example.com/team/trainer:1.0",
+    DATA_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET, https://HOST or file:///",
+    FOLDER_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///",
+    PATH: "a name on the Hugging Face hub or a folder",
+    ENDPOINT: "the address of a server, such as http://minio:9000",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
 }
 """Regular expressions of the TrainJob type in words."""

@@ -31,8 +31,18 @@ _INT64 = {
 """Fields of 64 bits; the classes declare them and those of 32 bits alike."""
 _ONLY: dict[str, tuple[str, ...]] = {"V1ObjectMeta": ("annotations", "labels")}
 """The only fields that a class may have here: a volume claim's template has no other metadata."""
-_MAX_LENGTH = {("V1Volume", "name"): 63}
-"""Maximum lengths, which the API server needs to estimate the cost of a rule; the classes have none."""
+_MOST_ID = 2**31 - 1
+_ID: Schema = {"minimum": 0, "maximum": _MOST_ID}
+_LIMITS: dict[tuple[str, str], Schema] = {
+    ("V1Volume", "name"): {"maxLength": 63},  # the API server needs it to estimate the cost of a rule
+    ("V1EnvVar", "name"): {"pattern": "^[-._a-zA-Z][-._a-zA-Z0-9]*$"},
+    ("V1Toleration", "operator"): {"enum": ["", "Exists", "Equal"]},
+    ("V1Toleration", "effect"): {"enum": ["", "NoSchedule", "PreferNoSchedule", "NoExecute"]},
+    **{("V1PodSecurityContext", field): _ID for field in ("runAsUser", "runAsGroup", "fsGroup")},
+}
+"""What Kubernetes checks only when a pod is created, by class and field."""
+_MAX_FIELDS = {"V1EnvVar": 2, "V1Volume": 2}
+"""Classes with a name and one of several other fields."""
 _SCALARS: dict[str, Schema] = {
     "str": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -51,11 +61,12 @@ def kubernetes_schema(name: str) -> Schema:
         value = _type_schema(model.openapi_types[attribute], field)
         text = info.description or value.get("description") or _as_sentence(field)
         properties[field] = {**value, "description": _first_sentence(text)}
-        if (name, field) in _MAX_LENGTH:
-            properties[field]["maxLength"] = _MAX_LENGTH[name, field]
+        properties[field] |= _LIMITS.get((name, field), {})
         if info.is_required():
             required.append(field)
     schema: Schema = {"type": "object", "description": _description(model), "properties": properties}
+    if name in _MAX_FIELDS:
+        schema["maxProperties"] = _MAX_FIELDS[name]
     return {**schema, "required": required} if required else schema
 
 

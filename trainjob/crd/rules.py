@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
-from trainjob.api.dataset import Source, Validation
+from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.model import Encoder, TextClassifier
 from trainjob.api.training import CLASSIFIER_METRICS, SGD
 from trainjob.api.trainjob import Storage, TrainJobSpec
@@ -109,7 +109,9 @@ _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
 _IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
 
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
-    Encoder: (Rule("self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),),
+    Encoder: (
+        Rule("self.heads < 1 || self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),
+    ),
     TextClassifier: (
         Rule(
             "!self.freezeEncoder || !has(self.encoder)",
@@ -124,6 +126,13 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
     SGD: (Rule("!self.nesterov || self.momentum > 0.0", "needs momentum greater than 0", "nesterov"),),
+    Dataset: (
+        Rule(
+            "!has(self.text) || !has(self.label) || !(self.label in self.text)",
+            "must not hold the label's column: a model that reads the answer learns nothing",
+            "text",
+        ),
+    ),
     Source: (_absolute("uri"),),
     Validation: (_absolute("uri"),),
     Storage: (_absolute("uri"),),
@@ -153,12 +162,13 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     TrainJobSpec: (
         *(_same_presence(name) for name, info in _IMMUTABLE_FIELDS.items() if info.default is None),
         Rule(
-            "!has(self.workers.perPod) || self.workers.count % self.workers.perPod == 0",
+            "!has(self.workers.perPod) || self.workers.perPod < 1 || self.workers.count % self.workers.perPod == 0",
             "must divide workers.count",
             "workers.perPod",
         ),
         Rule(
-            "!has(self.training.batchSize) || self.training.batchSize % self.workers.count == 0",
+            "!has(self.training.batchSize) || self.workers.count < 1 || "
+            "self.training.batchSize % self.workers.count == 0",
             "must be a multiple of workers.count",
             "training.batchSize",
         ),

@@ -98,7 +98,10 @@ _COMMON_KEYWORDS = {"type", "enum", "format", "pattern", "minimum", "maximum"} |
 def _structural(leaf: Schema) -> Schema:
     """The structural schema for pydantic's JSON schema of a value; null means the same as a missing field."""
     if "anyOf" in leaf:
-        leaf = next(choice for choice in leaf["anyOf"] if choice.get("type") != "null")
+        choices = [choice for choice in leaf["anyOf"] if choice.get("type") != "null"]
+        if len(choices) > 1:
+            return _of_several_types(choices)
+        leaf = choices[0]
     schema = {keyword: value for keyword, value in leaf.items() if keyword in _COMMON_KEYWORDS}
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if exclusive in leaf:
@@ -107,11 +110,32 @@ def _structural(leaf: Schema) -> Schema:
         schema["format"] = "int64"
     if "items" in leaf:
         schema["items"] = _structural(leaf["items"])
+    if leaf.get("uniqueItems"):
+        schema["x-kubernetes-list-type"] = "set"
     if leaf.get("additionalProperties") is True:
         schema["x-kubernetes-preserve-unknown-fields"] = True
     elif "additionalProperties" in leaf:
         schema["additionalProperties"] = _structural(leaf["additionalProperties"])
     return schema
+
+
+def _of_several_types(choices: list[Schema]) -> Schema:
+    """A number or text: keywords about numbers say nothing of text, and the other way round.
+
+    Kubernetes has a type for whole numbers or text only; others can have no type, so what else there is is excluded.
+    """
+    kinds = {choice["type"] for choice in choices}
+    merged = {keyword: value for choice in choices for keyword, value in _structural(choice).items()}
+    keywords = {keyword: value for keyword, value in merged.items() if keyword not in ("type", "format")}
+    if kinds == {"integer", "string"}:
+        return {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "x-kubernetes-int-or-string": True,
+            **keywords,
+        }
+    assert kinds == {"number", "string"}
+    no_others = {"not": {"enum": [True, False]}, "minItems": 1, "maxItems": 0, "minProperties": 1, "maxProperties": 0}
+    return {"x-kubernetes-preserve-unknown-fields": True, **no_others, **keywords}
 
 
 def _default(info: FieldInfo) -> Schema:

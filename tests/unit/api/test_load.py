@@ -42,7 +42,7 @@ def test_reads_yaml_as_kubernetes_does(tmp_path: Path, after: str, field: str, v
 
 
 def test_labels_of_classes_may_look_like_other_types(tmp_path: Path) -> None:
-    weights = "      classWeights: {values: {1: 2, 2.5: 1, y: 1, 2024-01-01: 3, a: 1}}\n"
+    weights = "      classWeights: {values: {1: 2, 2.5: 1, true: 1, 2024-01-01: 3, a: 1}}\n"
     job = load_trainjob(write(tmp_path, GOOD.replace("  dataset:\n", weights + "  dataset:\n")))
     assert job.spec.model.classifier is not None
     assert job.spec.model.classifier.class_weights is not None

@@ -91,6 +91,69 @@ BAD_FIELDS = [
         "(without them YAML reads y, n, yes, no, on and off as true and false)",
     ),
     ("    text: [title]", "    text:\n    - a\n    -", "12  spec.dataset.text[1]  expected text, got nothing"),
+    (
+        "    text: [title]",
+        "    text: [title, title]",
+        "10  spec.dataset.text  names the column title twice",
+    ),
+    (
+        "    text: [title]",
+        "    text: [title, tag]",
+        "10  spec.dataset.text  must not hold the label's column, tag: a model that reads the answer learns nothing",
+    ),
+    (
+        "{uri: data/train.csv}",
+        "{uri: 'hf://datasets/rows'}",
+        "9  spec.dataset.train.uri  must be a path, or an address that starts with s3://BUCKET, gs://BUCKET, "
+        "https://HOST or file:///, got 'hf://datasets/rows'",
+    ),
+    (
+        "{uri: data/train.csv}",
+        '{uri: "rows.csv\\n"}',
+        "9  spec.dataset.train.uri  must be a path, or an address that starts with s3://BUCKET, gs://BUCKET, "
+        "https://HOST or file:///, got 'rows.csv\\n'",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 1" + 400 * "0",
+        f"13  spec.training.epochs  '1{49 * '0'}'… (401 characters) does not fit the YAML tag !!int",
+    ),
+    (
+        "    epochs: 3",
+        "    1" + 400 * "0" + ": 3",
+        f"13  spec.training  '1{49 * '0'}'… (401 characters) does not fit the YAML tag !!int",
+    ),
+    ("    epochs: 3", "    !!timestamp 2020-01-01: 3", "13  spec.training  a field's name must be text"),
+    ("    epochs: 3", "    !!binary aGk=: 3", "13  spec.training  a field's name must be text"),
+    ("    epochs: 3", "    yes: 3", "13  spec.training  YAML reads the name 'yes' as true: put it in quotes"),
+    ("    epochs: 3", "    01: 3", "13  spec.training  YAML reads the name '01' as 1: put it in quotes"),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  workers: {memory: 16, cpus: 0m}",
+        "14  spec.workers.memory  must be a number of bytes, such as 500M, 1.5Gi or 8000000000, got '16'",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  workers: {cpus: 0m}",
+        "14  spec.workers.cpus  must be a number of CPU cores, such as 2, 0.5 or 500m, got '0m'",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  storage: {uri: 'https://host/runs', endpoint: 'http://'}",
+        "14  spec.storage.uri  must be a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///, "
+        "got 'https://host/runs'",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  storage: {uri: runs, endpoint: 'http://'}",
+        "14  spec.storage.endpoint  must be the address of a server, such as http://minio:9000, got 'http://'",
+    ),
+    (
+        "    epochs: 3",
+        "    epochs: 3\n  pods: {image: my image}",
+        "14  spec.pods.image  must be the name of an image, such as registry.example.com/team/trainer:1.0, "
+        "got 'my image'",
+    ),
     ("    label: tag", "    label: ''", "11  spec.dataset.label  must not be empty"),
     (
         "    label: tag",

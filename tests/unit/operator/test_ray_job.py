@@ -104,7 +104,10 @@ def test_gpus_are_asked_for_by_the_pools_name_for_them(pool: str, resource: str,
         ({"cpus": 2.5, "memory": "500M"}, {}, "3500m", "500M", 3),
         ({"count": 4, "perPod": 4, "cpus": 3, "memory": "12Gi"}, {}, "13", "48Gi", 13),
         ({"count": 4, "perPod": 2}, {"workerCpus": 2, "workerMemory": "8G", "dataCpus": 3}, "7", "16G", 7),
-        ({"memory": "1000000000"}, {}, "2", "1000000000", 2),
+        ({"memory": 1000000000}, {}, "2", "1G", 2),
+        ({"memory": "1024Mi"}, {}, "2", "1Gi", 2),
+        ({"memory": "1.5Gi", "cpus": "500m"}, {}, "1500m", "1536Mi", 2),
+        ({"count": 2, "perPod": 2, "memory": "1.5Gi", "cpus": "1"}, {}, "3", "3Gi", 3),
     ],
 )
 def test_a_worker_pod_has_what_its_workers_ask_for_and_cpu_for_ray_data(

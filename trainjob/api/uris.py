@@ -1,0 +1,20 @@
+"""Regular expressions of what a TrainJob may name: only schemes that trainjob reads, and no line breaks."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+_CHARACTER = r"[^\x00-\x1f\x7f]"
+_STEP = r"[^/\x00-\x1f\x7f]*[^/:\x00-\x1f\x7f]"
+"""The first step of a relative path: it cannot end in a colon, as a scheme does."""
+_PATH = rf"({_STEP})?/{_CHARACTER}*|{_STEP}"
+_BUCKET = rf"(s3|gs)://[A-Za-z0-9][A-Za-z0-9_.-]*(/{_CHARACTER}*)?"
+_WEB = r"https?://[^/\s]+(/\S*)?"
+
+PATH = rf"^({_PATH})$"
+FOLDER_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)$"
+DATA_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*|{_WEB})$"
+ENDPOINT = rf"^{_WEB}$"
+
+DataURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=DATA_URI)]
+FolderURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=FOLDER_URI)]
