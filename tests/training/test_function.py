@@ -57,6 +57,8 @@ def train_loop(config):
 
 def function_run(folder: Path, name: str = "own", **config: Any) -> Run:
     (folder / "own_loop.py").write_text(LOOP)
+    for name in ("random", "tokenize"):
+        (folder / f"{name}.py").write_text("raise RuntimeError('not the standard library')\n")
     rows = [(index / 100, 3 * index / 100) for index in range(100)]
     (folder / "rows.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in rows))
     spec = {

@@ -1,6 +1,7 @@
 """From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
 
 from trainjob.data.examples import Examples
+from trainjob.data.fingerprint import check_same_files
 from trainjob.data.fitting import Fitted, check_unchanged, fit
 from trainjob.data.image import ImagePreprocessor
 from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets, user_errors
@@ -13,6 +14,7 @@ __all__ = [
     "ImagePreprocessor",
     "Preprocessor",
     "TextPreprocessor",
+    "check_same_files",
     "check_unchanged",
     "fit",
     "load_preprocessor",

@@ -1,13 +1,19 @@
 """What tells that the data of a run has changed since it began."""
 
 import hashlib
+import json
 import urllib.request
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from trainjob.api import TrainJobSpec
 from trainjob.data.rows import HTTP_SECONDS, is_http
 from trainjob.data.source import File, files_of, sources_of
+from trainjob.errors import DataError, notify
+from trainjob.storage import Folder
+
+SOURCES_FILE = "sources.json"
+"""Of a function's run; a classifier's keeps fingerprints with what was fitted."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,36 @@ def changes_of(before: Fingerprint, now: Fingerprint) -> str:
         if old != new
     ]
     return ", ".join([*(fields or ["other files"]), f"changed {before.changed} → {now.changed}"])
+
+
+def check_same_files(spec: TrainJobSpec, kept: Folder) -> None:
+    """Raises DataError where the files of the data are no longer those of the run, whose fingerprints are kept in the
+    folder `kept` from its first attempt on. Says which were only written again: their rows may be the same."""
+    now = fingerprints(spec)
+    if not kept.exists(SOURCES_FILE):
+        kept.write(SOURCES_FILE, json.dumps({name: asdict(source) for name, source in now.items()}, indent=1).encode())
+        return
+    before = {name: Fingerprint(**source) for name, source in json.loads(kept.read(SOURCES_FILE)).items()}
+    refuse_changes(spec, {name: change for name, old in before.items() if (change := changes_of(old, now[name]))})
+    for name, old in before.items():
+        if now[name] != old:
+            notify(
+                f"spec.dataset.{name} was written again since the run began (at {old.changed}, now at "
+                f"{now[name].changed}), with the same size: if its rows are others, start anew with --fresh"
+            )
+
+
+def refuse_changes(spec: TrainJobSpec, changes: dict[str, str]) -> None:
+    """Raises DataError where there are `changes` of some sets, in words."""
+    if not changes:
+        return
+    assert spec.dataset is not None
+    uris = {name: source.uri for name, source in sources_of(spec.dataset).items()}
+    raise DataError(
+        "the data has changed since the run began:\n"
+        + "\n".join(f"  spec.dataset.{name} ({uris[name]}): {change}" for name, change in changes.items())
+        + "\nBring the data back to continue the run, --fresh to start anew, or another metadata.name."
+    )
 
 
 def _of_files(files: list[File]) -> Fingerprint:

@@ -9,7 +9,7 @@ from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
 from trainjob.data.cleaning import clean
-from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints
+from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.image import ImagePreprocessor, channels_of, decoded, image_contents, images_of, wrong_size
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.labels import label_indices
@@ -114,13 +114,7 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:
             for name, old in kept.sources.items()
             if again.contents[name] != kept.contents[name]
         }
-    if changes:
-        uris = {name: source.uri for name, source in sources_of(spec.dataset).items()}
-        raise DataError(
-            "the data has changed since the run began:\n"
-            + "\n".join(f"  spec.dataset.{name} ({uris[name]}): {change}" for name, change in changes.items())
-            + "\nBring the data back to continue the run, --fresh to start anew, or another metadata.name."
-        )
+    refuse_changes(spec, changes)
 
 
 def parts_of(spec: TrainJobSpec, source: Source) -> list[Part]:

@@ -56,10 +56,20 @@ def _threshold(row_hashes: np.ndarray, name: str, fraction: float) -> int:
     if len(values) < 2:
         rows = "one row" if len(row_hashes) == 1 else f"{len(row_hashes)} rows, all equal"
         of = f'class "{name}"' if name else "the set"
-        raise DataError(
-            f"{of} has {rows}: too few to set some aside for validation; "
-            "add rows, drop the class, or give dataset.validation.uri"
-        )
+        advice = "add rows, drop the class, or give dataset.validation.uri"
+        if _is_fraction(name):
+            advice = (
+                "labels are classes (text, whole numbers, or true and false); a column of measurements, as for "
+                "regression, is not supported"
+            )
+        raise DataError(f"{of} has {rows}: too few to set some aside for validation; {advice}")
     # The last group stays for training, so the first is always there for validation.
     rows = np.cumsum(counts)[:-1]
     return int(values[np.argmin(np.abs(rows - fraction * len(row_hashes)))])
+
+
+def _is_fraction(name: str) -> bool:
+    try:
+        return not float(name).is_integer()
+    except ValueError:
+        return False

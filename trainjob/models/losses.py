@@ -53,5 +53,8 @@ def class_weights(spec: ClassWeights, preprocessor: Preprocessor, path: str) -> 
 
 
 def _unknown(name: str, classes: list[str]) -> str:
+    said = f"no class is called {name!r}"
+    if name in ("true", "false"):
+        return f"{said} (YAML reads yes, no, on and off as true and false: put them in quotes)"
     close = get_close_matches(name, classes, n=1)
-    return f"no class is called {name!r}" + (f", did you mean {close[0]!r}?" if close else "")
+    return said + (f", did you mean {close[0]!r}?" if close else "")

@@ -20,9 +20,10 @@ from ray.train import Checkpoint, CheckpointConfig, Result, UserCallback
 
 from trainjob.api import Checkpoints, Function, TrainJob
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
-from trainjob.data import raw_datasets
+from trainjob.data import check_same_files, raw_datasets
 from trainjob.errors import UserError
 from trainjob.progress.channel import Address, Sender
+from trainjob.runs.files import FITTED
 from trainjob.runs.folder import Attempts
 from trainjob.runs.history import History
 from trainjob.runs.summary import Summary, TrainingWorkers
@@ -47,6 +48,8 @@ def train_function(
     spec, function = job.spec, job.spec.model.function
     assert function is not None
     find_function(function, source)
+    if spec.dataset is not None:
+        check_same_files(spec, run / FITTED)
     start_ray(spec, threads)
     since = time.perf_counter()
     datasets = raw_datasets(spec) if spec.dataset is not None else {}

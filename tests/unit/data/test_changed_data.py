@@ -12,8 +12,8 @@ import pytest
 from data_specs import image_spec, random_images, some_rows, text_spec, write_csv, write_images
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Fitted, check_unchanged, fit
-from trainjob.errors import DataError
+from trainjob.data import Fitted, check_same_files, check_unchanged, fit
+from trainjob.errors import DataError, Notice
 from trainjob.storage import Folder
 
 ROWS = some_rows(30)
@@ -79,6 +79,19 @@ def test_another_file_in_a_folder(tmp_path: Path) -> None:
     (folder / "b" / "9.png").unlink()
     with pytest.raises(DataError, match=r"images\): files 10 → 9, bytes"):
         check_unchanged(spec, fitted)
+
+
+def test_files_of_a_function(tmp_path: Path) -> None:
+    path, folder = write_csv(tmp_path / "rows.csv", ROWS), Folder(str(tmp_path / "kept"))
+    spec = text_spec(path)
+    check_same_files(spec, folder)
+    check_same_files(spec, folder)
+    os.utime(path, (1, 1))
+    with pytest.warns(Notice, match=r"spec\.dataset\.train was written again since the run began"):
+        check_same_files(spec, folder)
+    append(path)
+    with pytest.raises(DataError, match=r"the data has changed since the run began:\n.*rows\.csv\): bytes .* → "):
+        check_same_files(spec, folder)
 
 
 def test_a_file_on_the_web(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ GOOD = some_rows(30)
         ([{"text": "x", "label": "a"}] * 9, r'rows\.csv: every row has the label "a"; at least two are needed'),
         ([*GOOD, {"text": "x", "label": "odd"}], r'class "odd" has one row: too few to set some aside'),
         ([*GOOD, *[{"text": "x", "label": "odd"}] * 3], r'class "odd" has 3 rows, all equal'),
+        (
+            [*GOOD, {"text": "x", "label": "0.001"}],
+            r'class "0.001" has one row: .*labels are classes \(text, whole numbers, or true and false\).* regression',
+        ),
         ([{"text": "x", "tag": "a"}], r'rows\.csv has no column "label"; it has text, tag'),
     ],
 )

@@ -68,6 +68,13 @@ def test_losses_of_bfloat16_logits_are_float32(
     assert losses(model, text_preprocessor, torch.bfloat16).dtype == torch.float32
 
 
+def test_a_name_that_yaml_reads_as_a_truth_value(text_model: MakeModel, text_preprocessor: TextPreprocessor) -> None:
+    with pytest.raises(
+        UserError, match=r"no class is called 'true' \(YAML reads yes, no, on and off as true and false"
+    ):
+        sample_losses(text_model(classWeights={"values": {"true": 1.0}}), text_preprocessor)
+
+
 def test_class_names_that_do_not_fit_are_all_named(text_model: MakeModel, text_preprocessor: TextPreprocessor) -> None:
     model = text_model(classWeights={"values": {"dogs": 1.0, "bird": 1.0, "zebra": 1.0}})
     with pytest.raises(UserError) as error:

@@ -100,6 +100,16 @@ def test_libraries_that_cannot_be_imported_are_told(module_path: None):
     assert "No module named 'there_is_no_such_module'" in failure.value.traceback
 
 
+def test_files_named_like_pythons_own_modules_are_not_imported(
+    module_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("random", "tokenize"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the standard library')\n")
+    monkeypatch.chdir(tmp_path)
+    with LocalWorkers(1, 1, ["worker_functions"]) as workers:
+        assert workers.run(introduce)["threads"] == "1"
+
+
 def test_beside_threads_workers_are_new_processes(module_path: None):
     with LocalWorkers(2, 1, ["starts_a_thread"]) as workers:
         found = workers.run(introduce)
