@@ -44,8 +44,9 @@ _UNITS = ["", "K", "M", "G", "T", "P", "E"]
 def head_template(job: TrainJob, settings: Settings, snapshot: str) -> KubernetesObject:
     """The head pod: it runs the driver, which reads the job from `snapshot` and writes its progress into the TrainJob's
     status, but no worker."""
-    head = settings.defaults.head
-    template = _template(job, settings, HEAD_CONTAINER, resources(head.cpus, head.memory))
+    head, default = job.spec.head, settings.defaults.head
+    own = resources(head.cpus or default.cpus, head.memory or default.memory)
+    template = _template(job, settings, HEAD_CONTAINER, own)
     template["metadata"]["annotations"][SPEC_ANNOTATION] = snapshot
     field = {"path": JOB_FILE, "fieldRef": {"fieldPath": f"metadata.annotations['{SPEC_ANNOTATION}']"}}
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})

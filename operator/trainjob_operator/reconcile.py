@@ -20,6 +20,7 @@ from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
 from trainjob_operator.ray_jobs import RayJobs
+from trainjob_operator.render import with_storage
 from trainjob_operator.settings import Settings
 from trainjob_operator.status import FINAL, deadline_of, derive, is_starting, same
 from trainjob_operator.train_job import read_status, read_train_job, status_patch
@@ -57,6 +58,7 @@ class Reconciler:
         if "deletionTimestamp" in body["metadata"]:
             invalid = RayJobError("Deleting", "the TrainJob is being deleted")
         before, unreadable = read_status(body)
+        job = with_storage(job, before.storage, self.settings)
         if before.phase in FINAL:
             return await self._clean_up(job, before)
         ray_job, error = await self._ensure_ray_job(job, before, invalid)

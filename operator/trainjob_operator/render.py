@@ -10,6 +10,7 @@ import yaml
 from trainjob.api import TrainJob
 from trainjob.api.cluster import JOB_FOLDER, STORAGE_PATH, WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob.api.training_status import TrainingStatus
+from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import (
     MANAGER,
@@ -27,7 +28,7 @@ from trainjob_operator.pods import (
     times,
     worker_template,
 )
-from trainjob_operator.settings import NodePool, Settings
+from trainjob_operator.settings import Defaults, NodePool, Settings
 
 _CHANGEABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
 """Fields of a RayJob's spec that may change after its creation; KubeRay ignores changes of the others until the next
@@ -36,15 +37,40 @@ attempt, or refuses them."""
 _RAY_START = {
     "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
 }
+_ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "suspend"}
 _VERSION = version("trainjob")
+
+_NO_STORAGE = (
+    "spec.storage: there is nowhere to keep the run: name a storage in a new TrainJob, or have the administrator set "
+    "defaults.storage in the operator's settings"
+)
 
 LONGEST_SNAPSHOT = 200_000
 """Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
 
 
+def with_storage(job: TrainJob, kept: Storage | None, settings: Settings) -> TrainJob:
+    """`job` with the storage that its run has: its own, or the one that was `kept` when the run began, or the
+    settings' default, if there is any of these."""
+    if job.spec.storage is not None:
+        return job
+    storage = kept or _default_storage(str(job.metadata.namespace), settings.defaults)
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"storage": storage})})
+
+
+def _default_storage(namespace: str, defaults: Defaults) -> Storage | None:
+    """In one that all namespaces share, each has a folder of its own; a claim is a namespace's own anyway."""
+    shared = defaults.storage
+    if namespace in defaults.namespace_storage or shared is None or shared.uri is None:
+        return defaults.namespace_storage.get(namespace, shared)
+    return shared.model_copy(update={"uri": f"{shared.uri.rstrip('/')}/{namespace}"})
+
+
 def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:
-    """The RayJob of `job`, whose training process says `training`. Raises RayJobError where its node pool is
-    unknown."""
+    """The RayJob of `job`, whose training process says `training`. Raises RayJobError where it has no storage or its
+    node pool is unknown."""
+    if job.spec.storage is None:
+        raise RayJobError("NoStorage", _NO_STORAGE)
     labels = job.metadata.labels | {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER}
     return {
         "apiVersion": "ray.io/v1",
@@ -168,9 +194,7 @@ def digest(settings: Settings) -> str:
 def _snapshot(job: TrainJob, cpus: float) -> str:
     """The TrainJob as the driver reads it, without what only the cluster needs, in YAML. Raises RayJobError where it
     is too large for an annotation."""
-    spec = job.spec.model_dump(
-        mode="json", by_alias=True, exclude_unset=True, exclude={"pods", "deadlines", "ttl_after_finished", "suspend"}
-    )
+    spec = job.spec.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_ONLY_IN_A_CLUSTER)
     spec["workers"] = spec.get("workers", {}) | {"cpus": cpus}
     storage = job.spec.storage
     if storage is not None and storage.persistent_volume_claim is not None:

@@ -54,6 +54,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=ray.get("rayClusterName") or None,
         dashboard_url=ray.get("dashboardURL") or None,
+        storage=job.spec.storage if observed.ray_job is not None and observed.error is None else before.storage,
         workers=WorkersStatus(desired=job.spec.workers.count, ready=_ready_workers(job, pods)),
         waiting=waiting,
         training=before.training,

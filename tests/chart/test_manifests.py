@@ -13,9 +13,12 @@ import yaml
 from releases import CHART, ROOT, documents, installed, render, settings_file
 
 from cluster.control_plane import ControlPlane
+from cluster.jobs import eventually
+from pages import trainjob_of, yaml_of
 from servers.programs import requirement, sources
 from trainjob.api import TrainJob
 from trainjob_operator.render import render as render_ray_job
+from trainjob_operator.render import with_storage
 from trainjob_operator.settings import Settings
 
 MANIFESTS = ROOT / "manifests"
@@ -72,6 +75,27 @@ def test_an_example_is_admitted_and_rendered(cluster: ControlPlane, path: Path):
     settings = Settings.model_validate(yaml.safe_load(settings_file(render(yaml.safe_load(POOLS.read_text())))))
     ray_job = render_ray_job(TrainJob.model_validate(admitted, by_alias=True, by_name=False), settings)
     cluster.kubectl("create", "--dry-run=server", "--validate=strict", "--filename=-", stdin=json.dumps(ray_job))
+
+
+def test_the_quickstarts_values_have_what_its_trainjob_needs_with_and_without_gpus():
+    values, _, gpus = map(yaml.safe_load, yaml_of("docs/quickstart.md"))
+    settings = Settings.model_validate(yaml.safe_load(settings_file(render(values))))
+    document = yaml.safe_load(trainjob_of("docs/quickstart.md", "s3://datasets/projects.csv"))
+    for more, resource in (({}, "memory"), (gpus, "nvidia.com/gpu")):
+        metadata = {**document["metadata"], "namespace": "team", "uid": "11111111"}
+        job = TrainJob.model_validate({**document, "metadata": metadata, "spec": document["spec"] | more})
+        ray_job = render_ray_job(with_storage(job, None, settings), settings)
+        [group] = ray_job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+        assert resource in group["template"]["spec"]["containers"][0]["resources"]["limits"]
+
+
+def test_a_pod_that_reads_a_volume_is_admitted_where_pods_are_restricted(cluster: ControlPlane):
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": labels}})
+    eventually(lambda: cluster.kubectl("get", "serviceaccount", "default", "--namespace=restricted"))
+    pod = (MANIFESTS / "volume-reader.yaml").read_text().replace("IMAGE", "registry.example/trainjob:1")
+    options = ("--dry-run=server", "--validate=strict", "--namespace=restricted", "--filename=-")
+    assert "volume-reader" in cluster.kubectl("create", *options, stdin=pod)
 
 
 def test_there_is_an_example_of_each_kind():

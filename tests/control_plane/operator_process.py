@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -16,7 +17,11 @@ from cluster.client import Cluster
 from cluster.component import free_ports
 from cluster.jobs import eventually
 
-SETTINGS = {"image": "registry.example/trainjob:1", "nodePools": {"a100": {"gpusPerNode": 4}}}
+SETTINGS = {
+    "image": "registry.example/trainjob:1",
+    "nodePools": {"a100": {"gpusPerNode": 4}},
+    "defaults": {"storage": {"uri": "s3://shared"}},
+}
 
 
 class OperatorProcess:
@@ -29,15 +34,16 @@ class OperatorProcess:
         namespaces: list[str],
         *options: str,
         environment: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] = SETTINGS,
     ) -> None:
         self.log = folder / f"operator-{time.monotonic_ns()}.log"
-        settings = folder / "settings.yaml"
-        settings.write_text(yaml.safe_dump(SETTINGS | {"namespaces": namespaces}))
+        file = folder / "settings.yaml"
+        file.write_text(yaml.safe_dump({**settings, "namespaces": namespaces}))
         (self.port,) = free_ports(1)
         command = [str(Path(sys.executable).parent / "trainjob-operator"), "run"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, "--settings", str(settings), "--port", str(self.port), *options],
+                [*command, "--settings", str(file), "--port", str(self.port), *options],
                 env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), **(environment or {})},
                 stdout=log,
                 stderr=log,
@@ -63,9 +69,14 @@ class OperatorProcess:
 
 @contextmanager
 def operator(
-    cluster: Cluster, folder: Path, namespaces: list[str], *options: str, environment: Mapping[str, str] | None = None
+    cluster: Cluster,
+    folder: Path,
+    namespaces: list[str],
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] = SETTINGS,
 ) -> Generator[OperatorProcess]:
-    process = OperatorProcess(cluster, folder, namespaces, *options, environment=environment)
+    process = OperatorProcess(cluster, folder, namespaces, *options, environment=environment, settings=settings)
     try:
         process.wait_ready()
         yield process

@@ -138,6 +138,7 @@ def _work(draw: st.DrawFn) -> Document:
     return {"training": training, "workers": workers}
 
 
+_head = part(cpus=_cpus, memory=_memory)
 _storage = merged(
     one_of(uri=_folders, persistentVolumeClaim=names),
     part(endpoint=st.sampled_from(["http://minio:9000", "https://s3.example.com"]), secretName=names),
@@ -228,7 +229,7 @@ _whole_life = part(
 def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Strategy:
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
-    return merged(what, data, checkpoints, _work(), part({"storage": _storage}), _whole_life)
+    return merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
 
 
 specs: Strategy = st.one_of(

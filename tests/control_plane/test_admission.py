@@ -22,7 +22,6 @@ IN_A_CLUSTER_ONLY = (
     "must be a name on the Hugging Face hub",
     "every key must be",
     "every value must be",
-    "spec.storage: Required value",
     "spec.pods.",
     "Duplicate value",
 )
@@ -187,7 +186,9 @@ def update(api: client.CustomObjectsApi, doc: Document) -> str:
         ("workers", {"workers": {"count": 2}}),
         ("workers", {"workers.cpus": 2}),
         ("workers", {"workers.cpus": "1"}),
+        ("head", {"head": {"cpus": 2}}),
         ("storage", {"storage.secretName": "s3"}),
+        ("storage", {"storage": ...}),
         ("pods", {"pods": {"env": [{"name": "A"}]}}),
     ],
 )

@@ -67,8 +67,7 @@ class Classifier(OneOf):
     """What text and image classifiers share."""
 
     dropout: Dropout = 0.1
-    """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
-    token embeddings."""
+    """Probability of dropping an activation before the linear head."""
     loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
     """What training minimizes."""
     class_weights: ClassWeights | None = None
@@ -81,6 +80,9 @@ class TextClassifier(Classifier):
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "encoder")
 
+    dropout: Dropout = 0.1
+    """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
+    token embeddings."""
     pretrained: Annotated[str, Field(min_length=1, pattern=PATH)] | None = None
     """A transformers encoder: a name on the Hugging Face hub or a folder."""
     encoder: Encoder | None = None

@@ -34,6 +34,15 @@ class Workers(StrictModel):
     """Memory of each worker; shared memory is taken out of it."""
 
 
+class Head(StrictModel):
+    """The head pod, where the driver and Ray's own processes run; only in a cluster."""
+
+    cpus: CPUs | None = None
+    """CPU cores; by default the operator's setting."""
+    memory: Quantity | None = None
+    """Memory; by default the operator's setting."""
+
+
 class Storage(OneOf):
     """Where a run's checkpoints, model, metrics and report are kept: `uri` or `persistentVolumeClaim`."""
 
@@ -62,8 +71,11 @@ class TrainJobSpec(StrictModel):
     """What is kept while training."""
     workers: Workers = Workers()
     """The processes that train."""
+    head: Head = Head()
+    """The head pod, where the driver and Ray's own processes run; only in a cluster."""
     storage: Storage | None = None
-    """Where the run is kept; on a laptop, by default in the folder `runs`."""
+    """Where the run is kept. By default: on a laptop in the folder `runs`; in a cluster where the operator's
+    administrator says."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often a failed run is started again; it continues from its latest checkpoint."""
     pods: Pods = Pods()

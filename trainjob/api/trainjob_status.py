@@ -6,6 +6,7 @@ from pydantic import Field
 
 from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Time, TrainingStatus
+from trainjob.api.trainjob import Storage
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
 Count = Annotated[int, Field(ge=0)]
@@ -73,6 +74,8 @@ class TrainJobStatus(StrictModel):
     """The current attempt's RayCluster."""
     dashboard_url: Annotated[str | None, Field(alias="dashboardURL")] = None
     """Ray's dashboard, within the cluster."""
+    storage: Storage | None = None
+    """Where the run is kept: `spec.storage`, or the operator's default of the time when the job was first accepted."""
     workers: WorkersStatus | None = None
     """The worker processes."""
     waiting: list[Waiting] = []

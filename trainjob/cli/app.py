@@ -3,7 +3,8 @@
 import faulthandler
 import sys
 import warnings
-from typing import Any
+from textwrap import dedent, indent
+from typing import Annotated, Any
 
 import typer
 
@@ -12,19 +13,51 @@ from trainjob.cli.predict import predict
 from trainjob.cli.report import report
 from trainjob.cli.run import run
 from trainjob.cli.validate import validate
-from trainjob.cli.version import version
+from trainjob.cli.version import print_version, version
 from trainjob.errors import Notice, UserError
 
 app = typer.Typer(
     name="trainjob",
-    help="Train a model from one YAML file, on this machine or on a Kubernetes cluster.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, validate, evaluate, predict, report, version):
-    app.command()(command)
+EXAMPLES = {
+    run: """
+        trainjob run trainjob.yaml
+        trainjob run trainjob.yaml --set spec.training.epochs=3 --workers 1
+        trainjob run trainjob.yaml --set 'spec.storage={uri: s3://runs}'
+        trainjob run trainjob.yaml --fresh""",
+    validate: """
+        trainjob validate trainjob.yaml
+        trainjob validate trainjob.yaml --set spec.dataset.label=tag""",
+    evaluate: """
+        trainjob evaluate runs/tags holdout.csv
+        trainjob evaluate runs/tags s3://data/holdout.parquet --json""",
+    predict: """
+        trainjob predict runs/tags --text "Quantum dots"
+        trainjob predict runs/tags new.csv --output predictions.parquet
+        trainjob predict s3://runs/digits --image 7.png --image 9.png""",
+    report: """
+        trainjob report runs/tags
+        trainjob report s3://runs/tags --output report.html""",
+    version: """
+        trainjob version""",
+}
+"""The commands, in the order in which the help lists them, and examples of each."""
+
+for command, examples in EXAMPLES.items():
+    app.command(epilog=f"\b\nExamples:\n{indent(dedent(examples).strip(), '  ')}")(command)
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Train a model from one YAML file, on this machine or on a Kubernetes cluster."""
 
 
 _show_warning = warnings.showwarning

@@ -39,7 +39,7 @@ def predict(
         typer.Option("--output", "-o", metavar="FILE", help="Where the predictions for DATA go: .csv or .parquet."),
     ] = Path("predictions.csv"),
 ) -> None:
-    """Apply a trained model to the rows of DATA, or to single texts or images.
+    """Apply a trained model to rows, texts or images.
 
     DATA's rows are written to FILE with the predicted class, its probability, and the probability of each class.
     """

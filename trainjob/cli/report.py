@@ -15,7 +15,10 @@ def report(
         typer.Option("--output", "-o", metavar="FILE", help="Where to write it; report.html in RUN by default."),
     ] = None,
 ) -> None:
-    """Write the report of a run anew, finished or not, and print where it is."""
+    """Write the report of a run again, finished or not.
+
+    Prints where it is.
+    """
     from trainjob.report.render import render
     from trainjob.runs.files import REPORT
     from trainjob.storage import Folder

@@ -19,7 +19,10 @@ def run(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete what an earlier run of this name has left.")] = False,
 ) -> None:
-    """Train; the same command again continues a run that was interrupted."""
+    """Train a model, or continue a run that was interrupted.
+
+    A run is kept in a folder of its name, by default in ./runs.
+    """
     started = time.time()
     from trainjob.api.load import load_trainjob
     from trainjob.cli.progress import display

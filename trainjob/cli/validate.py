@@ -4,7 +4,7 @@ from trainjob.cli.options import Overrides, TrainJobFile
 
 
 def validate(file: TrainJobFile, overrides: Overrides) -> None:
-    """Check a TrainJob without running it: every error at once, with field and line."""
+    """Show all mistakes in a TrainJob, with field and line."""
     from trainjob.api.load import load_trainjob
 
     job = load_trainjob(file, overrides)

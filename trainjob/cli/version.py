@@ -2,9 +2,11 @@
 
 import platform
 
+import typer
+
 
 def version() -> None:
-    """Print the versions of trainjob and of what it stands on."""
+    """Print the versions of trainjob and of its libraries."""
     from importlib import metadata
 
     print(f"{'python':<13} {platform.python_version()}")
@@ -14,3 +16,12 @@ def version() -> None:
         except metadata.PackageNotFoundError:
             found = "not installed"
         print(f"{package:<13} {found}")
+
+
+def print_version(wanted: bool) -> None:
+    """`trainjob --version`"""
+    if wanted:
+        from trainjob import __version__
+
+        print(f"trainjob {__version__}")
+        raise typer.Exit

@@ -40,8 +40,7 @@ def crd() -> dict[str, Any]:
 
 
 def trainjob_schema() -> Schema:
-    """The structural schema of a TrainJob in a cluster, where `spec.storage` is required."""
-    spec = spec_schema(TrainJobSpec)
+    """The structural schema of a TrainJob in a cluster."""
     return {
         "type": "object",
         "description": class_description(TrainJob),
@@ -50,7 +49,7 @@ def trainjob_schema() -> Schema:
             "apiVersion": {"type": "string", "description": "Version of this type."},
             "kind": {"type": "string", "description": "Always TrainJob."},
             "metadata": {"type": "object"},
-            "spec": {**spec, "required": [*spec["required"], "storage"]},
+            "spec": spec_schema(TrainJobSpec),
             "status": status_schema(TrainJobStatus),
         },
     }

@@ -33,6 +33,7 @@ from trainjob.storage import Folder, storage_errors
 MAY_CHANGE = (
     "spec.checkpoints.keep",
     "spec.deadlines",
+    "spec.head",
     "spec.pods",
     "spec.retries",
     "spec.storage",

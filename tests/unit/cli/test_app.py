@@ -1,11 +1,18 @@
 """The command line as a user meets it: a process, its output and its exit code."""
 
+import os
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+import typer.main
+
+from trainjob.cli.app import app
 
 JOB = """\
 apiVersion: trainjob.dev/v1alpha1
@@ -18,9 +25,16 @@ spec:
 HEAVY = ("torch", "ray", "transformers", "pyarrow", "numpy", "matplotlib", "sklearn")
 
 
-def trainjob(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+COMMANDS = ("run", "validate", "evaluate", "predict", "report", "version")
+
+
+def trainjob(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "trainjob", *arguments], cwd=folder, capture_output=True, text=True, check=False
+        [Path(sys.executable).parent / "trainjob", *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -34,8 +48,34 @@ def job(tmp_path: Path) -> Path:
 def test_help_lists_the_commands() -> None:
     result = trainjob("--help")
     assert result.returncode == 0
-    for command in ("run", "validate", "evaluate", "predict", "report", "version"):
+    for command in COMMANDS:
         assert f" {command} " in result.stdout
+    assert "..." not in result.stdout.partition("Commands:")[2]  # what a line cuts off
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_that_are_taken(command: str) -> None:
+    text = trainjob(command, "--help").stdout
+    assert "<bool>" not in text
+    lines = text.partition("Examples:\n")[2].splitlines()
+    assert lines != []
+    parser: Any = typer.main.get_command(app)
+    for line in lines:
+        program, name, *arguments = shlex.split(line)
+        assert (program, name) == ("trainjob", command)
+        parser.commands[command].make_context(name, arguments)
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    def completed(words: str) -> list[str]:
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        return trainjob(_TRAINJOB_COMPLETE="complete_bash", **asked).stdout.split()
+
+    assert completed("trainjob ") == list(COMMANDS)
+    assert completed("trainjob run --f") == ["--fresh"]
+    assert completed("trainjob run job") == []  # bash then completes the names of files
+    script = trainjob("--show-completion", "bash").stdout
+    assert subprocess.run(["bash", "-c", f"{script}\ncomplete -p trainjob"], check=True, capture_output=True).stdout
 
 
 def test_validate_accepts_a_good_file(job: Path) -> None:
@@ -66,6 +106,11 @@ def test_wrong_usage_ends_with_code_2() -> None:
     assert "FILE" in result.stderr
 
 
+def test_the_version_alone() -> None:
+    result = trainjob("--version")
+    assert (result.returncode, result.stdout) == (0, f"trainjob {version('trainjob')}\n")
+
+
 def test_version_names_what_is_installed() -> None:
     result = trainjob("version")
     assert result.returncode == 0
@@ -76,7 +121,7 @@ def test_version_names_what_is_installed() -> None:
     }
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["validate", "job.yaml"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["version"], ["validate", "job.yaml"]])
 def test_quick_commands_import_nothing_heavy(job: Path, arguments: list[str]) -> None:
     script = (
         "import sys; from trainjob.cli.app import main\n"

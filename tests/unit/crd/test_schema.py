@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob, TrainJobSpec
@@ -164,6 +164,7 @@ def test_the_reference_has_every_field_of_the_type() -> None:
 def test_random_trainjobs_are_valid_and_have_every_field() -> None:
     seen: set[str] = set()
 
+    @settings(max_examples=300)
     @given(trainjobs())
     def check(doc: dict[str, Any]) -> None:
         TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)

@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
+
+from pages import trainjob_of
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/*.md"), *ROOT.glob("tests/*.md")])
@@ -44,6 +47,11 @@ def test_commands_name_files_and_targets_that_there_are(page: Path):
     said, targets = commands(page), set(TARGET.findall((ROOT / "Makefile").read_text()))
     assert set(MAKE.findall(said)) <= targets
     assert [path for path in FILE.findall(said) if not (ROOT / path).exists()] == []
+
+
+def test_readme_and_the_quickstart_show_one_trainjob():
+    first, second = (yaml.safe_load(trainjob_of(page, "data")) for page in ("README.md", "docs/quickstart.md"))
+    assert first == second
 
 
 def tree() -> set[str]:

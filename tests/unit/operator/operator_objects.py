@@ -11,7 +11,7 @@ UID = "11111111-2222-3333-4444-555555555555"
 
 def document(metadata: Object | None = None, **spec: Any) -> Object:
     """A TrainJob in a cluster, with these fields of its spec."""
-    spec = {"model": {"function": {"name": "train:loop"}}, **spec}
+    spec = {"model": {"function": {"name": "train:loop"}}, "storage": {"uri": "s3://runs"}, **spec}
     spec.setdefault("training", {"batchSize": spec.get("workers", {}).get("count", 1)})
     return {
         "apiVersion": "trainjob.dev/v1alpha1",

@@ -14,7 +14,7 @@ from control_plane.strategies import names, trainjobs
 from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob
-from trainjob_operator.render import render
+from trainjob_operator.render import render, with_storage
 from trainjob_operator.settings import Settings
 
 SETTINGS = Settings.model_validate(
@@ -223,10 +223,12 @@ def test_any_trainjob_becomes_a_rayjob_that_keeps_its_promises(
 ):
     doc["metadata"] |= {"namespace": "team", "uid": UID}
     node_pools = {name: {"gpusPerNode": number} for name, number in gpus_per_node.items()}
-    own_settings = Settings.model_validate({"image": "trainjob:1.0", "nodePools": node_pools})
-    job = TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)
+    own_settings = Settings.model_validate(
+        {"image": "trainjob:1.0", "nodePools": node_pools, "defaults": {"storage": {"uri": "s3://shared"}}}
+    )
+    job = with_storage(TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False), None, own_settings)
     ray_job = render(job, own_settings)
-    assert ray_job == render(TrainJob.model_validate(doc), own_settings)
+    assert ray_job == render(with_storage(TrainJob.model_validate(doc), None, own_settings), own_settings)
     assert json.loads(json.dumps(ray_job)) == ray_job
 
     pods, [group] = pod_templates(ray_job), ray_job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
@@ -246,7 +248,7 @@ def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
     read = load_trainjob(path)
 
     def trained(of: TrainJob) -> Any:
-        cluster_only = {"pods", "deadlines", "ttl_after_finished", "suspend", "storage"}
+        cluster_only = {"head", "pods", "deadlines", "ttl_after_finished", "suspend", "storage"}
         return of.spec.model_dump(exclude={**dict.fromkeys(cluster_only, True), "workers": {"cpus"}})
 
     assert trained(read) == trained(with_defaults(job))

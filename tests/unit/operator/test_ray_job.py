@@ -12,9 +12,10 @@ from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
+from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import RENDERED_ANNOTATION
-from trainjob_operator.render import render
+from trainjob_operator.render import render, with_storage
 from trainjob_operator.settings import Settings
 
 POOLS: Object = {
@@ -125,6 +126,23 @@ def test_the_head_offers_nothing_to_training():
     ]
     assert (head["rayStartParams"]["num-cpus"], head["rayStartParams"]["num-gpus"]) == ("0", "0")
     assert head["template"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "2Gi"}
+
+
+@pytest.mark.parametrize(
+    ("head", "cpu", "memory"),
+    [
+        ({}, "500m", "2Gi"),
+        ({"memory": "16Gi"}, "500m", "16Gi"),
+        ({"cpus": 4}, "4", "2Gi"),
+        ({"cpus": 1.5, "memory": "8G"}, "1500m", "8G"),
+    ],
+)
+def test_a_job_may_have_a_larger_head(head: Object, cpu: str, memory: str):
+    ray_job = rendered(trainjob(head=head), defaults={"head": {"cpus": 0.5, "memory": "2Gi"}})
+    pod = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    resources = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+    assert pod["containers"][0]["resources"] == resources
+    assert "head" not in yaml.safe_load(snapshot(ray_job))["spec"]
 
 
 def test_workers_run_where_their_pool_is():
@@ -241,6 +259,48 @@ def test_the_snapshot_is_the_trainjob_without_what_only_a_cluster_needs(tmp_path
     path = tmp_path / "trainjob.yaml"
     path.write_text(text)
     assert load_trainjob(path) == with_defaults(trainjob(**spec))
+
+
+def stored(default: Object, kept: Storage | None = None, **spec: Any) -> Any:
+    """Where the driver of a job in the namespace `team` keeps its run."""
+    settings = operator_settings(defaults=default)
+    job = with_storage(trainjob(**{"storage": None, **spec}), kept, settings)
+    return yaml.safe_load(snapshot(render(job, settings)))["spec"]["storage"]
+
+
+MINIO: Object = {"endpoint": "http://minio:9000", "secretName": "s3"}
+CLAIM: Object = {"persistentVolumeClaim": "runs"}
+
+
+@pytest.mark.parametrize(
+    ("default", "expected"),
+    [
+        ({"storage": {"uri": "s3://runs", **MINIO}}, {"uri": "s3://runs/team", **MINIO}),
+        ({"storage": {"uri": "s3://runs/all/"}}, {"uri": "s3://runs/all/team"}),
+        ({"storage": CLAIM}, {"uri": "/mnt/storage"}),  # a claim is the namespace's own
+        ({"namespaceStorage": {"team": {"uri": "gs://team"}}}, {"uri": "gs://team"}),
+        ({"storage": {"uri": "s3://runs"}, "namespaceStorage": {"team": CLAIM}}, {"uri": "/mnt/storage"}),
+        ({"storage": {"uri": "s3://runs"}, "namespaceStorage": {"other": CLAIM}}, {"uri": "s3://runs/team"}),
+    ],
+)
+def test_a_job_without_storage_has_the_settings(default: Object, expected: Object):
+    assert stored(default) == expected
+    assert stored(default, storage={"uri": "s3://own"}) == {"uri": "s3://own"}
+    assert stored(default, Storage(uri="s3://before/team")) == {"uri": "s3://before/team"}
+
+
+def test_a_default_claim_and_secret_reach_the_pods():
+    settings = operator_settings(defaults={"storage": CLAIM | MINIO})
+    pod = worker_pod(render(with_storage(trainjob(storage=None), None, settings), settings))
+    assert {"name": "trainjob-storage", "persistentVolumeClaim": {"claimName": "runs"}} in pod["volumes"]
+    secrets = [env["valueFrom"]["secretKeyRef"]["name"] for env in pod["containers"][0]["env"] if "valueFrom" in env]
+    assert set(secrets) == {"s3"}
+
+
+def test_a_job_without_any_storage_is_told_what_to_do():
+    with pytest.raises(RayJobError, match=r"^spec\.storage: .*defaults\.storage") as error:
+        stored({"namespaceStorage": {"other": CLAIM}})
+    assert error.value.reason == "NoStorage"
 
 
 def test_the_driver_finds_its_snapshot_where_the_entry_point_says():

@@ -1,0 +1,54 @@
+"""A TrainJob without a storage of its own: the one that README shows."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from operator_process import SETTINGS, OperatorProcess, operator
+
+from cluster.client import KubectlError
+from cluster.jobs import Jobs, eventually
+from pages import trainjob_of
+
+JOB = "project-tags"
+
+
+def _operator(jobs: Jobs, folder: Path, **defaults: Any) -> AbstractContextManager[OperatorProcess]:
+    return operator(jobs.cluster, folder, [jobs.namespace], settings={**SETTINGS, "defaults": defaults})
+
+
+def _stored(jobs: Jobs) -> Any:
+    """Where the driver keeps the run."""
+    head = jobs.ray_job(JOB)["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
+    return yaml.safe_load(head["metadata"]["annotations"]["trainjob.dev/trainjob"])["spec"]["storage"]
+
+
+def test_readmes_trainjob_waits_for_a_storage_and_stays_where_it_began(jobs: Jobs, tmp_path: Path):
+    first, second = {"uri": "s3://runs", "secretName": "s3"}, {"uri": "gs://elsewhere"}
+    with _operator(jobs, tmp_path):
+        jobs.kubectl("apply", "--filename=-", stdin=trainjob_of("README.md", "s3://datasets/projects.csv"))
+        status = jobs.until(JOB, phase="Pending", reason="NoStorage")
+    assert "defaults.storage" in status["message"]
+    [accepted] = [each for each in status["conditions"] if each["type"] == "Accepted"]
+    assert (accepted["reason"], accepted["status"]) == ("NoStorage", "False")
+    assert jobs.get("rayjobs", JOB) is None
+    own = first | {"uri": f"s3://runs/{jobs.namespace}"}
+    with _operator(jobs, tmp_path, storage=first):
+        assert _stored(jobs) == own
+        made = jobs.ray_job(JOB)["metadata"]["uid"]
+        assert jobs.until(JOB, reason="PodsStarting")["storage"] == own
+    with _operator(jobs, tmp_path, storage=second):
+        jobs.delete("rayjobs", JOB)
+        eventually(lambda: jobs.ray_job(JOB)["metadata"]["uid"] != made)
+        assert _stored(jobs) == own
+    with _operator(jobs, tmp_path):
+        jobs.patch("trainjob", JOB, {"spec": {"retries": 3}})
+        eventually(lambda: jobs.ray_job(JOB)["spec"]["backoffLimit"] == 3)
+        assert jobs.status(JOB)["storage"] == own
+
+
+def test_it_is_refused_until_its_data_can_be_reached(jobs: Jobs):
+    with pytest.raises(KubectlError, match=r"spec\.dataset\.train\.uri: .* must start with a scheme, such as s3://"):
+        jobs.kubectl("apply", "--filename=-", stdin=trainjob_of("README.md", "projects.csv"))
