@@ -182,9 +182,9 @@ _volume_sources = one_of(
     persistentVolumeClaim=part({"claimName": names}, readOnly=booleans),
 )
 _security = part(
-    runAsUser=st.integers(1, 2**31),
-    runAsGroup=st.integers(1, 2**31),
-    fsGroup=st.integers(1, 2**31),
+    runAsUser=st.integers(1, 2**31 - 1),
+    runAsGroup=st.integers(1, 2**31 - 1),
+    fsGroup=st.integers(1, 2**31 - 1),
     runAsNonRoot=st.just(True),
     seccompProfile=st.just({"type": "RuntimeDefault"}),
     supplementalGroups=st.lists(st.integers(1, 65535), max_size=2),
