@@ -1,13 +1,15 @@
 """Names on the Hugging Face hub, told apart from folders and looked up once, before its client tries for a minute."""
 
+from functools import cache
 from pathlib import Path
 
 from trainjob.errors import DataError
 
-HUB_SECONDS = 10
+HUB_SECONDS = 8
 FIELD = "spec.model.textClassifier.pretrained"
 
 
+@cache
 def is_cached_only(name: str) -> bool:
     """Whether the encoder `name` must come from the cache, because the hub does not answer; False for a folder.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples
+from trainjob.data.hub import is_cached_only
 from trainjob.progress.channel import Address
 from trainjob.runs.files import FITTED
 from trainjob.scratch import scratch_folder
@@ -76,6 +77,9 @@ class Training:
         assert self.spec.dataset is not None
         with quick_imports(), ThreadPoolExecutor(2) as executor:
             fitting, importing = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
+            text = self.spec.model.text_classifier
+            if text is not None and text.pretrained is not None:
+                is_cached_only(text.pretrained)  # raises before Ray starts, which takes longer
             start_ray(self.spec, self.threads)
             importing.result()
             fitted = fitting.result()

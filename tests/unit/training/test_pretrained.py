@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import ray
 import torch
 from ranks import run_on
 from safetensors.torch import load_file
@@ -17,9 +18,11 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 from trainjob import Predictor
 from trainjob.api import TrainJobSpec
 from trainjob.data import fit, prepare_examples
+from trainjob.errors import DataError
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
+from trainjob.training.classifier import Training
 from trainjob.training.task import Task
 from trainjob.training.worker import work
 
@@ -68,3 +71,19 @@ def test_the_encoders_weights_are_where_training_begins_and_stay_where_it_is_fro
     assert torch.equal(before, after) == frozen
     torch.testing.assert_close(after, before, atol=0.2, rtol=0)
     assert Predictor.load(run / "model").predict(["red 7"])[0] in COLORS
+
+
+def test_an_encoder_that_cannot_be_had_is_told_before_ray_starts(tmp_path: Path):
+    (tmp_path / "rows.csv").write_text("text,label\n" + "".join(f"{row},{COLORS[row % 2]}\n" for row in range(30)))
+    spec = TrainJobSpec.model_validate(
+        {
+            "model": {"textClassifier": {"pretrained": "/nowhere/encoder"}},
+            "dataset": {"train": {"uri": str(tmp_path / "rows.csv")}, "text": ["text"], "label": "label"},
+        }
+    )
+    training = Training(
+        spec, Folder(str(tmp_path / "run")), Address("127.0.0.1", 9, b""), 1, lambda train: train(), lambda: None
+    )
+    with pytest.raises(DataError, match="there is no folder /nowhere/encoder"):
+        training.train()
+    assert not ray.is_initialized()
