@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from cluster.client import Cluster
+from kind import object_store
 from kind.engine import sh
 from kind.images import ROOT, build_project, build_server
 from servers.programs import program, sources
@@ -27,6 +28,7 @@ def install(cluster: Cluster, registry: str) -> str:
     install_chart(cluster, build_project("operator", registry), trainer)
     for namespace, deployment in (("kuberay-system", "kuberay-operator"), ("minio", "minio")):
         cluster.kubectl("rollout", "status", f"deployment/{deployment}", "--namespace", namespace, "--timeout=300s")
+    object_store.prepare(cluster)
     return trainer
 
 

@@ -1,7 +1,11 @@
 """An image classifier with four workers in two pods, its run on a volume; its driver runs out of memory once."""
 
+from pathlib import Path
+
 from e2e.object_store import BUCKET
-from e2e.train_jobs import Status, TrainJobs
+from e2e.train_jobs import LONG, Status, TrainJobs
+from pages import ROOT
+from trainjob import Predictor
 
 # Stands for a driver whose data are too many for it: Python loads a module of this name at its start.
 DRIVER_FILLS_MEMORY_ONCE = """
@@ -17,7 +21,9 @@ DRIVER_FILLS_MEMORY_ONCE = """
 """
 
 
-def test_a_driver_that_runs_out_of_memory_is_said_to_and_tried_again(jobs: TrainJobs) -> None:
+def test_a_driver_that_runs_out_of_memory_is_tried_again_and_its_model_copied_from_the_volume(
+    jobs: TrainJobs, tmp_path: Path
+) -> None:
     jobs.claim("runs")
     code = DRIVER_FILLS_MEMORY_ONCE.format(namespace=jobs.namespace)
     digits = {name: {"uri": f"s3://{BUCKET}/digits/{name}"} for name in ("train", "test")}
@@ -36,7 +42,20 @@ def test_a_driver_that_runs_out_of_memory_is_said_to_and_tried_again(jobs: Train
     assert len(jobs.pods("worker")) == 2
     training = jobs.until_phase("Succeeded")["training"]
     assert training["evaluation"]["test_accuracy"] > 0.5
-    assert training["bestCheckpoint"]["uri"].startswith("/mnt/storage/")
+    checkpoint = Path(training["bestCheckpoint"]["uri"])
+    assert checkpoint.is_relative_to("/mnt/storage")
+    _copy_from_volume(jobs, checkpoint.relative_to("/mnt/storage").parts[0], tmp_path / "run")
+    assert Predictor.load(tmp_path / "run").classes == [f"digit-{number}" for number in range(5)]
+
+
+def _copy_from_volume(jobs: TrainJobs, run: str, target: Path) -> None:
+    """As the quickstart says."""
+    jobs.until_gone()
+    image = jobs.ray_job()["spec"]["submitterPodTemplate"]["spec"]["containers"][0]["image"]
+    pod = (ROOT / "manifests" / "volume-reader.yaml").read_text().replace("IMAGE", image)
+    jobs.kubectl("apply", "--filename=-", stdin=pod)
+    jobs.kubectl("wait", "--for=condition=Ready", "pod/volume-reader", f"--timeout={LONG}s")
+    jobs.kubectl("cp", f"volume-reader:/mnt/storage/{run}", str(target))
 
 
 def _four_run(status: Status) -> bool:

@@ -16,8 +16,11 @@ from cluster.client import Cluster
 from cluster.jobs import Jobs, document, eventually
 from e2e.evidence import FOLDER, write_evidence
 from e2e.object_store import BUCKET, ENDPOINT, ObjectStore
+from pages import trainjob_of
 from servers.programs import program
 
+PROJECTS = 1201
+"""Rows of README's TrainJob."""
 LONG = 600
 """Seconds that anything may take on a busy machine; most of what goes wrong fails sooner."""
 
@@ -77,6 +80,10 @@ class TrainJobs(Jobs):
             "storage": self.storage(),
         }
 
+    def readme(self) -> str:
+        """README's TrainJob with nothing but the URI of its data changed: its run goes to the default storage."""
+        return trainjob_of("README.md", f"s3://{BUCKET}/projects/projects.csv")
+
     def submit_function(self, code: str, config: dict[str, Any] | None = None, **spec: Any) -> None:
         """A TrainJob of `train_loop` in a module with this code; `spec` has fields besides."""
         manifest = document("job")
@@ -100,10 +107,11 @@ class TrainJobs(Jobs):
         }
 
     def run(self, name: str = "job") -> str:
-        """The folder of the job's run in the bucket."""
+        """The folder of the job's run, from its bucket on."""
         found = self.get("trainjobs", name)
         assert found is not None
-        return f"{BUCKET}/{self.namespace}/{name}-{found['metadata']['uid'][:8]}"
+        storage = found["status"]["storage"]["uri"].removeprefix("s3://")
+        return f"{storage}/{name}-{found['metadata']['uid'][:8]}"
 
     def until_gone(self, name: str = "job") -> None:
         """Waits until the job has no Ray pod any more."""
