@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, wraps
 from pathlib import Path
@@ -74,22 +74,6 @@ _Result = TypeVar("_Result")
 _Method = Callable[Concatenate["Folder", _Arguments], _Result]
 _answered: set[str | None] = set()
 """Endpoints that have answered this process."""
-_listeners: list[Callable[[str], None]] = []
-
-
-@contextmanager
-def told_of_waiting(listener: Callable[[str], None]) -> Generator[None]:
-    """In the block `listener` is told what server is waited for, and with an empty text that it is there again."""
-    _listeners.append(listener)
-    try:
-        yield
-    finally:
-        _listeners.remove(listener)
-
-
-def _tell(text: str) -> None:
-    for listener in _listeners:
-        listener(text)
 
 
 def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
@@ -104,17 +88,21 @@ def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Resul
             except StorageUnreachable as error:
                 if folder.endpoint not in _answered:
                     raise
-                _tell(f"waits for the storage: {error}")
+                folder.on_wait(f"waits for the storage: {error}")
                 waited = True
                 time.sleep(pause)
             else:
                 _answered.add(folder.endpoint)
                 if waited:
-                    _tell("")
+                    folder.on_wait("")
                 return result
         return method(folder, *arguments, **named)
 
     return patient
+
+
+def _ignore(text: str) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -127,9 +115,11 @@ class Folder:
     uri: str
     endpoint: str | None = None
     """S3 server; Amazon's, or AWS_ENDPOINT_URL, by default."""
+    on_wait: Callable[[str], None] = _ignore
+    """Called with a text while a server is waited for, and with an empty one when it answers again."""
 
     def __truediv__(self, name: str) -> "Folder":
-        return Folder(f"{self.uri.rstrip('/')}/{name}", self.endpoint)
+        return replace(self, uri=f"{self.uri.rstrip('/')}/{name}")
 
     @_patient
     def exists(self, name: str = "") -> bool:

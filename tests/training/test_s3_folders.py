@@ -1,11 +1,13 @@
 """Folders on a real S3 server."""
 
+from dataclasses import replace
+
 import pytest
 from minio_server import MinIO
 
 from folder_contract import FolderContract
 from trainjob.errors import StorageError, StorageUnreachable
-from trainjob.storage import Folder, told_of_waiting
+from trainjob.storage import Folder
 
 
 class TestS3Folder(FolderContract):
@@ -40,10 +42,9 @@ def test_a_server_that_was_there_is_waited_for(minio: MinIO, bucket: str) -> Non
             minio.start()
         told.append(message)
 
-    with told_of_waiting(tell):
-        folder.write("name", b"after")
-    assert folder.read("name") == b"after"
-    assert told[0].startswith(f"waits for the storage: s3://{bucket}/name: the server does not answer")
+    (replace(folder, on_wait=tell) / "deep").write("name", b"after")
+    assert folder.read("deep/name") == b"after"
+    assert told[0].startswith(f"waits for the storage: s3://{bucket}/deep/name: the server does not answer")
     assert told[-1] == ""
 
 

@@ -5,6 +5,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,6 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
 from trainjob.runs.history import History, last_metrics
 from trainjob.scratch import scratch_folder
-from trainjob.storage import told_of_waiting
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer
@@ -58,10 +58,11 @@ def work(task: Task) -> Outcome | None:
 def _train(task: Task, rank: int) -> Outcome | None:
     entered = time.time()
     torch.set_num_threads(task.threads)
+    task = replace(task, run=replace(task.run, on_wait=lambda why: reporter.waits(why)))
     spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints)
     sender = Sender(task.driver) if rank == 0 else None
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
-    with told_of_waiting(reporter.waits), scratch_folder() as scratch:
+    with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter, scratch)
         resumed = _resume(trainer, store, rank, scratch)
