@@ -1,6 +1,5 @@
 """What several folders of tests share."""
 
-import os
 import secrets
 from collections.abc import Generator
 from pathlib import Path
@@ -11,11 +10,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from cluster.client import Cluster
+from soak import SOAK
 
 pytest.register_assert_rewrite("folder_contract")
-
-SOAK = "SOAK" in os.environ
-"""Whether there is time for many more random examples."""
 
 settings.register_profile("usual", deadline=None, derandomize=True, max_examples=300)
 settings.register_profile("soak", deadline=None, max_examples=10_000)

@@ -1,16 +1,12 @@
 """Many TrainJobs at once, and what must hold of them whatever has happened meanwhile."""
 
 import json
-import os
 import ssl
 import urllib.error
 import urllib.request
 from typing import Any
 
 from cluster.jobs import Jobs, document, eventually
-
-SOAK = "SOAK" in os.environ
-"""Whether there is time for more jobs and more random seeds."""
 
 
 class ManyJobs:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from many_jobs import SOAK, ManyJobs
+from many_jobs import ManyJobs
 from operator_process import OperatorProcess, operator
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
+from soak import SOAK
 
 JOBS, SEEDS = (200, 20) if SOAK else (30, 2)
 HOUR = 3600
