@@ -1,6 +1,7 @@
 """A server process that may be stopped, killed and started again."""
 
 import random
+import shutil
 import socket
 import ssl
 import subprocess
@@ -11,6 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+
+ENDS_WITH_US = ["setpriv", "--pdeathsig=KILL"] if shutil.which("setpriv") else []
+"""Before a command: it is killed once the thread that has started it ends, even if that is killed. Linux has it."""
 
 START_SECONDS = 60
 STOP_SECONDS = 5  # the API server would wait a minute for the watches that clients hold open

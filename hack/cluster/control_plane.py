@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.client import Cluster
-from cluster.component import Component, free_ports
+from cluster.component import ENDS_WITH_US, Component, free_ports
 from servers.programs import program, sources
 
 
@@ -78,12 +78,14 @@ class ControlPlane(Cluster):
         }
         self.kubeconfig.write_text(json.dumps(configuration))
 
-    def _component(self, name: str, health_url: str, *flags: str) -> Component:
-        return Component([program(name), *flags], self.folder / f"{name}.log", health_url, self._certificate)
+    def component(self, name: str, health_url: str, *flags: str) -> Component:
+        """One of its programs, which keeps its log here and ends with this process."""
+        command = [*ENDS_WITH_US, program(name), *flags]
+        return Component(command, self.folder / f"{name}.log", health_url, self._certificate)
 
     def _etcd(self, peers: int) -> Component:
         peer_url = f"http://127.0.0.1:{peers}"
-        return self._component(
+        return self.component(
             "etcd",
             f"{self.etcd_url}/health",
             f"--data-dir={self.folder / 'etcd'}",
@@ -97,7 +99,7 @@ class ControlPlane(Cluster):
 
     def _api_server(self, port: int) -> Component:
         key = self._certificate.with_suffix(".key")
-        return self._component(
+        return self.component(
             "kube-apiserver",
             f"{self.url}/readyz",
             f"--etcd-servers={self.etcd_url}",
@@ -115,7 +117,7 @@ class ControlPlane(Cluster):
 
     def _controller_manager(self, port: int) -> Component:
         key = self._certificate.with_suffix(".key")
-        return self._component(
+        return self.component(
             "kube-controller-manager",
             f"https://127.0.0.1:{port}/healthz",
             f"--kubeconfig={self.kubeconfig}",
@@ -130,7 +132,7 @@ class ControlPlane(Cluster):
         )
 
     def _kuberay(self, port: int, metrics: int) -> Component:
-        return self._component(
+        return self.component(
             "kuberay-operator",
             f"http://127.0.0.1:{port}/healthz",
             f"--kubeconfig={self.kubeconfig}",

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from releases import NAMESPACE, OPERATOR, Object, Release, installed, signed_in, token
 
-from cluster.component import free_ports
+from cluster.component import ENDS_WITH_US, free_ports
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 
@@ -45,7 +45,7 @@ def running(release: Release, folder: Path) -> Generator[Path]:
     (folder / "kubeconfig").write_text(json.dumps(signed_in(cluster, token(cluster, NAMESPACE, account))))
     arguments = [argument.replace("/etc/trainjob-operator", str(folder)) for argument in container["args"]]
     program = Path(sys.executable).with_name(container["command"][0])
-    command = [str(program), *container["command"][1:], *arguments, f"--port={free_ports(1)[0]}"]
+    command = [*ENDS_WITH_US, str(program), *container["command"][1:], *arguments, f"--port={free_ports(1)[0]}"]
     log = folder / "operator.log"
     with log.open("wb") as file:
         environment = os.environ | {"KUBECONFIG": str(folder / "kubeconfig")}

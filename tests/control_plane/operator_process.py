@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from cluster.client import Cluster
-from cluster.component import free_ports
+from cluster.component import ENDS_WITH_US, free_ports
 from cluster.jobs import eventually
 
 SETTINGS = {
@@ -43,7 +43,7 @@ class OperatorProcess:
         command = [str(Path(sys.executable).parent / "trainjob-operator"), "run"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, "--settings", str(file), "--port", str(self.port), *options],
+                [*ENDS_WITH_US, *command, "--settings", str(file), "--port", str(self.port), *options],
                 env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), **(environment or {})},
                 stdout=log,
                 stderr=log,

@@ -13,7 +13,7 @@ from cluster.client import Cluster
 from cluster.component import Component, free_ports
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
-from servers.programs import program, sources
+from servers.programs import sources
 
 pytestmark = pytest.mark.usefixtures("process")
 
@@ -67,10 +67,8 @@ def _manager(control_plane: ControlPlane) -> Component:
         "featureGates": {"VisibilityOnDemand": False},
     }
     configuration.write_text(json.dumps(settings))
-    command = [program("kueue"), f"--kubeconfig={control_plane.kubeconfig}", f"--config={configuration}"]
-    return Component(
-        command, control_plane.folder / "kueue.log", f"http://127.0.0.1:{health}/readyz", folder / "tls.crt"
-    )
+    flags = [f"--kubeconfig={control_plane.kubeconfig}", f"--config={configuration}"]
+    return control_plane.component("kueue", f"http://127.0.0.1:{health}/readyz", *flags)
 
 
 @pytest.fixture

@@ -304,8 +304,9 @@ class TestAnOutage:
     ):
         control_plane.kill("kube-apiserver")
         reporter.update(TrainingStatus(stage="Finished", percent=100.0))
-        back = threading.Timer(3, control_plane.start, ["kube-apiserver"])
-        back.start()
-        reporter.close()
-        back.join()
+        closing = threading.Thread(target=reporter.close)
+        closing.start()
+        time.sleep(3)
+        control_plane.start("kube-apiserver")  # in this thread, with whose end it would end
+        closing.join()
         assert training(jobs)["stage"] == "Finished"

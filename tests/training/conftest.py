@@ -15,6 +15,7 @@ import pytest
 from minio_server import MinIO
 from training_runs import Finished, Run, write_run
 
+from cluster.component import ENDS_WITH_US
 from tiny_sets import write_digits, write_texts
 
 
@@ -87,7 +88,7 @@ def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO)
     log = tmp_path_factory.mktemp("ray") / "log"
     with log.open("w") as output:
         head = subprocess.Popen(
-            [sys.executable, "-m", "ray.scripts.scripts", "start", *options],
+            [*ENDS_WITH_US, sys.executable, "-m", "ray.scripts.scripts", "start", *options],
             stdout=output,
             stderr=subprocess.STDOUT,
             env=os.environ | minio_process.environment | {"RAY_AUTH_MODE": "token"},

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster.component import ENDS_WITH_US
 from servers.programs import program
 
 
@@ -35,7 +36,7 @@ class MinIO:
         settings = {"MINIO_ROOT_USER": self.access_key, "MINIO_ROOT_PASSWORD": self.secret_key}
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [program("minio"), "server", "--address", address, self.folder / "data"],
+                [*ENDS_WITH_US, program("minio"), "server", "--address", address, self.folder / "data"],
                 env=os.environ | settings | {"MINIO_BROWSER": "off", "MINIO_UPDATE": "off"},
                 stdout=log,
                 stderr=log,
