@@ -20,7 +20,11 @@ def install_manifest() -> str:
     """The chart's objects with its default values, in YAML, and the namespace that they are installed in."""
     options = ["--namespace", NAMESPACE, "--set", "crds.keep=false"]
     rendered = subprocess.run(
-        [program("helm"), "template", "trainjob", CHART, *options], check=True, capture_output=True, text=True
+        [program("helm"), "template", "trainjob", CHART, *options],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     namespace = f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n"
     return namespace + _HELM_LINES.sub("", rendered.stdout)

@@ -14,7 +14,7 @@ def checkout_before(folder: Path) -> Path:
     commit."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True)
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, timeout=60)
 
     for commit in git("log", "--format=%H", "--", CHART).stdout.decode().split():
         archive = git("archive", commit, CHART)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+BUILD_SECONDS = 3600  # a bare, slow machine takes a third of it for Kubernetes' API server
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trainjob" / "bin"
 
 PACKAGES = {  # of each program: the folder of its module, and what `go build` makes it of
@@ -59,7 +60,7 @@ def requirement(module: str) -> tuple[str, str]:
 def sources(module: str) -> Path:
     """The folder with the source of that requirement."""
     command = ["go", "mod", "download", "-json", requirement(module)[0]]
-    done = subprocess.run(command, cwd=HERE / module, check=True, capture_output=True)
+    done = subprocess.run(command, cwd=HERE / module, check=True, capture_output=True, timeout=BUILD_SECONDS)
     return Path(json.loads(done.stdout)["Dir"])
 
 
@@ -72,7 +73,7 @@ def _build(module: str, package: str, target: Path) -> None:
     compiling = ["-trimpath", "-gcflags=all=-dwarf=false"]
     settings = {"CGO_ENABLED": "0", "GOGC": "off", "GOMEMLIMIT": "1GiB"}  # a fifth faster than with garbage collection
     command = ["go", "build", *compiling, *linking, "-o", partial, package]
-    subprocess.run(command, cwd=HERE / module, env=os.environ | settings, check=True)
+    subprocess.run(command, cwd=HERE / module, env=os.environ | settings, check=True, timeout=BUILD_SECONDS)
     partial.rename(target)
 
 

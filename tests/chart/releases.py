@@ -30,7 +30,7 @@ def helm(*arguments: str | Path, values: Values | None = None) -> str:
     """What Helm prints."""
     given = ["--values=-"] if values is not None else []
     done = subprocess.run(
-        [program("helm"), *arguments, *given], input=json.dumps(values), text=True, capture_output=True
+        [program("helm"), *arguments, *given], input=json.dumps(values), text=True, capture_output=True, timeout=300
     )
     if done.returncode:
         raise HelmError(done.stderr.strip())

@@ -35,7 +35,7 @@ def definition(cluster: ControlPlane) -> Generator[None]:
 def test_an_api_server_accepts_the_operator_without_helm(cluster: ControlPlane, tmp_path: Path):
     manifest = tmp_path / "dist" / "install.yaml"
     command = [sys.executable, ROOT / "hack" / "install_manifest.py", manifest]
-    subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT / "hack")}, check=True)
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT / "hack")}, check=True, timeout=120)
     objects = documents(manifest.read_text())
     assert {"CustomResourceDefinition", "Deployment", "ValidatingAdmissionPolicy"} <= {each["kind"] for each in objects}
     options = ("--server-side", "--dry-run=server", "--validate=strict", "--output=name")

@@ -49,6 +49,7 @@ def test_a_run_on_ray(
         capture_output=True,
         text=True,
         env=os.environ | {"AWS_ENDPOINT_URL": minio.endpoint},
+        timeout=240,
     )
     assert scored.returncode == 0, scored.stderr
     evaluation = json.loads(folder.read("evaluation.json"))

@@ -64,7 +64,7 @@ def test_transformers_loads_the_model(finished: Finished):
 def test_the_saved_trainjob_is_valid_and_complete(finished: Finished):
     run, _ = finished
     saved = str(run.folder / "trainjob.yaml")
-    subprocess.run([sys.executable, "-m", "trainjob", "validate", saved], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "trainjob", "validate", saved], check=True, capture_output=True, timeout=120)
     text = Path(saved).read_text()
     assert "keep: 1" in text  # a default
     assert f"uri: {run.folder.parent}" in text  # was relative

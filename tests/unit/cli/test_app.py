@@ -35,6 +35,7 @@ def trainjob(*arguments: str, **environment: str) -> subprocess.CompletedProcess
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
 
 
@@ -129,6 +130,7 @@ def test_quick_commands_import_nothing_heavy(job: Path, arguments: list[str]) ->
         "try: main()\n"
         f"finally: print('heavy:', [name for name in {HEAVY} if name in sys.modules])"
     )
-    result = subprocess.run([sys.executable, "-c", script], cwd=job.parent, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, cwd=job.parent, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0
     assert result.stdout.endswith("heavy: []\n")

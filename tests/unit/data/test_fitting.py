@@ -234,5 +234,6 @@ for spec in (text_spec({str(path)!r}), image_spec({str(images)!r})):
 print(*({{"ray", "torch", "transformers", "pandas", "sklearn"}} & sys.modules.keys()))
 """
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == []

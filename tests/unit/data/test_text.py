@@ -117,8 +117,9 @@ def test_training_a_tokenizer_twice_gives_the_same() -> None:
     """In several processes, too: WordPieceTrainer's own numbering follows hash maps that each process seeds anew."""
     program = "from test_text import texts, train_wordpiece; print(train_wordpiece(texts(), 300, 12)[0].to_str())"
     environment = {"PYTHONPATH": ":".join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", program]
     runs = [
-        subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True, text=True)
+        subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=120)
         for _ in range(3)
     ]
     here = [train_wordpiece(texts(), 300, 12)[0].to_str() for _ in range(5)]
@@ -215,6 +216,6 @@ def test_a_pretrained_encoder_that_is_not_there_is_one_clear_error(name: str, sa
     )
     environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.startswith(f"spec.model.textClassifier.pretrained: {said}")
     assert (done.stdout.count("\n"), done.stderr) == (1, "")

@@ -31,7 +31,7 @@ def docstrings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of docstrings.yaml, in `0`, and again in `1`."""
     folder = tmp_path_factory.mktemp("docstrings")
     both = [start("make_docstrings.py", folder / name) for name in "01"]
-    assert [process.wait() for process in both] == [0, 0]
+    assert [process.wait(timeout=240) for process in both] == [0, 0]
     return folder
 
 
