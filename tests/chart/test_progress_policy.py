@@ -28,6 +28,7 @@ STATUS: Object = {
     "rayJobName": "job",
     "rayClusterName": CLUSTER,
     "dashboardURL": "job-head-svc.team.svc:8265",
+    "storage": {"uri": "s3://runs", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 2},
     "waiting": [{"reason": "Unschedulable", "pods": 1, "message": "0/1 nodes"}],
     "training": {"stage": "Training", "percent": 10},
@@ -45,6 +46,7 @@ OTHER: Object = {
     "rayJobName": "other",
     "rayClusterName": "other-abcde",
     "dashboardURL": "elsewhere",
+    "storage": {"uri": "s3://elsewhere", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 1},
     "waiting": [],
 }
