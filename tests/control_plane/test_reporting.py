@@ -17,7 +17,7 @@ import pytest
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
-from trainjob.api import Metadata
+from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.progress.api_server import ApiServer, Operation
 from trainjob.progress.status_writer import SECONDS_BETWEEN, StatusReporter
@@ -31,9 +31,9 @@ class CountingServer(ApiServer):
 
     requests: list[str] = field(default_factory=list[str])
 
-    def patch(self, path: str, operations: Sequence[Operation], manager: str) -> None:
+    def patch(self, path: str, operations: Sequence[Operation], manager: str) -> bytes:
         self.requests.append(path)
-        super().patch(path, operations, manager)
+        return super().patch(path, operations, manager)
 
 
 @pytest.fixture
@@ -71,13 +71,13 @@ def reporter(jobs: Jobs, server: CountingServer, allowed: None) -> StatusReporte
     """The reporter of a new TrainJob."""
     jobs.create(retries=3)
     jobs.report("trainjob", "job", {"phase": "Pending"})  # as the operator has, long before there is a pod
-    return StatusReporter(server, metadata_of(jobs))
+    return StatusReporter(server, train_job(jobs))
 
 
-def metadata_of(jobs: Jobs) -> Metadata:
+def train_job(jobs: Jobs) -> TrainJob:
     found = jobs.get("trainjobs")
     assert found is not None
-    return Metadata.model_validate(found["metadata"])
+    return TrainJob.model_validate({**found, "status": None})
 
 
 def training(jobs: Jobs) -> dict[str, Any]:
@@ -120,6 +120,14 @@ def test_only_the_newest_is_written(jobs: Jobs, reporter: StatusReporter, server
     reporter.close()
     assert training(jobs)["step"] == 99
     assert 2 <= len(server.requests) <= most
+
+
+def test_each_answer_tells_what_retries_are_by_now(jobs: Jobs, reporter: StatusReporter):
+    assert reporter.retries == 3
+    jobs.patch("trainjob", "job", {"spec": {"retries": 5}})
+    reporter.update(at_step(1))
+    reporter.close()
+    assert reporter.retries == 5
 
 
 def test_what_a_snapshot_lacks_is_removed(jobs: Jobs, reporter: StatusReporter):
@@ -180,8 +188,8 @@ def test_a_token_that_is_renewed_is_read_again(jobs: Jobs, reporter: StatusRepor
 @pytest.mark.usefixtures("allowed", "process")
 def test_another_trainjob_of_the_same_name_is_left_alone(jobs: Jobs, server: CountingServer):
     jobs.create()
-    metadata = metadata_of(jobs)
-    reporter = StatusReporter(server, metadata)
+    job = train_job(jobs)
+    reporter = StatusReporter(server, job)
     jobs.kubectl("delete", "trainjob", "job")
     jobs.create()
     jobs.until(phase="Pending")
@@ -190,7 +198,7 @@ def test_another_trainjob_of_the_same_name_is_left_alone(jobs: Jobs, server: Cou
     assert training(jobs) == {}
     assert server.requests != []
     jobs.kubectl("delete", "trainjob", "job")
-    gone = StatusReporter(server, metadata)
+    gone = StatusReporter(server, job)
     gone.update(at_step(2))
     gone.close()
     gone.update(at_step(3))
@@ -201,7 +209,7 @@ def test_training_ends_where_reports_are_not_allowed(
     jobs: Jobs, server: CountingServer, caplog: pytest.LogCaptureFixture
 ):
     jobs.create()
-    reporter = StatusReporter(server, metadata_of(jobs))
+    reporter = StatusReporter(server, train_job(jobs))
     reporter.update(at_step(1))
     eventually(lambda: server.requests)
     with caplog.at_level(logging.WARNING):
@@ -251,7 +259,7 @@ def test_the_command_tells_why_it_failed(jobs: Jobs, server: CountingServer, all
     job = {
         "apiVersion": "trainjob.dev/v1alpha1",
         "kind": "TrainJob",
-        "metadata": {"name": "job", "namespace": jobs.namespace, "uid": metadata_of(jobs).uid},
+        "metadata": {"name": "job", "namespace": jobs.namespace, "uid": train_job(jobs).metadata.uid},
         "spec": {
             "model": {"imageClassifier": {"cnn": {}}},
             "dataset": {"train": {"uri": str(tmp_path / "no-such-images")}, "loader": "dataLoader"},

@@ -33,15 +33,23 @@ def run(
     job = load_trainjob(file, overrides)
     seen: list[TrainingStatus] = []
     try:
-        with display(job.metadata.name) as progress, reporting(job.metadata) as report:
+        with display(job.metadata.name) as progress, reporting(job) as reporter:
             from trainjob.training.run import run as train
 
             def on_status(status: "TrainingStatus") -> None:
                 seen[:] = [status]
                 progress.update(status)
-                report(status)
+                if reporter is not None:
+                    reporter.update(status)
 
-            finished = train(job, source=file.absolute().parent, started=started, fresh=fresh, on_status=on_status)
+            finished = train(
+                job,
+                source=file.absolute().parent,
+                started=started,
+                fresh=fresh,
+                on_status=on_status,
+                retries=lambda: job.spec.retries if reporter is None else reporter.retries,
+            )
     except KeyboardInterrupt:
         typer.echo(f"\nstopped. {_how_to_continue(seen)}", err=True)
         raise typer.Exit(130) from None

@@ -42,8 +42,8 @@ class ApiServer:
             return None
         return cls(f"https://{f'[{host}]' if ':' in host else host}:{port}", ACCOUNT)
 
-    def patch(self, path: str, operations: Sequence[Operation], manager: str) -> None:
-        """Changes an object by a JSON Patch (RFC 6902), as the field manager `manager`.
+    def patch(self, path: str, operations: Sequence[Operation], manager: str) -> bytes:
+        """Changes an object by a JSON Patch (RFC 6902), as the field manager `manager`; returns the object, as JSON.
 
         Raises Refusal; OSError or HTTPException where the server does not answer as it should.
         """
@@ -58,7 +58,7 @@ class ApiServer:
         )
         try:
             with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-                response.read()
+                return response.read()
         except HTTPError as error:
             raise Refusal(error.code, _words(error)) from None
 

@@ -1,15 +1,16 @@
 """Writes how training goes into its TrainJob's `status.training`, and never disturbs training."""
 
+import json
 import logging
 import math
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import Any, Literal
 
-from trainjob.api import Metadata
+from trainjob.api import TrainJob
 from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob.progress.api_server import ApiServer, Operation, Refusal
@@ -34,18 +35,16 @@ logger = logging.getLogger("trainjob.progress")
 
 
 @contextmanager
-def reporting(metadata: Metadata) -> Generator[Callable[[TrainingStatus], None]]:
-    """Gives what is to be called with each snapshot; the last one is written at the end of the block.
-
-    Outside the TrainJob's own cluster it does nothing.
-    """
+def reporting(job: TrainJob) -> Generator["StatusReporter | None"]:
+    """Gives a reporter, whose last snapshot is written at the end of the block; None outside the TrainJob's own
+    cluster."""
     server = ApiServer.of_this_pod()
-    if server is None or metadata.namespace is None or metadata.uid is None:
-        yield lambda _: None
+    if server is None or job.metadata.namespace is None or job.metadata.uid is None:
+        yield None
         return
-    reporter = StatusReporter(server, metadata)
+    reporter = StatusReporter(server, job)
     try:
-        yield reporter.update
+        yield reporter
     finally:
         reporter.close()
 
@@ -53,8 +52,10 @@ def reporting(metadata: Metadata) -> Generator[Callable[[TrainingStatus], None]]
 class StatusReporter:
     """Writes the newest snapshot, on a thread of its own."""
 
-    def __init__(self, server: ApiServer, metadata: Metadata) -> None:
-        self._server, self._metadata = server, metadata
+    def __init__(self, server: ApiServer, job: TrainJob) -> None:
+        self._server, self._metadata = server, job.metadata
+        self.retries = job.spec.retries
+        """`spec.retries` as the last answer had it: it may be changed while training runs."""
         self._changed = threading.Condition()
         self._newest: TrainingStatus | None = None
         self._closing = False
@@ -107,15 +108,16 @@ class StatusReporter:
         ]
         path = f"/apis/{GROUP}/{VERSION}/namespaces/{job.namespace}/{PLURAL}/{job.name}/status"
         try:
-            self._server.patch(path, operations, MANAGER)
+            answer = self._server.patch(path, operations, MANAGER)
         except Refusal as refusal:
-            answer = meaning(refusal)
-            self._say(_MESSAGES[answer].format(refusal))
-            return answer
+            what = meaning(refusal)
+            self._say(_MESSAGES[what].format(refusal))
+            return what
         except (OSError, HTTPException) as error:
             self._say(_MESSAGES["away"].format(f"{type(error).__name__}: {error}"))
             return "away"
         self._said = ""
+        self.retries = retries_in(answer, self.retries)
         return "written"
 
     def _say(self, text: str) -> None:
@@ -156,6 +158,14 @@ def pause_after(answer: Answer, times: int, closing: bool) -> float | None:
     if answer == "written":
         return SECONDS_BETWEEN
     return LONGEST_PAUSE_SECONDS if lasts else min(SECONDS_BETWEEN * 2 ** min(times, 10), LONGEST_PAUSE_SECONDS)
+
+
+def retries_in(answer: bytes, before: int) -> int:
+    """`spec.retries` of a TrainJob in JSON, or what it was `before` where it is not there."""
+    try:
+        return int(json.loads(answer)["spec"]["retries"])
+    except (ValueError, KeyError, TypeError):  # something between here and the API server
+        return before
 
 
 def written(status: TrainingStatus, at: datetime) -> dict[str, Any]:

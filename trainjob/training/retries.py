@@ -23,16 +23,21 @@ def earlier_failures(job: TrainJob, attempts: Attempts) -> int:
 
 
 def with_retries(
-    train: Callable[[], Result], job: TrainJob, attempts: Attempts, on_retry: Callable[[Exception], None]
+    train: Callable[[], Result],
+    job: TrainJob,
+    attempts: Attempts,
+    on_retry: Callable[[Exception], None],
+    retries: Callable[[], int],
 ) -> Result:
-    """Calls `train`, again and again while workers fail and `spec.retries` allows it; before each retry, `on_retry`."""
+    """Calls `train`, again and again while workers fail and `retries`, which may change meanwhile, allows it; before
+    each retry, `on_retry`."""
     failures = earlier_failures(job, attempts)
     while True:
         try:
             return train()
         except (WorkerError, PassingError) as error:
             failures += 1
-            if not may_retry(error, failures, job.spec.retries):
+            if not may_retry(error, failures, retries()):
                 raise
             if _is_counted(job):
                 with suppress(StorageError):  # it then stays uncounted
@@ -40,7 +45,7 @@ def with_retries(
             on_retry(error)
 
 
-def is_retryable(job: TrainJob, error: Exception) -> bool:
+def is_retryable(job: TrainJob, error: Exception, retries: int) -> bool:
     """Whether another attempt may end better than the driver's, which `error` has ended, and is still allowed.
 
     On a cluster this counts the failure in the run's folder, for the next driver to know.
@@ -48,7 +53,7 @@ def is_retryable(job: TrainJob, error: Exception) -> bool:
     if not _is_counted(job) or isinstance(error, StorageUnreachable):
         return may_pass(error)
     try:
-        return may_retry(error, count_failure(run_folder(job)), job.spec.retries)
+        return may_retry(error, count_failure(run_folder(job)), retries)
     except StorageError:  # uncounted: the cluster counts attempts, too
         return may_pass(error)
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -37,27 +38,36 @@ class Finished:
 
 
 def run(
-    job: TrainJob, *, source: Path, started: float, fresh: bool = False, on_status: OnStatus = lambda _: None
+    job: TrainJob,
+    *,
+    source: Path,
+    started: float,
+    fresh: bool = False,
+    on_status: OnStatus = lambda _: None,
+    retries: Callable[[], int] | None = None,
 ) -> Finished:
     """Trains `job`, or continues the run of its name from its latest checkpoint.
 
     `source` is the folder that the YAML lies in, where a function's module is looked for; `started` is when the
-    command started, in seconds since 1970. Raises UserError for what the user can mend, and WorkerError for what
-    a worker raised in its last attempt.
+    command started, in seconds since 1970; `retries` says what `spec.retries` is by now, where it may change. Raises
+    UserError for what the user can mend, and WorkerError for what a worker raised in its last attempt.
     """
     set_environment()
     sweep()
     snapshots = Snapshots(on_status)
+    allowed = retries or (lambda: job.spec.retries)
     try:
-        finished = _run(job, source, started, fresh, snapshots)
+        finished = _run(job, source, started, fresh, snapshots, allowed)
     except Exception as error:
-        snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, error)))
+        snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, error, allowed())))
         raise
     snapshots.end(**final_fields(job, finished.run, finished.summary, finished.evaluation))
     return finished
 
 
-def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Snapshots) -> Finished:
+def _run(
+    job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Snapshots, retries: Callable[[], int]
+) -> Finished:
     folder = run_folder(job)
     has_finished = not fresh and folder.exists(SUMMARY)
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
@@ -71,7 +81,7 @@ def _run(job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Sn
             return Finished(folder, contents.summary, contents.evaluation, already=True)
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
-        retry = partial(with_retries, job=job, attempts=attempts, on_retry=snapshots.restarting)
+        retry = partial(with_retries, job=job, attempts=attempts, on_retry=snapshots.restarting, retries=retries)
         with Receiver(snapshots.add, _own_address()) as receiver:
             if job.spec.model.function is not None:
                 from trainjob.training.function import train_function

@@ -8,7 +8,15 @@ import pytest
 
 from trainjob.api.training_status import CheckpointStatus, Failure, TrainingStatus
 from trainjob.progress.api_server import Refusal
-from trainjob.progress.status_writer import LONGEST_TEXT, MOST_METRICS, Answer, meaning, pause_after, written
+from trainjob.progress.status_writer import (
+    LONGEST_TEXT,
+    MOST_METRICS,
+    Answer,
+    meaning,
+    pause_after,
+    retries_in,
+    written,
+)
 
 AT = datetime(2026, 1, 1, 12, 0, 5, 999, tzinfo=UTC)
 
@@ -119,3 +127,18 @@ def test_what_a_refusal_means(status: int, answer: Answer):
 )
 def test_how_soon_the_next_snapshot_is_written(answer: Answer, times: int, closing: bool, pause: float | None):
     assert pause_after(answer, times, closing) == pause
+
+
+@pytest.mark.parametrize(
+    ("answer", "retries"),
+    [
+        (b'{"spec": {"retries": 3}}', 3),
+        (b'{"spec": {"retries": 0}}', 0),
+        (b'{"spec": {}}', 1),
+        (b"<html>", 1),
+        (b"[]", 1),
+        (b'{"spec": {"retries": null}}', 1),
+    ],
+)
+def test_an_answer_tells_the_retries_of_now(answer: bytes, retries: int):
+    assert retries_in(answer, 1) == retries

@@ -1,6 +1,7 @@
 """What is tried again after a failure, and how often."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def failing(times: int, error: Exception = DIED) -> Callable[[], str]:
     return train
 
 
+def trained(train: Callable[[], str], job: TrainJob, attempts: Attempts, told: list[Exception] | None = None) -> str:
+    on_retry = (lambda _: None) if told is None else told.append
+    return with_retries(train, job, attempts, on_retry, lambda: job.spec.retries)
+
+
 @pytest.mark.parametrize(
     ("error", "failures", "retries", "again"),
     [
@@ -62,7 +68,7 @@ def test_the_rule(error: Exception, failures: int, retries: int, again: bool):
 def test_each_retry_is_announced(tmp_path: Path, error: Exception):
     told: list[Exception] = []
     attempts = Attempts(started=datetime.now(UTC), count=1)
-    assert with_retries(failing(2, error), trainjob(tmp_path, 2), attempts, told.append) == "trained"
+    assert trained(failing(2, error), trainjob(tmp_path, 2), attempts, told) == "trained"
     assert told == [error, error]
 
 
@@ -71,29 +77,43 @@ def test_what_will_not_pass_is_not_tried_again(tmp_path: Path, error: Exception)
     told: list[Exception] = []
     attempts = Attempts(started=datetime.now(UTC), count=1)
     with pytest.raises(type(error)):
-        with_retries(failing(1, error), trainjob(tmp_path, 3), attempts, told.append)
+        trained(failing(1, error), trainjob(tmp_path, 3), attempts, told)
     assert told == []
 
 
 def test_on_a_cluster_failures_count_over_all_drivers(tmp_path: Path):
     job = trainjob(tmp_path, 2, UID)
     first = begin(run_folder(job), job)
-    assert with_retries(failing(1), job, first, lambda _: None) == "trained"  # the first failure
-    assert is_retryable(job, DIED)  # the second, which ends this driver
+    assert trained(failing(1), job, first) == "trained"  # the first failure
+    assert is_retryable(job, DIED, job.spec.retries)  # the second, which ends this driver
     second = begin(run_folder(job), job)
     assert second.failures == 2
     with pytest.raises(WorkerError):
-        with_retries(failing(1), job, second, lambda _: None)
-    assert not is_retryable(job, DIED)  # the third
+        trained(failing(1), job, second)
+    assert not is_retryable(job, DIED, job.spec.retries)  # the third
 
 
 def test_on_a_laptop_each_command_starts_from_none(tmp_path: Path):
     job = trainjob(tmp_path, 1)
     for _ in range(2):
         attempts = begin(run_folder(job), job)
-        assert with_retries(failing(1), job, attempts, lambda _: None) == "trained"
-        assert is_retryable(job, DIED)
+        assert trained(failing(1), job, attempts) == "trained"
+        assert is_retryable(job, DIED, job.spec.retries)
 
 
 def test_a_storage_that_is_away_is_no_verdict(tmp_path: Path):
-    assert is_retryable(trainjob(tmp_path, 0, UID), StorageUnreachable("away"))
+    assert is_retryable(trainjob(tmp_path, 0, UID), StorageUnreachable("away"), 0)
+
+
+@pytest.mark.parametrize(("at_first", "by_then", "succeeds"), [(0, 3, True), (3, 0, False)])
+def test_retries_that_are_changed_in_mid_run_count(tmp_path: Path, at_first: int, by_then: int, succeeds: bool):
+    job, allowed = trainjob(tmp_path, at_first, UID), [at_first]
+
+    def train() -> str:
+        allowed[:] = [by_then]
+        return fails()
+
+    fails = failing(2)
+    attempts = begin(run_folder(job), job)
+    with nullcontext() if succeeds else pytest.raises(WorkerError):
+        with_retries(train, job, attempts, lambda _: None, lambda: allowed[0])
