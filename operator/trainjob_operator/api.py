@@ -10,12 +10,14 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
 
+import yaml
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config.incluster_config import load_incluster_config
 
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
+from trainjob.errors import UserError
 from trainjob_operator.names import MANAGER
 
 TRAIN_JOBS = f"/apis/{GROUP}/{VERSION}", PLURAL
@@ -134,12 +136,16 @@ class Api:
 
 @asynccontextmanager
 async def api_client() -> AsyncGenerator[ApiClient]:
-    """A client of the cluster that this pod runs in, or else of the one that KUBECONFIG names."""
+    """A client of the cluster that this pod runs in, or else of the one that KUBECONFIG names. Raises UserError where
+    there is neither."""
     configuration = Configuration(client_session_kwargs={"trust_env": False})  # or ~/.netrc is read for each request
     try:
         load_incluster_config(configuration)
     except config.ConfigException:
-        await config.load_kube_config(client_configuration=configuration)
+        try:
+            await config.load_kube_config(client_configuration=configuration)
+        except (config.ConfigException, yaml.YAMLError, OSError, TypeError) as error:
+            raise UserError(f"there is neither a pod's service account nor a kubeconfig: {error}") from None
     async with ApiClient(configuration) as client:
         yield client
 
