@@ -12,6 +12,7 @@ from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, KIND, VERSION
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import EVENTS, Api, ApiError
+from trainjob_operator.interruptions import last_interruption
 from trainjob_operator.names import MANAGER
 
 MOST_WAITING = 10_000
@@ -38,6 +39,8 @@ def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[s
                 yield after.phase, message, False
             case _:
                 pass
+    if after.interruptions is not None and after.interruptions != before.interruptions:
+        yield "Interrupted", f"{last_interruption(after.interruptions)} while training ran", True
     if after.waiting and [item.reason for item in before.waiting] != [item.reason for item in after.waiting]:
         yield "Waiting", f"{after.waiting[0].reason}: {message}", True
 

@@ -22,9 +22,10 @@ from trainjob_operator.observe import observe
 from trainjob_operator.ray_jobs import RayJobs
 from trainjob_operator.render import with_storage
 from trainjob_operator.settings import Settings
+from trainjob_operator.snapshot import keep_config
 from trainjob_operator.status import FINAL, deadline_of, derive, is_starting, same
 from trainjob_operator.train_job import read_status, read_train_job, status_patch
-from trainjob_operator.verdict import Observed
+from trainjob_operator.verdict import DELETING, Observed
 
 STARTING_SECONDS = 4.0
 """While pods are starting: an event, which is not watched, may tell why they do not get on."""
@@ -56,7 +57,7 @@ class Reconciler:
             return None
         job, invalid = read_train_job(body)
         if "deletionTimestamp" in body["metadata"]:
-            invalid = RayJobError("Deleting", "the TrainJob is being deleted")
+            invalid = RayJobError(DELETING, "the TrainJob is being deleted")
         before, unreadable = read_status(body)
         job = with_storage(job, before.storage, self.settings)
         if before.phase in FINAL:
@@ -81,13 +82,14 @@ class Reconciler:
             found = await ray_jobs.get(job)
             if invalid is not None:
                 return found, invalid
+            job, changed = keep_config(job, found)
             ray_job = await ray_jobs.ensure(job, before, found)
         except RayJobError as error:
             return found, error
         if found is None and ray_job is not None and before.ray_job_name is not None:
             message = f"RayJob {before.ray_job_name} was deleted before the job's end; created again"
             self.recorder.record(job.metadata.model_dump(), "RayJobRecreated", message, warning=True)
-        return ray_job, None
+        return ray_job, changed
 
     async def _write_status(self, body: Mapping[str, Any], before: TrainJobStatus, status: TrainJobStatus) -> None:
         if same(before, status):

@@ -5,10 +5,8 @@ import json
 from importlib.metadata import version
 from math import ceil
 
-import yaml
-
 from trainjob.api import TrainJob
-from trainjob.api.cluster import JOB_FOLDER, STORAGE_PATH, WORKER_RESOURCE, KubernetesObject, seconds
+from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
@@ -29,6 +27,7 @@ from trainjob_operator.pods import (
     worker_template,
 )
 from trainjob_operator.settings import Defaults, NodePool, Settings
+from trainjob_operator.snapshot import snapshot
 
 _CHANGEABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
 """Fields of a RayJob's spec that may change after its creation; KubeRay ignores changes of the others until the next
@@ -37,16 +36,12 @@ attempt, or refuses them."""
 _RAY_START = {
     "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
 }
-_ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "suspend"}
 _VERSION = version("trainjob")
 
 _NO_STORAGE = (
     "spec.storage: there is nowhere to keep the run: name a storage in a new TrainJob, or have the administrator set "
     "defaults.storage in the operator's settings"
 )
-
-LONGEST_SNAPSHOT = 200_000
-"""Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
 
 
 def with_storage(job: TrainJob, kept: Storage | None, settings: Settings) -> TrainJob:
@@ -145,7 +140,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
         "rayVersion": settings.ray_version,
         "headGroupSpec": {
             "rayStartParams": _RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
-            "template": head_template(job, settings, _snapshot(job, cpus)),
+            "template": head_template(job, settings, snapshot(job, cpus)),
         },
         "workerGroupSpecs": [
             {
@@ -193,26 +188,3 @@ def digest(settings: Settings) -> str:
     """Tells RayJobs of other settings or another version, which are left as they are."""
     made_from = f"{_VERSION} {settings.model_dump_json()}"
     return hashlib.sha256(made_from.encode()).hexdigest()[:16]
-
-
-def _snapshot(job: TrainJob, cpus: float) -> str:
-    """The TrainJob as the driver reads it, without what only the cluster needs, in YAML. Raises RayJobError where it
-    is too large for an annotation."""
-    spec = job.spec.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_ONLY_IN_A_CLUSTER)
-    spec["workers"] = spec.get("workers", {}) | {"cpus": cpus}
-    storage = job.spec.storage
-    if storage is not None and storage.persistent_volume_claim is not None:
-        spec["storage"] = {"uri": STORAGE_PATH} | ({"endpoint": storage.endpoint} if storage.endpoint else {})
-    metadata = {"name": job.metadata.name, "namespace": job.metadata.namespace, "uid": job.metadata.uid}
-    document = {"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec}
-    snapshot = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=LONGEST_SNAPSHOT)
-    if len(snapshot.encode()) > LONGEST_SNAPSHOT:
-        raise RayJobError("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten function.config")
-    return snapshot
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Puts every text in quotes: without them some read as other things."""
-
-
-_Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))

@@ -10,7 +10,8 @@ from trainjob.api.cluster import seconds
 from trainjob.api.trainjob_status import Condition, Phase, TrainJobStatus, WorkersStatus
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.names import WORKERS_ANNOTATION
+from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
+from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
 from trainjob_operator.verdict import Object, Observed, Verdict, is_current, verdict_of
 
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended"]
@@ -35,13 +36,22 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         verdict = Verdict("Failed", "DeadlineExceeded", message)
     final = verdict.phase in FINAL
     pods = [] if final else [pod for pod in observed.pods if is_current(pod, ray)]
+    ready, cluster = _ready_workers(job, pods), ray.get("rayClusterName") or None
+    interruptions = before.interruptions
+    if not observed.unreadable:
+        interruptions = interruptions_of(before, verdict.reason, cluster, ready, pods, now)
+    if verdict.reason == "Training" and interruptions is not None:
+        why = f"{last_interruption(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
+        verdict = replace(
+            verdict, message=f"{why}; training goes on from its latest checkpoint, so it may have gone back"
+        )
     waits = not final and verdict.reason not in ("Suspended", "Queued", "Suspending")
     waiting = diagnose(pods, ray.get("rayClusterStatus"), observed.events) if waits else []
     if waiting and verdict.phase in ("Pending", "Starting", "Retrying"):
         first = waiting[0]
         verdict = Verdict(verdict.phase, first.reason, _waiting_message(first.pods, first.message))
     if not final:
-        verdict = replace(verdict, message=_with_problems(verdict.message, observed))
+        verdict = replace(verdict, message=_with_problems(verdict.message, job, observed))
     return TrainJobStatus(
         phase=verdict.phase,
         reason=verdict.reason,
@@ -52,11 +62,12 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         completion_time=(verdict.at or now) if final else None,
         attempt=_attempt(job, ray, before),
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
-        ray_cluster_name=ray.get("rayClusterName") or None,
+        ray_cluster_name=cluster,
         dashboard_url=ray.get("dashboardURL") or None,
         storage=job.spec.storage if observed.ray_job is not None and observed.error is None else before.storage,
-        workers=WorkersStatus(desired=job.spec.workers.count, ready=_ready_workers(job, pods)),
+        workers=WorkersStatus(desired=job.spec.workers.count, ready=ready),
         waiting=waiting,
+        interruptions=interruptions,
         training=before.training,
     )
 
@@ -134,20 +145,17 @@ def _attempt(job: TrainJob, ray: Object, before: TrainJobStatus) -> int:
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
     group = [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == "worker"]
     ready = sum(
-        int(pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, 0)) for pod in group if _is_ready(pod)
+        int(pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, 0)) for pod in group if is_ready(pod)
     )
     return min(job.spec.workers.count, ready)
 
 
-def _is_ready(pod: Object) -> bool:
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-
-
-def _with_problems(message: str, observed: Observed) -> str:
+def _with_problems(message: str, job: TrainJob, observed: Observed) -> str:
     """A message, and what went wrong before it was derived."""
-    problems = [*observed.unreadable]
-    if observed.ray_job is not None and observed.error is not None:
+    problems, ray_job, queue = [*observed.unreadable], observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
+    if queue and job.spec.suspend and ray_job and not ray_job["spec"].get("suspend") and not observed.workloads:
+        problems.append(f"spec.suspend waits for the queue {queue}, which has no Workload of this job: does Kueue run?")
+    if ray_job is not None and observed.error is not None:
         problems.append(f"the RayJob stays as it is: {observed.error}")
     return "; ".join(filter(None, [message, *problems]))
 

@@ -16,6 +16,9 @@ from trainjob_operator.render import has_failed_for_good
 
 Object = Mapping[str, Any]
 
+DELETING = "Deleting"
+"""Why a TrainJob that is being deleted gets no other RayJob."""
+
 _ENDED = ("Succeeded", "Failed")
 """Phases of pods that run no more."""
 
@@ -87,6 +90,8 @@ def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed
     if deployment in ("Failed", "ValidationFailed"):
         return _failed(training, ray, ray.get("reason") or deployment, observed.pods)
     if "deletionTimestamp" in ray_job["metadata"]:
+        if observed.error is not None and observed.error.reason == DELETING:
+            return Verdict("Pending", DELETING)
         return Verdict("Pending", "RayJobDeleting", _deletion(ray_job["metadata"]))
     if ray_job["spec"].get("suspend") or (job.spec.suspend and QUEUE_LABEL not in job.metadata.labels):
         return _suspended(job, before, ray, observed)

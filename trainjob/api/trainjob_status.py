@@ -49,6 +49,19 @@ class Waiting(StrictModel):
     """The cluster's own words."""
 
 
+class Interruptions(StrictModel):
+    """Losses of pods in the midst of training, which then went on from its latest checkpoint in the same attempt."""
+
+    count: Count
+    """How many there have been; pods that are lost together may count as one."""
+    last_reason: str
+    """Why the last pod was lost, in one word, such as OOMKilled, Evicted or NodeLost."""
+    last_pod: str | None = None
+    """Its name; missing where it was gone before the operator saw why."""
+    last_time: Time
+    """When the operator saw it."""
+
+
 class TrainJobStatus(StrictModel):
     """How the job is doing."""
 
@@ -80,5 +93,7 @@ class TrainJobStatus(StrictModel):
     """The worker processes."""
     waiting: list[Waiting] = []
     """Why pods are not running."""
+    interruptions: Interruptions | None = None
+    """Losses of pods in the midst of training."""
     training: TrainingStatus | None = None
     """What the training process says of itself."""

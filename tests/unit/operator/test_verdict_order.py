@@ -136,6 +136,28 @@ def test_a_rayjob_that_is_being_deleted_is_told_with_what_holds_it(deployment: s
     assert reason == "Succeeded" or "example.com/audit" in message_of(found)
 
 
+@pytest.mark.parametrize("is_leaving", [False, True])
+def test_a_trainjob_that_is_being_deleted_says_so(is_leaving: bool):
+    found = ray_job("Running", "RUNNING")
+    if is_leaving:
+        found["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["ray.io/rayjob-finalizer"]}
+    status = status_of(Observed(found, error=RayJobError("Deleting", "the TrainJob is being deleted")))
+    assert (status.phase, status.reason) == (("Pending", "Deleting") if is_leaving else ("Running", "Training"))
+    assert (status.conditions[0].status, status.conditions[0].reason) == ("False", "Deleting")
+    assert message_of(status).endswith("the TrainJob is being deleted")
+    assert "another one is created" not in message_of(status)
+
+
+def test_a_queue_that_takes_no_notice_of_suspend_is_named():
+    """Kueue is not installed, or does not manage the namespace."""
+    found = status_of(Observed(ray_job("Running", "RUNNING")), metadata=QUEUE, suspend=True)
+    assert (found.phase, found.reason) == ("Running", "Training")
+    assert "the queue gpus" in message_of(found)
+    assert "Kueue" in message_of(found)
+    managed = Observed(ray_job("Running", "RUNNING"), workloads=[{"spec": {"active": False}}])
+    assert status_of(managed, metadata=QUEUE, suspend=True).message == ""
+
+
 def test_a_pod_without_the_operators_annotation_is_no_workers():
     stranger = pod("a", phase="Running", conditions=[{"type": "Ready", "status": "True"}])
     del stranger["metadata"]["annotations"]

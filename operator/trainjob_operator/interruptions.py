@@ -1,0 +1,65 @@
+"""Pods that are lost in the midst of training: pure functions of two statuses and what the cluster holds."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from trainjob.api.trainjob_status import Interruptions, TrainJobStatus
+
+Object = Mapping[str, Any]
+
+
+def interruptions_of(
+    before: TrainJobStatus, reason: str, cluster: str | None, ready: int, pods: Sequence[Object], now: datetime
+) -> Interruptions | None:
+    """The interruptions so far: one more where, in the midst of training, the head is lost or fewer workers are ready
+    than before. `reason` is the job's present one; `pods` are those of its RayCluster `cluster`."""
+    if before.reason != "Training" or before.ray_cluster_name != cluster:
+        return before.interruptions
+    if reason != "HeadLost" and not (reason == "Training" and ready < _ready_before(before)):
+        return before.interruptions
+    lost = (
+        _of_kind(pods, "head")
+        if reason == "HeadLost"
+        else [pod for pod in _of_kind(pods, "worker") if not is_ready(pod)]
+    )
+    pod, why = next(((pod["metadata"]["name"], why) for pod in lost if (why := _why_lost(pod))), (None, "Deleted"))
+    count = before.interruptions.count if before.interruptions is not None else 0
+    return Interruptions(count=count + 1, last_reason=why, last_pod=pod, last_time=now)
+
+
+def last_interruption(interruptions: Interruptions) -> str:
+    """In words."""
+    pod = f"pod {interruptions.last_pod}" if interruptions.last_pod else "a pod"
+    return f"{pod} was lost ({interruptions.last_reason})"
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether a pod is ready, and not about to be deleted."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    is_leaving = "deletionTimestamp" in pod["metadata"]
+    return not is_leaving and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _ready_before(before: TrainJobStatus) -> int:
+    return before.workers.ready if before.workers is not None else 0
+
+
+def _of_kind(pods: Sequence[Object], kind: str) -> list[Object]:
+    return [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == kind]
+
+
+def _why_lost(pod: Object) -> str | None:
+    """None of a pod that is well, or has taken the place of a lost one."""
+    status = pod.get("status", {})
+    conditions = {each["type"]: each for each in status.get("conditions", [])}
+    states = (each.get(state, {}) for each in status.get("containerStatuses", []) for state in ("state", "lastState"))
+    ends = [state["terminated"].get("reason", "Failed") for state in states if "terminated" in state]
+    if status.get("phase") == "Failed" or ends:
+        return status.get("reason") or next(iter(ends), "Failed")
+    if "deletionTimestamp" in pod["metadata"]:
+        return conditions.get("DisruptionTarget", {}).get("reason", "Deleted")
+    if status.get("phase") != "Running" or is_ready(pod):
+        return None
+    containers_are_ready = conditions.get("ContainersReady", {}).get("status") == "True"
+    return "NodeLost" if containers_are_ready else "NotReady"

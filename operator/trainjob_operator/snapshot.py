@@ -1,0 +1,70 @@
+"""The TrainJob as the driver reads it: written into the head pod's annotation, and read back from a RayJob."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import yaml
+
+from trainjob.api import TrainJob
+from trainjob.api.cluster import STORAGE_PATH
+from trainjob_operator.errors import RayJobError
+from trainjob_operator.names import SPEC_ANNOTATION
+
+LONGEST_SNAPSHOT = 200_000
+"""Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
+
+_ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "suspend"}
+
+
+def snapshot(job: TrainJob, cpus: float) -> str:
+    """The TrainJob without what only the cluster needs, in YAML. Raises RayJobError where it is too large for an
+    annotation."""
+    spec = job.spec.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_ONLY_IN_A_CLUSTER)
+    spec["workers"] = spec.get("workers", {}) | {"cpus": cpus}
+    storage = job.spec.storage
+    if storage is not None and storage.persistent_volume_claim is not None:
+        spec["storage"] = {"uri": STORAGE_PATH} | ({"endpoint": storage.endpoint} if storage.endpoint else {})
+    metadata = {"name": job.metadata.name, "namespace": job.metadata.namespace, "uid": job.metadata.uid}
+    document = {"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec}
+    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=LONGEST_SNAPSHOT)
+    if len(text.encode()) > LONGEST_SNAPSHOT:
+        raise RayJobError("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten function.config")
+    return text
+
+
+def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[TrainJob, RayJobError | None]:
+    """`job` with the `function.config` that its RayJob has, and an error where it asks for another one: the CRD's rules
+    do not see such a change, as they know none of the keys."""
+    function = job.spec.model.function
+    config = _config_of(ray_job) if function is not None and ray_job is not None else None
+    if function is None or config is None:
+        return job, None
+    model = job.spec.model.model_copy(update={"function": function.model_copy(update={"config": config})})
+    kept = job.model_copy(update={"spec": job.spec.model_copy(update={"model": model})})
+    if _canonical(config) == _canonical(function.config):
+        return kept, None
+    message = "spec.model.function.config cannot be changed once the job has a RayJob; it keeps the one that it has"
+    return kept, RayJobError("ConfigChanged", message)
+
+
+def _config_of(ray_job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """None where somebody has made the snapshot unreadable: it will be put back."""
+    try:
+        template = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
+        written: Any = yaml.load(template["metadata"]["annotations"][SPEC_ANNOTATION], yaml.CSafeLoader)
+        config = written["spec"]["model"]["function"].get("config", {})
+    except (KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError):
+        return None
+    return cast("dict[str, Any]", config) if isinstance(config, dict) else None
+
+
+def _canonical(config: Mapping[str, Any]) -> str:
+    return json.dumps(config, sort_keys=True, default=str)
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Puts every text in quotes: without them some read as other things."""
+
+
+_Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
