@@ -13,7 +13,6 @@ _WEB = r"https?://[^/\s]+(/\S*)?"
 
 PATH = rf"^({_PATH})$"
 FOLDER_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)$"
-POD_FOLDER_URI = rf"^(/{_CHARACTER}*|{_BUCKET}|file:///{_CHARACTER}*)$"
 DATA_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*|{_WEB})$"
 ENDPOINT = rf"^{_WEB}$"
 

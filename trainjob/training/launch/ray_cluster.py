@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -15,7 +16,7 @@ from trainjob.data import Examples
 from trainjob.errors import PassingError
 from trainjob.storage import Folder, open_filesystem
 from trainjob.training.launch.ray_internals import print_no_deaths, trainer_class
-from trainjob.training.outcome import first_failure, worker_error
+from trainjob.training.outcome import WorkerError, first_failure, worker_error
 
 if TYPE_CHECKING:
     from ray.train import Result
@@ -29,6 +30,9 @@ STARTS = 2
 """How often a cluster on this machine is tried to be started."""
 
 OBJECT_STORE_BYTES = 2 * 2**30
+
+SECONDS_TO_NOTICE = 5.0
+"""How long a worker that has lost its connection to another waits: Ray is to notice first that the other has died."""
 
 _ENVIRONMENT = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",  # the default of 2 s delays every report and the end
@@ -143,7 +147,7 @@ def fit_on_ray(
     filesystem, path = open_filesystem(parent, run.endpoint)
     gpus = spec.workers.gpus
     trainer = trainer_class(_is_own(), uses_ray_data=datasets is not None)(
-        work,
+        partial(_name_the_first, work),
         scaling_config=ScalingConfig(
             num_workers=spec.workers.count,
             use_gpu=gpus > 0,
@@ -163,6 +167,16 @@ def fit_on_ray(
         return trainer.fit()
     except WorkerGroupError as error:
         raise first_failure([worker_error(*failure) for failure in error.worker_failures.items()]) from None
+
+
+def _name_the_first(work: Callable[[], Any]) -> Any:
+    """Calls `work`. What it raises because another worker has died comes late: Ray then names that other worker."""
+    try:
+        return work()
+    except WorkerError as error:
+        if error.exception.startswith("Dist") or "gloo" in error.message:
+            time.sleep(SECONDS_TO_NOTICE)
+        raise
 
 
 def in_thread(work: Callable[[], _Value]) -> "Future[_Value]":
