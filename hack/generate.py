@@ -11,10 +11,11 @@ from typing import Any
 import yaml
 from pydantic.alias_generators import to_camel
 
+from trainjob.api.trainjob import Storage
 from trainjob.api.wording import fields_of
 from trainjob.crd.kubernetes_types import kubernetes_schema
 from trainjob.crd.schema import kubernetes_type
-from trainjob_operator.settings import DefaultStorage, NodePool, Settings
+from trainjob_operator.settings import NodePool, Settings
 
 Schema = dict[str, Any]
 
@@ -44,8 +45,7 @@ def _definitions() -> dict[str, Schema]:
     schema = _without_titles(Settings.model_json_schema(by_alias=True))
     definitions = schema.pop("$defs")
     del schema["properties"]["image"], schema["required"]  # the chart has trainer.image
-    choices = [{"required": [to_camel(name)]} for name in DefaultStorage.choice_fields()]
-    definitions["DefaultStorage"]["oneOf"] = choices
+    definitions["Storage"]["oneOf"] = [{"required": [to_camel(name)]} for name in Storage.choice_fields()]
     pool = definitions["NodePool"]["properties"]
     for name, info in fields_of(NodePool).items():
         if kind := kubernetes_type(info.annotation):

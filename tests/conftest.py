@@ -10,6 +10,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from cluster.client import Cluster
+from cluster.jobs import eventually
 from soak import SOAK
 
 pytest.register_assert_rewrite("folder_contract")
@@ -51,7 +52,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 def namespace(cluster: Cluster) -> Generator[str]:
     """The name of a new namespace, which goes after the test with all that is in it."""
     name = f"test-{secrets.token_hex(4)}"
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace", name, "--timeout=30s")
+    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    eventually(lambda: cluster.get("serviceaccounts", name, "default"))
     yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    cluster.request("DELETE", f"/api/v1/namespaces/{name}")

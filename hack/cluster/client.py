@@ -21,9 +21,10 @@ _APIS = {
     "rayclusters": "/apis/ray.io/v1",
     "workloads": "/apis/kueue.x-k8s.io/v1beta2",
     "configmaps": "/api/v1",
+    "events": "/api/v1",
     "pods": "/api/v1",
+    "serviceaccounts": "/api/v1",
 }
-
 
 LIMIT = 180
 """Seconds that a kubectl or a request may take, besides what its own `--timeout` allows for waiting."""
@@ -68,34 +69,76 @@ class Cluster:
             assert time.monotonic() < deadline, "custom resource definitions were not established within a minute"
             time.sleep(0.1)
 
-    def find(self, kind: str, namespace: str, selector: str = "") -> list[dict[str, Any]]:
-        """All objects of a kind, such as `pods`, in a namespace, or those with some labels."""
-        found = self._read(f"{_APIS[kind]}/namespaces/{namespace}/{kind}", labelSelector=selector)
+    def find(self, kind: str, namespace: str, *, labels: str = "", fields: str = "") -> list[dict[str, Any]]:
+        """All objects of a kind, such as `pods`, in a namespace, or those that a selector finds.
+
+        Asking the API server itself takes a tenth of what starting kubectl takes; so do the methods below.
+        """
+        path = _path(kind, namespace)
+        found = self.request("GET", path, labelSelector=labels, fieldSelector=fields)
         assert found is not None, f"the API server knows no {kind}"
         return found["items"]
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """An object, if it is there. Asking like this takes a fiftieth of what starting kubectl takes."""
-        return self._read(f"{_APIS[kind]}/namespaces/{namespace}/{kind}/{name}")
+        """An object, if it is there."""
+        return self.request("GET", _path(kind, namespace, name))
+
+    def put(self, kind: str, namespace: str, document: Mapping[str, Any]) -> None:
+        """Create an object or change it, by server-side apply."""
+        path = _path(kind, namespace, document["metadata"]["name"])
+        self.request("PATCH", path, document, patch="apply-patch+yaml", fieldManager="user", force="true")
+
+    def merge(self, kind: str, namespace: str, name: str, change: Mapping[str, Any], subresource: str = "") -> None:
+        """Change some fields of an object, or of its subresource such as `/status`."""
+        path = _path(kind, namespace, name) + subresource
+        assert self.request("PATCH", path, change) is not None, f"there is no {path}"
+
+    def delete(self, kind: str, namespace: str, name: str) -> None:
+        """Have an object deleted, with what it owns; it may be there for a while yet."""
+        self.request("DELETE", _path(kind, namespace, name), {"propagationPolicy": "Background"})
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        patch: str = "merge-patch+json",
+        **query: str,
+    ) -> dict[str, Any] | None:
+        """What the API answers; None where there is nothing at the path.
+
+        Raises OSError where the API server does not answer or refuses.
+        """
+        content = {"Content-Type": f"application/{patch}" if method == "PATCH" else "application/json"}
+        request = self._connection.param_serialize(
+            method,
+            path,
+            query_params=list(query.items()),
+            header_params=content,
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            response = self._connection.call_api(*request, _request_timeout=LIMIT)
+        except HTTPError as error:
+            raise OSError(f"{path}: {error}") from error
+        answer = response.read()
+        if response.status == 404:
+            return None
+        if response.status >= 300:
+            raise OSError(f"{path}: {response.status} {answer!r}")
+        return json.loads(answer)
 
     @cached_property
     def _connection(self) -> ApiClient:
         return new_client_from_config(str(self.kubeconfig))
 
-    def _read(self, path: str, **query: str) -> dict[str, Any] | None:
-        """What is at a path of the API. Raises OSError where the API server does not answer it."""
-        parameters = [(key, value) for key, value in query.items() if value]
-        request = self._connection.param_serialize("GET", path, query_params=parameters, auth_settings=["BearerToken"])
-        try:
-            response = self._connection.call_api(*request, _request_timeout=LIMIT)
-        except HTTPError as error:
-            raise OSError(f"{path}: {error}") from error
-        content = response.read()
-        if response.status == 404:
-            return None
-        if response.status != 200:
-            raise OSError(f"{path}: {response.status} {content!r}")
-        return json.loads(content)
+
+def _path(kind: str, namespace: str, name: str = "") -> str:
+    """Of an object or of all of its kind, which may be in the singular, as with kubectl."""
+    plural = kind if kind in _APIS else f"{kind}s"
+    return f"{_APIS[plural]}/namespaces/{namespace}/{plural}/{name}".rstrip("/")
 
 
 def _own_timeout(arguments: Sequence[str | Path]) -> int:

@@ -1,5 +1,6 @@
 """A server process that may be stopped, killed and started again."""
 
+import os
 import random
 import shutil
 import socket
@@ -17,6 +18,9 @@ ENDS_WITH_US = ["setpriv", "--pdeathsig=KILL"] if shutil.which("setpriv") else [
 """Before a command: it is killed once the thread that has started it ends, even if that is killed. Linux has it."""
 
 START_SECONDS = 60
+ENVIRONMENT = {"GOGC": "400"}
+"""Go collects garbage a quarter as often: memory for time, of which an API server's start takes half as much."""
+
 STOP_SECONDS = 5  # the API server would wait a minute for the watches that clients hold open
 
 
@@ -41,7 +45,12 @@ class Component:
         assert self._process is None, f"{self.log.stem} is running"
         with open(self.log, "ab") as log:  # a session of its own: Ctrl-C is for the tests, which then stop it
             self._process = subprocess.Popen(
-                [*self.command, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                [*self.command, *flags],
+                env=os.environ | ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         deadline = time.monotonic() + START_SECONDS
         while not self.is_healthy():

@@ -1,6 +1,5 @@
 """TrainJobs of a namespace, as their users see them."""
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ class Jobs:
         return self.cluster.kubectl("--namespace", self.namespace, *arguments, stdin=stdin)
 
     def create(self, name: str = "job", metadata: dict[str, Any] | None = None, **spec: Any) -> None:
-        self.kubectl("apply", "-f", "-", stdin=json.dumps(document(name, metadata, **spec)))
+        self.cluster.put("trainjobs", self.namespace, document(name, metadata, **spec))
 
     def get(self, kind: str, name: str = "job") -> dict[str, Any] | None:
         return self.cluster.get(kind, self.namespace, name)
@@ -42,13 +41,13 @@ class Jobs:
 
         return eventually(reached, because=lambda: f"{fields} was not reached: {self.status(name)}")
 
-    def patch(self, kind: str, name: str, change: dict[str, Any], *options: str) -> None:
-        self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps(change), *options)
+    def patch(self, kind: str, name: str, change: dict[str, Any]) -> None:
+        self.cluster.merge(kind, self.namespace, name, change)
 
     def delete(self, kind: str, name: str = "job") -> None:
-        """Delete an object and wait until it is gone. kubectl would wait on if another soon has the same name."""
+        """Delete an object and wait until it is gone, although another may soon have the same name."""
         before = self._uid(kind, name)
-        self.kubectl("delete", kind, name, "--wait=false")
+        self.cluster.delete(kind, self.namespace, name)
         eventually(lambda: self._uid(kind, name) != before, because=lambda: f"{kind} {name} was not deleted")
 
     def _uid(self, kind: str, name: str) -> str | None:
@@ -57,12 +56,12 @@ class Jobs:
 
     def report(self, kind: str, name: str, status: dict[str, Any]) -> None:
         """Writes a part of an object's status, as its own controller does."""
-        self.patch(kind, name, {"status": status}, "--subresource=status")
+        self.cluster.merge(kind, self.namespace, name, {"status": status}, "/status")
 
     def events(self, name: str = "job") -> list[str]:
         """Reasons of the TrainJob's events, in their order."""
         selector = f"involvedObject.kind=TrainJob,involvedObject.name={name}"
-        found = json.loads(self.kubectl("get", "events", "--field-selector", selector, "--output=json"))["items"]
+        found = self.cluster.find("events", self.namespace, fields=selector)
         return [event["reason"] for event in sorted(found, key=lambda event: event["metadata"]["creationTimestamp"])]
 
 

@@ -101,7 +101,8 @@ class Quota:
         name = self._jobs.namespace
         resources = [{"name": "cpu", "nominalQuota": cpus}, {"name": "memory", "nominalQuota": "1Ti"}]
         group = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": name, "resources": resources}]}
-        self._jobs.patch("clusterqueue", name, {"spec": {"resourceGroups": [group]}})
+        change = json.dumps({"spec": {"resourceGroups": [group]}})
+        self._jobs.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", change)
 
 
 def test_a_job_waits_for_quota_and_says_so(jobs: Jobs, quota: Quota):

@@ -78,7 +78,7 @@ def test_a_suspended_job_gives_its_pods_back_and_goes_on_later(jobs: TrainJobs) 
 
 
 def _ray_pods(jobs: TrainJobs) -> list[str]:
-    return [pod["metadata"]["name"] for pod in jobs.cluster.find("pods", jobs.namespace, "ray.io/cluster")]
+    return [pod["metadata"]["name"] for pod in jobs.cluster.find("pods", jobs.namespace, labels="ray.io/cluster")]
 
 
 @pytest.mark.core

@@ -148,7 +148,7 @@ class TrainJobs(Jobs):
         ray_job = self.get("rayjobs", name)
         cluster = (ray_job or {}).get("status", {}).get("rayClusterName", "")
         selector = f"ray.io/cluster={cluster}" + (f",ray.io/node-type={kind}" if kind else "")
-        found = self.cluster.find("pods", self.namespace, selector)
+        found = self.cluster.find("pods", self.namespace, labels=selector)
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     @contextmanager
