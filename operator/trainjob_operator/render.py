@@ -55,14 +55,10 @@ def with_storage(job: TrainJob, kept: Storage | None, settings: Settings) -> Tra
 
 def _default_storage(namespace: str, defaults: Defaults) -> Storage | None:
     """In one that all namespaces share, each has a folder of its own; a claim is a namespace's own anyway."""
-    own = defaults.namespace_storage.get(namespace)
-    found = own or defaults.storage
-    if found is None:
-        return None
-    fields = found.model_dump(exclude_none=True)
-    if own is None and found.uri is not None:
-        fields["uri"] = f"{found.uri.rstrip('/')}/{namespace}"
-    return Storage(**fields)
+    shared = defaults.storage
+    if namespace in defaults.namespace_storage or shared is None or shared.uri is None:
+        return defaults.namespace_storage.get(namespace, shared)
+    return shared.model_copy(update={"uri": f"{shared.uri.rstrip('/')}/{namespace}"})
 
 
 def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:

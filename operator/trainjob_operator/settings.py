@@ -1,10 +1,10 @@
 """The operator's settings: one YAML file, in a cluster from the chart's values."""
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 
 import yaml
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from trainjob.api.base import StrictModel
 from trainjob.api.cluster import (
@@ -18,7 +18,6 @@ from trainjob.api.cluster import (
     Toleration,
 )
 from trainjob.api.trainjob import Storage
-from trainjob.api.uris import POD_FOLDER_URI
 from trainjob.errors import UserError
 
 Name = Annotated[str, Field(min_length=1)]
@@ -62,19 +61,12 @@ class Resources(StrictModel):
     """Memory."""
 
 
-class DefaultStorage(Storage):
-    """Where the runs of TrainJobs without `spec.storage` are kept: `uri` or `persistentVolumeClaim`."""
-
-    uri: Annotated[str, Field(max_length=4096, pattern=POD_FOLDER_URI)] | None = None
-    """A folder: `s3://`, `gs://` or an absolute path in the pods. A run's own folder is made inside it."""
-
-
 class Defaults(StrictModel):
     """What a TrainJob gets for what it does not say."""
 
-    storage: DefaultStorage | None = None
+    storage: Storage | None = None
     """`spec.storage`. The runs of each namespace are kept in a folder of its name in `uri`."""
-    namespace_storage: dict[ResourceName, DefaultStorage] = {}
+    namespace_storage: dict[ResourceName, Storage] = {}
     """`spec.storage` by namespace, in place of `storage`; `uri` is taken as it is."""
     head: Resources = Resources(cpus=1, memory="4Gi")
     """The head pod, where the driver and Ray's own processes run. It offers no CPU to training."""
@@ -90,6 +82,13 @@ class Defaults(StrictModel):
     """Labels of every pod."""
     annotations: Annotations = {}
     """Annotations of every pod."""
+
+    @model_validator(mode="after")
+    def _storage_is_not_relative(self) -> Self:
+        for storage in filter(None, (self.storage, *self.namespace_storage.values())):
+            if storage.uri is not None and "://" not in storage.uri and not storage.uri.startswith("/"):
+                raise ValueError(f"storage {storage.uri} must start with s3:// or gs://, or be an absolute path")
+        return self
 
 
 class Settings(StrictModel):

@@ -177,8 +177,6 @@ def test_priority_classes_and_further_objects():
         ({"settings": {"nodePools": {"a100": {"affinity": {"node": {}}}}}}, "/settings/nodePools/a100/affinity"),
         ({"settings": {"defaults": {"workerMemory": "lots"}}}, "/settings/defaults/workerMemory"),
         ({"settings": {"defaults": {"head": {"cpus": 1}}}}, "/settings/defaults/head"),
-        ({"settings": {"defaults": {"storage": {}}}}, "/settings/defaults/storage"),
-        ({"settings": {"defaults": {"storage": {"uri": "runs"}}}}, "/settings/defaults/storage/uri"),
         ({"crds": {"keep": "yes"}}, "/crds/keep"),
         ({"resources": {"limits": {"memory": "much"}}}, "/resources/limits/memory"),
         ({"tolerations": {}}, "/tolerations"),
@@ -202,8 +200,6 @@ def test_notes_warn_of_what_is_missing_and_say_what_to_do():
     assert "KubeRay is not installed" in notes({})
     assert "kubectl --namespace trainjob-system rollout status deployment/trainjob-operator" in notes({})
     assert "all namespaces" in notes({})
-    assert "No default storage is set" in notes({})
-    assert "No default storage is set" not in notes({"settings": {"defaults": {"storage": {"uri": "s3://runs"}}}})
     named = notes({"settings": {"namespaces": ["team-a", "team-b"], "nodePools": {"b": {}, "a": {}}}})
     assert "TrainJobs in team-a, team-b" in named
     assert "spec.workers.nodePool: a, b" in named

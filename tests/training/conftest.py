@@ -107,6 +107,7 @@ def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO)
 
 @pytest.fixture
 def warm_ray(_ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs use a Ray cluster that is up, as `RAY_ADDRESS` names it."""
+    """Runs use a Ray cluster that is up, as `RAY_ADDRESS` names it; nothing will take its machine away."""
+    monkeypatch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
     monkeypatch.setenv("RAY_ADDRESS", _ray_address)
     monkeypatch.setenv("RAY_AUTH_MODE", "token")

@@ -1,6 +1,5 @@
 """`model.function`: a Ray Train loop of one's own."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,8 @@ def train_loop(config):
             optimizer.step()
             loss_sum += loss.item() * len(batch["x"])
             rows += len(batch["x"])
-        if epoch == config.get("fails_in") and rank == 1:
-            with Path(config["log"]).open("a") as log:
-                print("failed", file=log)
+        if rank == 1 and (mark := Path(config["marks"], str(epoch))).exists():
+            mark.unlink()
             raise ArithmeticError("rank 1 cannot go on")
         with tempfile.TemporaryDirectory() as folder:
             plain = getattr(model, "module", model)
@@ -55,7 +53,7 @@ def train_loop(config):
 '''
 
 
-def function_run(folder: Path, name: str = "own", **config: Any) -> Run:
+def function_run(folder: Path, **config: Any) -> Run:
     (folder / "own_loop.py").write_text(LOOP)
     for name in ("random", "tokenize"):
         (folder / f"{name}.py").write_text("raise RuntimeError('not the standard library')\n")
@@ -67,58 +65,50 @@ def function_run(folder: Path, name: str = "own", **config: Any) -> Run:
         "workers": {"count": 2},
         "storage": {"uri": "runs"},
     }
-    return write_trainjob(folder, name, spec)
+    return write_trainjob(folder, "own", spec)
 
 
-def test_a_loop_continues_from_rays_checkpoint_after_its_driver_was_killed(tmp_path: Path):
-    run = function_run(tmp_path, epochs=10)
-    run.kill_at(lambda _: (run.folder / "metrics.jsonl").exists() and len(run.records("epoch")) > 2, kill_driver)
-    *before, last = run.snapshots()
-    records = run.records("epoch")
+def test_a_loop_continues_from_rays_checkpoint_until_its_retries_are_used_up(tmp_path: Path):
+    """Its workers fail, its driver is killed, and the workers fail again with the next one: failures count over all."""
+    run = function_run(tmp_path, marks=str(tmp_path), epochs=10)
+    document = yaml.safe_load(run.file.read_text())
+    document["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"  # as on a cluster
+    document["spec"]["retries"] = 1
+    run.file.write_text(yaml.safe_dump(document))
+    run.folder = run.folder.with_name("own-11111111")
+
+    (tmp_path / "2").touch()  # rank 1 fails in epoch 2, once
+    run.kill_at(lambda _: (run.folder / "metrics.jsonl").exists() and len(run.records("epoch")) > 3, kill_driver)
+    assert "worker 1 failed: ArithmeticError: rank 1 cannot go on; starting again" in run.output
+    assert run.read("attempts.json")["failures"] == 1
+
+    (tmp_path / "8").touch()
+    *training, last = run.snapshots()
+    assert (training[-1]["stage"], training[-1]["step"]) == ("Training", 7)
+    for each in training:
+        assert each.keys() & {"epochs", "steps", "percent"} == set()  # how much there is to do only the loop knows
+        assert "starting again" not in each["message"]
+    failure = last["failure"]
+    assert (failure["rank"], failure["exception"], failure["retryable"]) == (1, "ArithmeticError", False)
+    assert last["message"] == ""
+    assert 'own_loop.py", line' in failure["traceback"]
+    assert run.read("attempts.json")["failures"] == 2
+
+    run.finish()
+    records, summary = run.records("epoch"), run.read("summary.json")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
-    assert records[0]["first"] == 1
-    assert records[-1]["first"] > 1
+    assert [record["first"] for record in records[:2]] == [1, 2]
+    assert records[-1]["first"] == 8
     assert records[-1]["loss"] < 0.1 * records[0]["loss"]
-    summary = run.read("summary.json")
     assert summary["metrics"]["loss"] == records[-1]["loss"]
     assert (Path(summary["checkpoint"]) / "state.pt").exists()
     assert (run.folder / "report.html").exists()
 
-    assert (before[-1]["stage"], before[-1]["step"]) == ("Training", 10)
-    for training in before:
-        assert training.keys() & {"epochs", "steps", "percent"} == set()  # how much there is to do only it knows
+    [last] = run.snapshots()
     assert (last["stage"], last["percent"], last["step"]) == ("Finished", 100.0, 10)
     assert last["metrics"] == summary["metrics"]
-    del last["latestCheckpoint"]  # of this attempt; summary.json keeps where it is
-    assert run.snapshots() == [last]
     again = run.finish()
     assert again.stderr == ""
     assert "has finished before" in again.stdout
     assert "epoch 10" in again.stdout
     assert summary["checkpoint"] in again.stdout
-
-
-def test_a_failure_counts_once_over_all_drivers(tmp_path: Path):
-    run = function_run(tmp_path, epochs=3, fails_in=2, log=str(tmp_path / "log"))
-    document = yaml.safe_load(run.file.read_text())
-    document["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"
-    document["spec"]["retries"] = 1
-    run.file.write_text(yaml.safe_dump(document))
-    snapshots = run.snapshots()
-    assert (tmp_path / "log").read_text().count("failed") == 2
-    restarts = [snapshot["message"] for snapshot in snapshots if "starting again" in snapshot["message"]]
-    assert restarts == ["worker 1 failed: ArithmeticError: rank 1 cannot go on; starting again"]
-    failure = snapshots[-1]["failure"]
-    assert (failure["rank"], failure["exception"], failure["retryable"]) == (1, "ArithmeticError", False)
-    assert snapshots[-1]["message"] == ""
-    assert 'own_loop.py", line' in failure["traceback"]
-    attempts = tmp_path / "runs" / "own-11111111" / "attempts.json"
-    assert json.loads(attempts.read_text())["failures"] == 2
-
-    done = run.start_and_wait()  # KubeRay was faster than the operator
-    assert (tmp_path / "log").read_text().count("failed") == 3
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "worker 1 failed: ArithmeticError: rank 1 cannot go on" in done.stderr
-    assert 'own_loop.py", line' in done.stderr  # its own traceback
-    assert "trainjob/cli" not in done.stderr  # not ours
-    assert "The same command continues" in done.stderr

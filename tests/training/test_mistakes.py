@@ -39,7 +39,7 @@ def test_a_mistake_that_local_workers_find_is_not_tried_again(new_run: NewRun):
 
 @pytest.mark.usefixtures("warm_ray")
 def test_a_mistake_that_workers_on_ray_find_is_not_tried_again(new_run: NewRun):
-    run = new_run("text", DIVERGES | {"dataset.loader": "dataLoader"})
+    run = new_run("text", DIVERGES | {"dataset.loader": "dataLoader", "workers.count": 1})
     message = run.refused()
     assert message.startswith("training diverged: the loss is nan at step")
     assert "learningRate" in message

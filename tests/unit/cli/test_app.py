@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import typer
 import typer.main
+from typer.testing import CliRunner
 
 from trainjob.cli.app import app
+from trainjob.training.outcome import WorkerError
 
 JOB = """\
 apiVersion: trainjob.dev/v1alpha1
@@ -134,3 +136,17 @@ def test_quick_commands_import_nothing_heavy(job: Path, arguments: list[str]) ->
     result = subprocess.run(command, cwd=job.parent, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0
     assert result.stdout.endswith("heavy: []\n")
+
+
+def test_what_a_worker_raised_is_shown_as_its_own_traceback(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise WorkerError(1, "ArithmeticError", "cannot go on", 'File "own_loop.py", line 3\n', time=0.0)
+
+    monkeypatch.setattr("trainjob.training.run.run", fail)
+    result = CliRunner().invoke(app, ["run", str(job)])
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        'File "own_loop.py", line 3',
+        "worker 1 failed: ArithmeticError: cannot go on",
+        "The same command continues from the latest checkpoint, or starts anew if there is none yet.",
+    ]
