@@ -16,7 +16,7 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 MANIFEST = "checkpoint.json"
-_NAME = re.compile(r"epoch-(\d+)-step-(\d+)")
+_NAME = re.compile(r"epoch-\d+-step-\d+")
 
 
 class Manifest(StrictModel):
@@ -55,7 +55,7 @@ class CheckpointStore:
             write(local)
             self._folder.upload(local, name)
             manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=_digests(local))
-        (self._folder / name).write(MANIFEST, manifest.model_dump_json(by_alias=True, indent=1).encode())
+        (self._folder / name).write(MANIFEST, manifest.model_dump_json(indent=1).encode())
         self._drop_others(name)
         return name
 
@@ -79,7 +79,7 @@ class CheckpointStore:
 
     def names(self) -> list[str]:
         """Checkpoint folders from the earliest to the latest, sound or not."""
-        return sorted((name for name in self._folder.list() if _NAME.fullmatch(name)), key=lambda name: name[-8:])
+        return sorted(filter(_NAME.fullmatch, self._folder.list()), key=lambda name: int(name.rpartition("-")[2]))
 
     def manifest(self, name: str) -> Manifest | None:
         folder = self._folder / name
@@ -92,8 +92,7 @@ class CheckpointStore:
         """Complete checkpoints that end an epoch, by name, best first; of equals the earlier."""
         complete = ((name, self.manifest(name)) for name in self.names())
         ranked = [(name, found) for name, found in complete if found is not None and self._spec.metric in found.metrics]
-        sign = 1 if self._spec.lower_is_better else -1
-        return sorted(ranked, key=lambda item: sign * self.value(item[1]))
+        return sorted(ranked, key=lambda item: self.value(item[1]), reverse=not self._spec.lower_is_better)
 
     def value(self, manifest: Manifest) -> float:
         """The metric that ranks checkpoints."""

@@ -78,6 +78,21 @@ def test_equal_rows_stay_together(rows: list[int], fraction: float) -> None:
     assert abs(share - fraction * len(rows)) == np.abs(cuts - fraction * len(rows)).min()
 
 
+def test_hashes_stay_what_they_are() -> None:
+    """A run that is resumed with a newer version must not validate on rows that it was trained on."""
+    assert hashes([b"some row", b"another"], 258).tolist() == [12351361663257905056, 7426497455076358837]
+    assert hashes([], 258).tolist() == []
+
+
+def test_a_set_without_classes_is_named_as_a_whole() -> None:
+    with pytest.raises(DataError) as error:
+        fit_split(hashes([b"x", b"x"], 0), np.zeros(2, np.int64), [""], 0.2, 0)
+    assert str(error.value) == (
+        "the set has 2 rows, all equal: too few to set some aside for validation; "
+        "add rows, drop the class, or give dataset.validation.uri"
+    )
+
+
 @pytest.mark.parametrize(("rows", "told"), [([b"x"], "one row"), ([b"x", b"x", b"x"], "3 rows, all equal")])
 def test_a_class_too_small_is_named(rows: list[bytes], told: str) -> None:
     contents, labels = [b"1", b"2", *rows], np.array([0, 0, *[1] * len(rows)])

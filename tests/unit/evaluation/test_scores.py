@@ -17,12 +17,14 @@ def raw_predictions(name: str) -> tuple[np.ndarray, np.ndarray]:
         return random.integers(0, 4, 500), random.integers(0, 3, 500)
     if name == "never-there":
         return random.integers(1, 4, 500), random.integers(0, 4, 500)
+    if name == "single-rows":
+        return np.arange(4), np.array([0, 1, 2, 2])
     if name == "neither":
         return random.integers(0, 3, 500), random.integers(0, 3, 500)
     return np.arange(400) % 4, np.arange(400) % 4
 
 
-@pytest.mark.parametrize("name", ["random", "never-predicted", "never-there", "neither", "perfect"])
+@pytest.mark.parametrize("name", ["random", "never-predicted", "never-there", "neither", "single-rows", "perfect"])
 def test_scores_equal_scikit_learns_on_the_raw_predictions(name: str) -> None:
     true, predicted = raw_predictions(name)
     labels = range(4)
@@ -56,5 +58,14 @@ def test_scores_survive_json() -> None:
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_says_that_training_has_diverged(loss: float) -> None:
-    with pytest.raises(UserError, match=r"diverged.*learningRate"):
+    with pytest.raises(UserError) as error:
         scores(np.eye(2, dtype=np.int64), loss, ["no", "yes"])
+    assert str(error.value) == (
+        "The loss is no longer a finite number: training has diverged. "
+        "Lower the learningRate in spec.training.optimizer or set spec.training.gradientClipping"
+    )
+
+
+def test_every_class_has_its_row_of_the_confusion_matrix() -> None:
+    with pytest.raises(ValueError, match="is longer than"):
+        scores(np.eye(3, dtype=np.int64), 1.0, ["no", "yes"])

@@ -1,5 +1,6 @@
 """A checkpoint counts only when it is whole."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Checkpoints
+from trainjob.errors import StorageError
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore
 from trainjob.storage import Folder
 
@@ -31,11 +33,51 @@ def test_the_latest_is_restored(tmp_path: Path):
     assert (tmp_path / "scratch" / latest / "weights").read_text() == "15"
 
 
-def test_steps_are_ordered_as_numbers(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("earlier", "later"), [((1, 9), (2, 100)), ((9999, 9999), (10_000, 10_000)), ((1, 99_999_999), (1, 100_000_000))]
+)
+def test_steps_are_ordered_as_numbers(tmp_path: Path, earlier: tuple[int, int], later: tuple[int, int]):
     store = _store(tmp_path, keep=5)
-    _save(store, 1, 9, 0.5)
-    later = _save(store, 2, 100, 0.6)
-    assert store.restore(tmp_path / "scratch") == later
+    names = [_save(store, *steps, 0.5) for steps in (earlier, later)]
+    assert store.names() == names
+    assert store.restore(tmp_path / "scratch") == names[1]
+
+
+def test_other_folders_are_no_checkpoints(tmp_path: Path):
+    store = _store(tmp_path)
+    name = _save(store, 1, 10, 0.5)
+    for other in ("notes", f"{name}.old", f"my-{name}"):
+        (tmp_path / "checkpoints" / other).mkdir()
+    assert store.names() == [name]
+
+
+def test_the_manifest_says_what_a_checkpoint_holds(tmp_path: Path):
+    store = _store(tmp_path)
+    name = _save(store, 3, 21, 0.25)
+    assert name == "epoch-0003-step-00000021"
+    assert store.uri(name) == f"{tmp_path}/checkpoints/{name}"
+    digest = "6f4b6612125fb3a0daecd2799dfd6c9c299424fd920f9b308110a2c1fbd8f443"  # of "21", by sha256sum
+    manifest = {"epoch": 3, "step": 21, "metrics": {"validation_loss": 0.25}, "files": {"weights": digest}}
+    text = (tmp_path / "checkpoints" / name / "checkpoint.json").read_text()
+    assert text == json.dumps(manifest, indent=1)
+
+
+class CutOff(Folder):
+    """Loses its server before a tree is deleted."""
+
+    def delete(self, name: str) -> None:
+        if name != MANIFEST and self.exists(name):
+            raise StorageError("the server is gone")
+        super().delete(name)
+
+
+def test_a_checkpoint_that_is_partly_deleted_counts_no_more(tmp_path: Path):
+    store = CheckpointStore(CutOff(str(tmp_path)), Checkpoints(keep=1))
+    worse = _save(store, 1, 10, 0.5)
+    with pytest.raises(StorageError, match="the server is gone"):
+        _save(store, 2, 20, 0.4)
+    assert (tmp_path / "checkpoints" / worse / "weights").exists()
+    assert [name for name, _ in _store(tmp_path).ranked()] == ["epoch-0002-step-00000020"]
 
 
 def _truncate(folder: Path) -> None:
