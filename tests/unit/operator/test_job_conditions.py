@@ -78,4 +78,24 @@ def test_a_condition_says_why_it_holds_and_of_which_generation():
     accepted, complete, failed, suspended = status.conditions
     assert [condition.observed_generation for condition in status.conditions] == [1] * 4
     assert (accepted.reason, complete.reason, suspended.reason) == ("Accepted", "NotComplete", "NotSuspended")
+    assert (accepted.message, complete.message, suspended.message) == ("", "", "")
     assert (failed.reason, failed.message) == (status.reason, status.message)
+
+
+def test_a_refusal_is_the_message_of_accepted():
+    [status] = history([REFUSED])
+    assert [condition.message for condition in status.conditions] == ["there is no node pool h100", "", "", ""]
+
+
+def test_a_message_is_cut_to_what_the_crd_takes():
+    long = "x" * 5000
+    [refused] = history([Observed(error=RayJobError("UnknownNodePool", long))])
+    [failed] = history([Observed(CREATED | {"status": {"jobDeploymentStatus": "Failed", "message": long}})])
+    assert refused.message == failed.message == long[:4096]
+    assert refused.conditions[0].message == failed.conditions[2].message == long[:4096]
+
+
+def test_what_could_not_be_read_or_changed_is_said_beside_the_message():
+    error = RayJobError("RayJobRefused", "no such field")
+    [status] = history([Observed(seen("Running", "RUNNING").ray_job, error=error, unreadable=["no pods", "no events"])])
+    assert status.message == "no pods; no events; the RayJob stays as it is: no such field"

@@ -224,6 +224,12 @@ def test_the_total_deadline_counts_from_the_first_start(deployment: str, suspend
     assert found.start_time == NOW
 
 
+def test_time_in_a_queue_that_no_condition_tells_moves_no_start():
+    before = TrainJobStatus(phase="Suspended", reason="Queued", start_time=NOW)
+    found = status_of(Observed(ray_job("Running", "RUNNING")), before=before, at=NOW + timedelta(hours=1))
+    assert found.start_time == NOW
+
+
 def test_a_job_that_has_not_started_meets_no_deadline():
     job = trainjob(deadlines={"total": "1s"}, suspend=True)
     suspended = status_of(Observed(ray_job("Suspended", suspend=True)), job=job)
@@ -239,6 +245,7 @@ def test_a_job_that_has_not_started_meets_no_deadline():
         ("Running", 0, 0, None, 1),
         ("Running", 1, 0, None, 1),
         ("Running", 1, 3, None, 2),
+        ("Running", 0, 3, None, 1),
         ("Running", 0, 3, 2, 2),
         ("Retrying", 1, 3, 1, 2),
         ("Running", 3, 3, 3, 4),

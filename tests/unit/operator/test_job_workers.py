@@ -9,7 +9,7 @@ from operator_objects import Object, container, pod, ray_job, trainjob
 from trainjob.api import TrainJob
 from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.status import derive
+from trainjob_operator.status import derive, is_starting
 from trainjob_operator.verdict import Observed
 
 
@@ -34,6 +34,8 @@ HEAD: Object = {"ray.io/cluster": "job-abcde", "ray.io/node-type": "head"}
         ([pod("a", **READY), pod("b", **READY), pod("c", **READY)], 4),
         ([pod("a", **READY), pod("b", labels=OF_LAST_ATTEMPT, **READY)], 2),
         ([pod("a", **READY), pod("b", labels=HEAD, **READY), pod("c", labels={}, **READY)], 2),
+        ([pod("a", **READY), {**pod("b", **READY), "metadata": {"name": "b", "uid": "b"}}], 2),
+        ([pod("a", **READY), {key: value for key, value in pod("b").items() if key != "status"}], 2),
     ],
 )
 def test_workers_are_ready_in_this_attempts_ready_pods(pods: list[Object], ready: int):
@@ -41,6 +43,19 @@ def test_workers_are_ready_in_this_attempts_ready_pods(pods: list[Object], ready
     workers = status_of(Observed(ray_job("Running", "RUNNING"), pods), job=job).workers
     assert workers is not None
     assert (workers.desired, workers.ready) == (4, ready)
+
+
+@pytest.mark.parametrize(
+    ("found", "starting"),
+    [
+        (pod(node="node-1"), True),
+        (pod(), False),
+        (pod(node="node-1", **READY), False),
+        ({"spec": {"nodeName": "node-1"}}, False),
+    ],
+)
+def test_a_pod_with_a_node_that_does_not_run_yet_is_starting(found: Object, starting: bool):
+    assert is_starting(found) is starting
 
 
 UNPULLED: Object = {"containerStatuses": [container(reason="ErrImagePull", message="not found")]}
