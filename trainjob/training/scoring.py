@@ -30,7 +30,6 @@ class Scorer:
         self.preprocessor = preprocessor
         self._batches, self._losses, self._device, self._dtype = batches, losses, device, dtype
 
-    @torch.inference_mode()
     def score(self, module: torch.nn.Module, name: str) -> Scores:
         """Scores on all rows of the set, the same on every rank. Ranks may have unequal numbers of batches."""
         classes = len(self.preprocessor.classes)
@@ -38,13 +37,14 @@ class Scorer:
         loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
         was_training = module.training
         module.eval()
-        for batch in self._batches(name):
-            moved = batch.to(self._device)
-            with torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32):
-                logits = module(**moved.inputs)
-            loss_sum += self._losses(logits.float(), moved.labels).sum(dtype=torch.float64)
-            cells = moved.labels * classes + logits.argmax(dim=1)
-            confusion += torch.bincount(cells, minlength=classes * classes)
+        with torch.inference_mode():
+            for batch in self._batches(name):
+                moved = batch.to(self._device)
+                with torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32):
+                    logits = module(**moved.inputs)
+                loss_sum += self._losses(logits.float(), moved.labels).sum(dtype=torch.float64)
+                cells = moved.labels * classes + logits.argmax(dim=1)
+                confusion += torch.bincount(cells, minlength=classes * classes)
         module.train(was_training)
         sum_over_ranks(confusion)
         sum_over_ranks(loss_sum)

@@ -24,11 +24,11 @@ def run_on(ranks: int, function: Callable[..., Result], *arguments: Any, timeout
     """Calls `function(*arguments)` on every rank and returns the results in order of rank.
 
     Fails with the traceback of the first rank that raises, and after `timeout` seconds. `function` and what goes in
-    and out must pickle.
+    and out must pickle. A single rank is this process.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    if ranks == 1:
+        return [_alone(function, arguments)]
+    port = _free_port()
     pending: dict[Connection, tuple[int, Any]] = {}
     for rank in range(ranks):
         here, there = _context.Pipe(duplex=False)
@@ -59,28 +59,50 @@ def run_on(ranks: int, function: Callable[..., Result], *arguments: Any, timeout
     return [results[rank] for rank in range(ranks)]
 
 
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 def _torchrun(rank: int, ranks: int, port: int) -> dict[str, str]:
     """The environment that torchrun gives a process."""
     values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_PORT": port}
     return {name: str(value) for name, value in values.items()} | {"MASTER_ADDR": "127.0.0.1"}
 
 
-def _rank(end: Connection, settings: dict[str, str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _alone(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
     import torch
-    from ray.train import ScalingConfig
-    from ray.train.torch import TorchTrainer
 
-    os.environ.clear()
-    os.environ.update(settings)
-    torch.set_num_threads(1)
-    trainer = TorchTrainer(partial(_together, function, arguments), scaling_config=ScalingConfig(num_workers=0))
+    environment, threads = dict(os.environ), torch.get_num_threads()
     try:
-        answer = trainer.fit().return_value, None
+        return _train(function, arguments, _torchrun(0, 1, _free_port()))
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
+        torch.set_num_threads(threads)
+
+
+def _rank(end: Connection, settings: dict[str, str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    os.environ.clear()
+    try:
+        answer = _train(function, arguments, settings), None
     except BaseException:
         answer = None, traceback.format_exc()
     end.send(answer)
     end.close()
     os._exit(0)
+
+
+def _train(function: Callable[..., Any], arguments: tuple[Any, ...], settings: dict[str, str]) -> Any:
+    import torch
+    from ray.train import ScalingConfig
+    from ray.train.torch import TorchTrainer
+
+    os.environ.update(settings)
+    torch.set_num_threads(1)
+    trainer = TorchTrainer(partial(_together, function, arguments), scaling_config=ScalingConfig(num_workers=0))
+    return trainer.fit().return_value
 
 
 def _together(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
