@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --pyt
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint unit test kind e2e kind-down soak generate chart manifests sbom bench clean
+.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate chart manifests sbom bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 
 soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs, and all that is random with many more examples
 	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py tests/unit/crd tests/unit/data tests/unit/operator
+
+mutation: $(VENV)/dev.stamp  ## Change the code in many places and count what the tests notice; FILES: of these files only
+	PYTHONPATH=hack $(BIN)/python hack/mutation.py $(FILES)
 
 lint: $(VENV)/dev.stamp  ## Lint, check types, and which part imports which
 	$(BIN)/ruff check $(SOURCES)

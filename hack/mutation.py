@@ -1,0 +1,84 @@
+"""`python hack/mutation.py [FILE …]`: do the tests notice when the code is changed? Prints a table of mutation tests.
+
+mutmut changes one thing after the other in a file and runs the tests that reach it; a mutant that passes them all has
+survived, and is printed as a diff. Each file is tested in a copy of the repository, `build/mutation`.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+WORK = ROOT / "build" / "mutation"
+LIMIT = 2 * 3600
+"""Seconds for one file."""
+
+TESTS = {
+    "trainjob/data/split.py": ["unit/data/test_split.py"],
+    "trainjob/evaluation/scores.py": ["unit/evaluation"],
+    "trainjob/runs/checkpoints.py": ["unit/runs/test_checkpoints.py"],
+    "trainjob/training/scoring.py": ["unit/training/test_scoring.py"],
+    "trainjob/training/loop.py": [
+        "unit/training/test_steps.py", "unit/training/test_epochs.py", "unit/training/test_resuming.py"
+    ],
+    "trainjob_operator/status.py": ["unit/operator"],
+    "trainjob_operator/verdict.py": ["unit/operator"],
+    "trainjob_operator/render.py": ["unit/operator"],
+}  # fmt: skip
+"""The tests of each file that is mutated."""
+
+SURVIVED, UNTESTED = 0, 33
+"""Exit codes of mutmut; by any other the mutant was noticed: a test failed, did not end, or the code did not load."""
+
+
+def survivors(file: str) -> tuple[int, list[str]]:
+    """How many mutants there are of a file, and what those change that no test notices."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    for package in ("trainjob", "operator/trainjob_operator"):
+        shutil.copytree(ROOT / package, WORK / "src" / Path(package).name)
+    for folder in ("tests", "hack"):
+        shutil.copytree(ROOT / folder, WORK / folder)
+    shutil.copy(ROOT / "pyproject.toml", WORK)
+    settings = {
+        "source_paths": ["src"],
+        "only_mutate": [f"src/{file}"],
+        "also_copy": ["hack"],
+        "pytest_add_cli_args_test_selection": [f"tests/{each}" for each in TESTS[file]],
+        "process_isolation": ["forkserver"],  # PyTorch does not bear a fork after it has computed
+    }
+    lines = [f"{name} = " + "\n    ".join(values) for name, values in settings.items()]
+    (WORK / "setup.cfg").write_text("\n".join(["[mutmut]", *lines]))
+    mutmut("run", "--max-children=1")
+    codes = json.loads((WORK / "mutants" / "src" / f"{file}.meta").read_text())["exit_code_by_key"]
+    return len(codes), [mutmut("show", name) for name, code in codes.items() if code in (SURVIVED, UNTESTED)]
+
+
+def mutmut(*arguments: str) -> str:
+    """What mutmut prints; its last lines end this program where it fails."""
+    command = [sys.executable, "-m", "mutmut", *arguments]
+    settings = os.environ | {"PYTHONPATH": str(WORK / "mutants" / "src")}  # for processes that tests start
+    done = subprocess.run(
+        command, cwd=WORK, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT
+    )
+    printed = done.stdout.decode().replace("\r", "\n")
+    return printed if done.returncode == 0 else sys.exit(printed[-3000:])
+
+
+def main() -> None:
+    left: list[str] = []
+    print("| file | mutants | survived | killed | minutes |\n|---|---|---|---|---|", flush=True)
+    for file in sys.argv[1:] or TESTS:
+        since = time.monotonic()
+        count, survived = survivors(file)
+        minutes, rate = (time.monotonic() - since) / 60, 1 - len(survived) / count
+        print(f"| `{file}` | {count} | {len(survived)} | {rate:.1%} | {minutes:.1f} |", flush=True)
+        left += survived
+    print("", *left, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
