@@ -83,6 +83,15 @@ class Api:
             found |= {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in answer["items"] or ()}
         return found
 
+    async def discover(self, resource: Resource) -> None:
+        """Raises ApiError as long as the API server's discovery, which lags behind a new CRD, has no such resource."""
+        root, plural = resource
+        served = {each["name"] for each in (await self._send("GET", root))["resources"]}
+        groups = (await self._send("GET", "/apis"))["groups"]
+        roots = {"/api/v1", *(f"/apis/{each['groupVersion']}" for group in groups for each in group["versions"])}
+        if plural not in served or root not in roots:
+            raise ApiError(404, "the API server's discovery does not name them yet")
+
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
         return await self._send("POST", _path(resource, namespace), body, {"fieldManager": MANAGER})
 

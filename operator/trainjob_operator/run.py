@@ -116,13 +116,14 @@ class Operator:
             self.ended.set()
 
     async def _await_access(self, api: Api) -> None:
-        """Returns once all that is watched can be listed: kopf takes no notice of a CRD that is installed later. Until
-        then this replica is not ready, and says why."""
+        """Returns once all that is watched can be listed: kopf takes no notice of a CRD that discovery names later.
+        Until then this replica is not ready, and says why."""
         self.ready.clear()
         for resource in (TRAIN_JOBS, RAY_JOBS, PODS):
             while not self.stop.is_set():
                 try:
                     await api.keys(resource, self.settings.namespaces, limit=1)
+                    await api.discover(resource)
                     break
                 except (ApiError, ClientError, OSError) as error:
                     self.waits_for = f"{resource[1]} cannot be listed: {error or type(error).__name__}"

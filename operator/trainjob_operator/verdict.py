@@ -120,7 +120,7 @@ def _next_attempt(before: TrainJobStatus) -> str:
     next_one = "; the next attempt is starting"
     tells_end = before.reason == "Finishing" or (before.phase == "Retrying" and not before.waiting)
     why = before.message if tells_end and before.message else "an attempt failed"
-    return why if why.endswith(next_one) else why + next_one
+    return why.partition(next_one)[0] + next_one  # what could not be read may follow it
 
 
 def _of_end(training: TrainingStatus | None, ran: str, ray: Object, pods: Sequence[Object]) -> Verdict:

@@ -4,6 +4,7 @@ Its webhooks are left out: they would need certificates of their own, and the op
 """
 
 import json
+import time
 from collections.abc import Generator
 from typing import Any
 
@@ -113,6 +114,18 @@ def test_a_job_waits_for_quota_and_says_so(jobs: Jobs, quota: Quota):
     quota.set(100)
     jobs.until(phase="Pending", reason="PodsStarting")
     eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 2)
+
+
+def test_time_in_the_queue_does_not_count_against_the_deadline(jobs: Jobs, quota: Quota):
+    jobs.create(metadata=IN_QUEUE, deadlines={"total": "3s"})
+    jobs.until(phase="Suspended", reason="Queued")
+    time.sleep(4)
+    jobs.patch("trainjob", "job", {"metadata": {"labels": {"look": "again"}}})
+    eventually(lambda: jobs.ray_job()["metadata"]["labels"].get("look"))
+    assert jobs.status()["phase"] == "Suspended"
+    quota.set(100)
+    jobs.until(phase="Pending", reason="PodsStarting")
+    jobs.until(phase="Failed", reason="DeadlineExceeded")
 
 
 def test_an_admitted_job_is_suspended_and_resumed(jobs: Jobs, quota: Quota):

@@ -94,6 +94,38 @@ def test_a_status_that_cannot_be_read_freezes_nothing(jobs: Jobs):
 
 
 @pytest.mark.usefixtures("process")
+def test_a_changed_config_and_a_deletion_that_is_held_up_are_said(jobs: Jobs):
+    function = {"name": "train:loop", "config": {"lr": 1}}
+    metadata = {"finalizers": ["example.com/audit"]}
+    jobs.create(metadata=metadata, model={"function": function}, dataset=None)
+    jobs.until(phase="Pending", reason="PodsStarting")
+    before = jobs.ray_job()["spec"]["rayClusterSpec"]
+    jobs.patch("trainjob", "job", {"spec": {"model": {"function": {"config": {"lr": None, "rate": 5}}}, "retries": 2}})
+    eventually(lambda: _accepted(jobs)["reason"] == "ConfigChanged", because=lambda: str(jobs.status()))
+    eventually(lambda: jobs.ray_job()["spec"]["backoffLimit"] == 2)
+    head = "headGroupSpec"
+    changed = _config(jobs.ray_job()["spec"]["rayClusterSpec"][head])
+    assert changed == _config(before[head]) == {"lr": 1}
+    jobs.kubectl("delete", "trainjob", "job", "--wait=false")
+    eventually(lambda: _accepted(jobs)["reason"] == "Deleting", because=lambda: str(jobs.status()))
+    jobs.kubectl("delete", "rayjob", "job")
+    status = jobs.until(phase="Pending", reason="Deleting")
+    assert status["message"].endswith("the TrainJob is being deleted")
+    jobs.patch("trainjob", "job", {"metadata": {"finalizers": []}})
+    eventually(lambda: jobs.get("trainjobs") is None)
+    assert jobs.get("rayjobs") is None
+
+
+def _accepted(jobs: Jobs) -> dict[str, Any]:
+    return next(each for each in jobs.status()["conditions"] if each["type"] == "Accepted")
+
+
+def _config(head: dict[str, Any]) -> Any:
+    snapshot = yaml.safe_load(head["template"]["metadata"]["annotations"]["trainjob.dev/trainjob"])
+    return snapshot["spec"]["model"]["function"]["config"]
+
+
+@pytest.mark.usefixtures("process")
 def test_after_finished_the_deadline_stops_a_driver_that_hangs(jobs: Jobs):
     jobs.create(deadlines={"total": "8s"})
     jobs.until(phase="Pending", reason="PodsStarting")
