@@ -22,6 +22,7 @@ from ray.train.torch import prepare_model
 
 def train_loop(config):
     rank = ray.train.get_context().get_world_rank()
+    print("rank", rank, "begins")
     model = torch.nn.Linear(1, 1, bias=False)
     first = 1
     if checkpoint := ray.train.get_checkpoint():
@@ -55,8 +56,8 @@ def train_loop(config):
 
 def function_run(folder: Path, **config: Any) -> Run:
     (folder / "own_loop.py").write_text(LOOP)
-    for name in ("random", "tokenize"):
-        (folder / f"{name}.py").write_text("raise RuntimeError('not the standard library')\n")
+    for module in ("random", "tokenize"):
+        (folder / f"{module}.py").write_text("raise RuntimeError('not the standard library')\n")
     rows = [(index / 100, 3 * index / 100) for index in range(100)]
     (folder / "rows.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in rows))
     spec = {
@@ -81,6 +82,8 @@ def test_a_loop_continues_from_rays_checkpoint_until_its_retries_are_used_up(tmp
     run.kill_at(lambda _: (run.folder / "metrics.jsonl").exists() and len(run.records("epoch")) > 3, kill_driver)
     assert "worker 1 failed: ArithmeticError: rank 1 cannot go on; starting again" in run.output
     assert run.read("attempts.json")["failures"] == 1
+    assert run.output.splitlines().count("rank 0 begins") == 2
+    assert "rank 1 begins" not in run.output
 
     (tmp_path / "8").touch()
     *training, last = run.snapshots()
@@ -95,6 +98,10 @@ def test_a_loop_continues_from_rays_checkpoint_until_its_retries_are_used_up(tmp
     assert run.read("attempts.json")["failures"] == 2
 
     run.finish()
+    for attempt, starts in ((1, 2), (2, 1), (3, 1)):
+        for rank in (0, 1):
+            log = run.folder / "logs" / f"attempt-{attempt}" / f"rank-{rank}.log"
+            assert log.read_text().count(f"rank {rank} begins\n") == starts
     records, summary = run.records("epoch"), run.read("summary.json")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
     assert [record["first"] for record in records[:2]] == [1, 2]

@@ -48,6 +48,10 @@ class LiveProgress:
                 self._print_epoch(status)
             self._status = status
 
+    def show(self, line: str) -> None:
+        with self._lock:
+            self._console.print(Text.from_ansi(line), soft_wrap=True)
+
     def _print_epoch(self, status: TrainingStatus) -> None:
         ranked = status.best_checkpoint.metric if status.best_checkpoint else None
         columns = fitting(list(reported(status)), ranked, self._console.width)

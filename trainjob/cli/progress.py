@@ -24,6 +24,10 @@ class Progress(Protocol):
         """Shows the newest snapshot; any thread may call it."""
         ...
 
+    def show(self, line: str) -> None:
+        """Shows a line that rank 0 has printed, above what is redrawn; any thread may call it."""
+        ...
+
 
 @contextmanager
 def display(name: str, console: "Console | None" = None) -> Generator[Progress]:
@@ -54,6 +58,13 @@ class PlainProgress:
             self._out.writelines(f"{line}\n" for line in self._lines(status, self._shown))
             self._out.flush()
             self._shown = status
+
+    def show(self, line: str) -> None:
+        from rich.text import Text
+
+        with self._lock:
+            self._out.write(f"{Text.from_ansi(line).plain}\n")
+            self._out.flush()
 
     def _lines(self, status: TrainingStatus, shown: TrainingStatus | None) -> Iterator[str]:
         if shown is None or (status.stage, status.message) != (shown.stage, shown.message):

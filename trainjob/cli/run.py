@@ -8,6 +8,7 @@ import typer
 from trainjob.cli.options import Overrides, TrainJobFile
 
 if TYPE_CHECKING:
+    from trainjob.api import TrainJob
     from trainjob.api.training_status import TrainingStatus
 
 
@@ -49,6 +50,7 @@ def run(
                 fresh=fresh,
                 on_status=on_status,
                 retries=lambda: job.spec.retries if reporter is None else reporter.retries,
+                on_output=progress.show,
             )
     except KeyboardInterrupt:
         typer.echo(f"\nstopped. {_how_to_continue(seen)}", err=True)
@@ -60,6 +62,8 @@ def run(
             raise
         typer.echo(error.traceback.rstrip(), err=True)
         typer.secho(str(error), fg=typer.colors.RED, err=True)
+        if log := _log_of(job, error.rank):
+            typer.echo(f"What it printed is in {log}.", err=True)
         typer.echo(_how_to_continue(seen), err=True)
         raise typer.Exit(1) from None
 
@@ -68,6 +72,17 @@ def run(
     if finished.already:
         typer.echo(f"{job.metadata.name} has finished before; --fresh trains it anew.")
     typer.echo("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation)))
+
+
+def _log_of(job: "TrainJob", rank: int) -> str | None:
+    from trainjob.errors import StorageError
+    from trainjob.runs.folder import run_folder
+    from trainjob.training.output import latest_log
+
+    try:
+        return latest_log(run_folder(job), rank)
+    except StorageError:
+        return None
 
 
 def _how_to_continue(seen: "list[TrainingStatus]") -> str:

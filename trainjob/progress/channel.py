@@ -1,4 +1,4 @@
-"""The line on which rank 0 tells the driver how training goes. Losing it never disturbs training."""
+"""The line on which rank 0 tells the driver how training goes and what it prints. Losing it never disturbs training."""
 
 import queue
 import threading
@@ -12,6 +12,9 @@ from typing import Self
 from trainjob.api.training_status import TrainingStatus
 
 MIN_SECONDS_BETWEEN = 0.2
+SECONDS_FOR_THE_REST = 5.0
+_STATUS, _OUTPUT = b"s", b"o"
+"""The first byte of a message."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,18 @@ class Address:
 
 
 class Receiver:
-    """The driver's end: calls `handle` with each snapshot, on a thread of its own."""
+    """The driver's end: calls `handle` with each snapshot and `show` with each line of output, on threads of its
+    own."""
 
-    def __init__(self, handle: Callable[[TrainingStatus], None], host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        handle: Callable[[TrainingStatus], None],
+        host: str = "127.0.0.1",
+        show: Callable[[str], None] = lambda _: None,
+    ) -> None:
         key = token_bytes(32)
-        self._handle = handle
+        self._handle, self._show = handle, show
+        self._printing: set[threading.Thread] = set()
         self._listener = Listener((host, 0), authkey=key)
         self._closed = False
         self.address = Address(host, int(self._listener.address[1]), key)
@@ -38,6 +48,8 @@ class Receiver:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for thread in list(self._printing):  # its worker has ended, so the line ends with the last output
+            thread.join(SECONDS_FOR_THE_REST)
         self._closed = True
         self._listener.close()
 
@@ -54,13 +66,18 @@ class Receiver:
     def _receive(self, connection: Connection) -> None:
         while True:
             try:
-                self._handle(TrainingStatus.model_validate_json(connection.recv_bytes()))
+                message = connection.recv_bytes()
             except (EOFError, OSError):
                 return
+            if message.startswith(_STATUS):
+                self._handle(TrainingStatus.model_validate_json(message[1:]))
+            else:
+                self._printing.add(threading.current_thread())
+                self._show(message[1:].decode())
 
 
 class Sender:
-    """Rank 0's end: sends snapshots on a thread of its own, most of them at most five times a second."""
+    """Rank 0's end: sends on a thread of its own; of most snapshots, at most five a second."""
 
     def __init__(self, address: Address) -> None:
         self._queue: queue.Queue[bytes | None] = queue.Queue()
@@ -73,12 +90,15 @@ class Sender:
         now = time.monotonic()
         if always or now - self._last >= MIN_SECONDS_BETWEEN:
             self._last = now
-            self._queue.put(status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
+            self._queue.put(_STATUS + status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
+
+    def send_output(self, line: str) -> None:
+        self._queue.put(_OUTPUT + line.encode())
 
     def close(self) -> None:
-        """Sends what is left, for at most five seconds."""
+        """Sends what is left, for some seconds at most."""
         self._queue.put(None)
-        self._thread.join(timeout=5)
+        self._thread.join(SECONDS_FOR_THE_REST)
 
     def _run(self, address: Address) -> None:
         try:

@@ -21,6 +21,7 @@ from trainjob.runs.files import (
     EVALUATION,
     FITTED,
     LOCK,
+    LOGS,
     METRICS,
     MODEL,
     REPORT,
@@ -41,7 +42,7 @@ MAY_CHANGE = (
     "spec.ttlAfterFinished",
 )
 """Fields that may differ when a run is continued: they don't change what is trained."""
-_OWN = {TRAINJOB, FITTED, CHECKPOINTS, MODEL, METRICS, TENSORBOARD, EVALUATION, SUMMARY, REPORT}
+_OWN = {TRAINJOB, FITTED, CHECKPOINTS, MODEL, METRICS, LOGS, TENSORBOARD, EVALUATION, SUMMARY, REPORT}
 _OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """What Ray Train writes into the folder of a function's run."""
 _SHOWN = 5

@@ -50,6 +50,7 @@ class Training:
 
     spec: TrainJobSpec
     run: Folder
+    attempt: int
     driver: Address
     threads: int
     """CPU threads of each worker."""
@@ -129,7 +130,7 @@ class Training:
             return fitted
 
     def _task(self, fitted: Fitted, examples: Callable[[], dict[str, Examples]] | None, streamed: bool = False) -> Task:
-        return Task(self.spec, self.run, fitted, self.driver, self.threads, examples, streamed)
+        return Task(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
 
 
 def _modules(spec: TrainJobSpec) -> list[str]:

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import logging
 import math
 import os
 import sys
@@ -15,6 +16,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import ray
 import ray.train
 from ray.train import Checkpoint, CheckpointConfig, Result, UserCallback
 
@@ -31,6 +33,7 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, start_ray
 from trainjob.training.outcome import WorkerError
+from trainjob.training.output import Output, kept
 from trainjob.training.summarize import hardware, versions
 
 
@@ -56,7 +59,7 @@ def train_function(
     prepared = time.perf_counter()
     fit = partial(
         fit_on_ray,
-        partial(_function_loop, function, source),
+        partial(_function_loop, function, source, Output(run, attempts.count, driver)),
         spec,
         run,
         threads,
@@ -118,20 +121,29 @@ def _place(error: BaseException, source: Path) -> str:
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
-def _function_loop(function: Function, source: Path) -> None:
+def _function_loop(function: Function, source: Path, output: Output) -> None:
     if source.is_dir():  # on a cluster's workers it is not
         os.chdir(source)
+    _say_little_of_ray()
+    rank = ray.train.get_context().get_world_rank()
     try:
-        found = find_function(function, source)
-        if inspect.signature(found).parameters:
-            found(dict(function.config))
-        else:
-            found()
+        with kept(output, rank):
+            found = find_function(function, source)
+            if inspect.signature(found).parameters:
+                found(dict(function.config))
+            else:
+                found()
     except Exception as error:
-        rank = ray.train.get_context().get_world_rank()
         raise WorkerError(
             rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
         ) from None  # its own type may not travel between processes
+
+
+def _say_little_of_ray() -> None:
+    """Of Ray's own log records, which would stand between what the function prints, leaves errors only."""
+    folder = str(Path(ray.__file__).parent)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.levelno >= logging.ERROR or not record.pathname.startswith(folder))
 
 
 def _checkpoint_config(spec: Checkpoints) -> CheckpointConfig:

@@ -44,20 +44,22 @@ def run(
     started: float,
     fresh: bool = False,
     on_status: OnStatus = lambda _: None,
+    on_output: Callable[[str], None] = lambda _: None,
     retries: Callable[[], int] | None = None,
 ) -> Finished:
     """Trains `job`, or continues the run of its name from its latest checkpoint.
 
     `source` is the folder that the YAML lies in, where a function's module is looked for; `started` is when the
-    command started, in seconds since 1970; `retries` says what `spec.retries` is by now, where it may change. Raises
-    UserError for what the user can mend, and WorkerError for what a worker raised in its last attempt.
+    command started, in seconds since 1970; `on_output` gets each line that rank 0 of a function prints; `retries`
+    says what `spec.retries` is by now, where it may change. Raises UserError for what the user can mend, and
+    WorkerError for what a worker raised in its last attempt.
     """
     set_environment()
     sweep()
     snapshots = Snapshots(on_status)
     allowed = retries or (lambda: job.spec.retries)
     try:
-        finished = _run(job, source, started, fresh, snapshots, allowed)
+        finished = _run(job, source, started, fresh, snapshots, on_output, allowed)
     except Exception as error:
         snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, error, allowed())))
         raise
@@ -66,7 +68,13 @@ def run(
 
 
 def _run(
-    job: TrainJob, source: Path, started: float, fresh: bool, snapshots: Snapshots, retries: Callable[[], int]
+    job: TrainJob,
+    source: Path,
+    started: float,
+    fresh: bool,
+    snapshots: Snapshots,
+    on_output: Callable[[str], None],
+    retries: Callable[[], int],
 ) -> Finished:
     folder = run_folder(job)
     has_finished = not fresh and folder.exists(SUMMARY)
@@ -82,7 +90,7 @@ def _run(
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
         retry = partial(with_retries, job=job, attempts=attempts, on_retry=snapshots.restarting, retries=retries)
-        with Receiver(snapshots.add, _own_address()) as receiver:
+        with Receiver(snapshots.add, _own_address(), on_output) as receiver:
             if job.spec.model.function is not None:
                 from trainjob.training.function import train_function
 
@@ -102,7 +110,8 @@ def _run_classifier(
     snapshots: Snapshots,
     started: float,
 ) -> Finished:
-    training = Training(job.spec, folder, driver, worker_threads(job.spec), retry, snapshots.starting)
+    threads = worker_threads(job.spec)
+    training = Training(job.spec, folder, attempts.count, driver, threads, retry, snapshots.starting)
     outcome, fitted = training.train()
     data_seconds = training.data_time.seconds
     seconds = {"start": outcome.entered - started - data_seconds, "data": data_seconds} | outcome.seconds

@@ -9,6 +9,7 @@ from trainjob.data import Examples, Fitted
 from trainjob.progress.channel import Address
 from trainjob.storage import Folder
 from trainjob.training.imports import quick_imports
+from trainjob.training.output import Output, kept
 
 if TYPE_CHECKING:
     from trainjob.training.outcome import Outcome
@@ -20,6 +21,8 @@ class Task:
 
     spec: TrainJobSpec
     run: Folder
+    attempt: int
+    """Which start of the driver this is, from 1."""
     fitted: Fitted
     driver: Address
     threads: int
@@ -33,11 +36,12 @@ class Task:
 
 def train(task: Task) -> "Outcome | None":
     """What every worker runs; rank 0 returns the outcome."""
-    if task.examples is None:
-        import ray.train
+    import ray.train
 
-        ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
-    with quick_imports():
-        from trainjob.training.worker import work
+    with kept(Output(task.run, task.attempt), ray.train.get_context().get_world_rank()):
+        if task.examples is None:
+            ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
+        with quick_imports():
+            from trainjob.training.worker import work
 
-    return work(task)
+        return work(task)

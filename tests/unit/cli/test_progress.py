@@ -50,6 +50,17 @@ RUN = [
 ]
 
 
+def test_what_a_function_prints_is_shown_as_it_is():
+    for terminal in (True, False):
+        out = io.StringIO()
+        console = Console(file=out, force_terminal=terminal, width=20, height=20, _environ={"TERM": "xterm"})
+        with display("tags", console) as progress:
+            progress.update(TRAINING)
+            progress.show("\x1b[31mred\x1b[0m [bold]" + "x" * 30)
+        assert "[bold]" + "x" * 30 + "\n" in out.getvalue()
+        assert ("\x1b[31m" in out.getvalue()) == terminal
+
+
 def shown(statuses: list[TrainingStatus], *, terminal: bool, width: int = 100) -> str:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=width, height=20, _environ={"TERM": "xterm"})

@@ -38,6 +38,16 @@ def test_who_has_not_the_key_is_refused_and_the_line_stays_open():
         assert received.get(timeout=10).step == 1
 
 
+def test_what_is_printed_arrives_before_the_line_is_closed():
+    lines: list[str] = []
+    with Receiver(lambda status: None, show=lines.append) as receiver:
+        sender = Sender(receiver.address)
+        for number in range(1000):
+            sender.send_output(f"line {number} \ud83d".encode("utf-8", "replace").decode())
+        sender.close()
+    assert len(lines) == 1000
+
+
 def test_training_goes_on_without_a_driver():
     with Receiver(lambda status: None) as receiver:
         address = receiver.address

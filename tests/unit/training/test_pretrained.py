@@ -64,7 +64,7 @@ def test_the_encoders_weights_are_where_training_begins_and_stay_where_it_is_fro
     run = tmp_path / "run"
     Folder(str(run)).write(ATTEMPTS, b"{}")  # a run has begun here
     fitted.save(Folder(str(run / "fitted")))
-    run_on(1, work, Task(spec, Folder(str(run)), fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples))
+    run_on(1, work, Task(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples))
     name = "embeddings.word_embeddings.weight"
     before = BertModel.from_pretrained(encoder).state_dict()[name]
     after = load_file(run / "model" / "model.safetensors")[f"bert.{name}"]
@@ -82,7 +82,7 @@ def test_an_encoder_that_cannot_be_had_is_told_before_ray_starts(tmp_path: Path)
         }
     )
     training = Training(
-        spec, Folder(str(tmp_path / "run")), Address("127.0.0.1", 9, b""), 1, lambda train: train(), lambda: None
+        spec, Folder(str(tmp_path / "run")), 1, Address("127.0.0.1", 9, b""), 1, lambda train: train(), lambda: None
     )
     with pytest.raises(DataError, match="there is no folder /nowhere/encoder"):
         training.train()

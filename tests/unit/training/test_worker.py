@@ -38,7 +38,7 @@ def task_of(setup: Setup, driver: Address = NOBODY) -> Task:
     rows = {name: len(examples) for name, examples in setup.examples.items()}
     fitted = Fitted(setup.preprocessor, "label", None, rows, contents={})
     examples = partial(dict, setup.examples)
-    return Task(setup.spec, Folder(str(setup.folder)), fitted, driver, threads=1, examples=examples)
+    return Task(setup.spec, Folder(str(setup.folder)), 1, fitted, driver, threads=1, examples=examples)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

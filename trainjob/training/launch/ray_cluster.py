@@ -38,6 +38,7 @@ _ENVIRONMENT = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",  # the default of 2 s delays every report and the end
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths mean what they mean in the driver
     "RAY_TRAIN_METRICS_ENABLED": "0",
+    "RAY_TRAIN_ENABLE_PRINT_PATCH": "0",  # print() writes to standard output, not into a log of Ray's
 }
 _OWN_ENVIRONMENT = {
     "RAY_prestart_worker_first_driver": "0",  # idle processes that no actor will take

@@ -1,0 +1,242 @@
+"""What workers print: kept in the run's folder in files of bounded size, and what rank 0 prints shown by the driver."""
+
+import codecs
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from trainjob.errors import UserError
+from trainjob.progress.channel import Address, Sender
+from trainjob.runs.files import LOGS
+from trainjob.runs.folder import check_there
+from trainjob.scratch import scratch_folder
+from trainjob.storage import Folder
+
+FILE_BYTES = 8 * 2**20
+"""About: a file is full when a look at it finds that much."""
+POLL_SECONDS = 0.2
+UPLOAD_SECONDS = 10.0
+SHOWN_BYTES = 32 * 2**10
+"""Of what is printed between two looks; the driver's line is not for more."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the output of an attempt's workers goes. Picklable."""
+
+    run: Folder
+    attempt: int
+    driver: Address | None = None
+    """Is sent what rank 0 prints."""
+
+    @property
+    def folder(self) -> Folder:
+        return self.run / LOGS / f"attempt-{self.attempt}"
+
+
+@contextmanager
+def kept(output: Output, rank: int) -> Generator[None]:
+    """In the block, standard output and error of this process and its children go to `rank-N.log` in the attempt's
+    folder. On object storage that is written anew every few seconds, and at the end.
+
+    Raises UserError where the run's folder is no longer there.
+    """
+    check_there(output.run)
+    with scratch_folder() as scratch:
+        sender = Sender(output.driver) if output.driver is not None and rank == 0 else None
+        lines = Lines(sender.send_output) if sender is not None else None
+        log = _Log(output.folder, scratch, rank, lines)
+        try:
+            with _redirected(log.file), log.followed():
+                yield
+        finally:
+            log.finish()
+            if sender is not None:
+                sender.close()
+
+
+def latest_log(run: Folder, rank: int) -> str | None:
+    """URI of what a worker printed in its latest attempt, if it printed anything."""
+    attempts = [name for name in run.list(LOGS) if re.fullmatch(r"attempt-\d+", name)]
+    for name in sorted(attempts, key=lambda name: -int(name.removeprefix("attempt-"))):
+        if _first(rank) in (run / LOGS).list(name):
+            return (run / LOGS / name / _first(rank)).uri
+    return None
+
+
+class Lines:
+    """Turns what is read of a file bit by bit into whole lines; of a line that a progress bar has drawn several times,
+    the last."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show, self._rest = show, ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def skip(self, count: int) -> None:
+        self.finish()
+        self._show(f"[trainjob: {count:,} bytes are not shown here, see {LOGS} in the run's folder]")
+
+    def add(self, data: bytes) -> None:
+        *lines, rest = (self._rest + self._decoder.decode(data)).split("\n")
+        for line in lines:
+            self._show(_as_drawn(line))
+        self._rest = _as_drawn(rest)[-SHOWN_BYTES:]
+
+    def finish(self) -> None:
+        if self._rest:
+            self._show(self._rest)
+        self._rest = ""
+
+
+def _as_drawn(line: str) -> str:
+    return next((part for part in reversed(line.split("\r")) if part), "")
+
+
+def _first(rank: int) -> str:
+    return f"rank-{rank}.log"
+
+
+@contextmanager
+def _redirected(file: FileIO) -> Generator[None]:
+    """Has file descriptors 1 and 2 write to `file`."""
+    with suppress(AttributeError):
+        sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
+    _flush()
+    before = os.dup(1), os.dup(2)
+    _write_to(file)
+    try:
+        yield
+    finally:
+        _flush()
+        for number, saved in enumerate(before, 1):
+            os.dup2(saved, number)
+            os.close(saved)
+
+
+def _write_to(file: FileIO) -> None:
+    os.dup2(file.fileno(), 1)
+    os.dup2(file.fileno(), 2)
+
+
+def _flush() -> None:
+    with suppress(OSError, ValueError):  # the user's code may have closed them
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+class _Log:
+    """One worker's files: `rank-N.log` holds the beginning; once that is full, `rank-N.last.log` the latest, and
+    `rank-N.before-last.log` what came before that."""
+
+    def __init__(self, folder: Folder, scratch: Path, rank: int, lines: Lines | None) -> None:
+        self._remote = folder if "://" in folder.uri else None
+        self._folder = scratch if self._remote is not None else Path(folder.uri)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        names = (f"rank-{rank}.{part}log" for part in ("", "last.", "before-last."))
+        self._first, self._last, self._before = (self._folder / name for name in names)
+        self._fetch_earlier()
+        self._uploaded: dict[Path, tuple[int, int]] = self._state()
+        self._uploaded_at = time.monotonic()
+        self._lines = lines
+        self._notes: set[str] = set()
+        self._ended = threading.Event()
+        self.file = self._open(self._first)
+        self._position = os.fstat(self.file.fileno()).st_size
+
+    @contextmanager
+    def followed(self) -> Generator[None]:
+        """In the block, a thread passes on what is printed and begins new files; file descriptors 1 and 2 are its."""
+        thread = threading.Thread(target=self._follow, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join()
+
+    def finish(self) -> None:
+        """Passes on the rest, and removes what is empty."""
+        with suppress(OSError, UserError):
+            self._read()
+            if self._lines is not None:
+                self._lines.finish()
+            self._upload()
+        self.file.close()
+        with suppress(OSError):  # others may have printed
+            if self._first.stat().st_size == 0:
+                self._first.unlink()
+                self._folder.rmdir()
+                self._folder.parent.rmdir()
+
+    def _follow(self) -> None:
+        while not self._ended.wait(POLL_SECONDS):
+            with suppress(OSError, UserError):  # a folder that is gone, or a server that is away, ends no training
+                self._read()
+                if self._position >= FILE_BYTES:
+                    self._turn_over()
+                if time.monotonic() - self._uploaded_at >= UPLOAD_SECONDS:
+                    self._upload()
+
+    def _read(self) -> None:
+        """Passes on what was written since the last time."""
+        size = os.fstat(self.file.fileno()).st_size
+        if self._lines is not None and size > self._position:
+            start = max(self._position, size - SHOWN_BYTES)
+            if start > self._position:
+                self._lines.skip(start - self._position)
+            self._lines.add(os.pread(self.file.fileno(), size - start, start))
+        self._position = size
+
+    def _turn_over(self) -> None:
+        """Goes on in an empty file."""
+        if not self._last.exists():
+            self._note(f"goes on in {self._last.name}")
+        else:
+            if self._before.exists():
+                self._note(f"what came between this and {self._before.name} was too much to be kept")
+            self._last.replace(self._before)
+        full, self.file = self.file, self._open(self._last)
+        _write_to(self.file)
+        new, self.file = self.file, full
+        self._read()  # what came meanwhile
+        full.close()
+        self.file, self._position = new, 0
+
+    def _note(self, text: str) -> None:
+        """Says once at the end of the first file where the rest is."""
+        if text not in self._notes:
+            with self._first.open("a") as file:
+                file.write(f"\n[trainjob: {text}]\n")
+        self._notes.add(text)
+
+    def _open(self, path: Path) -> FileIO:
+        return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644), "r+")
+
+    def _fetch_earlier(self) -> None:
+        """What the same rank has printed in this attempt before its workers were started again."""
+        if self._remote is None:
+            return
+        for path in (self._first, self._last, self._before):
+            if path.name in self._remote.list():
+                self._remote.download(path.name, path)
+
+    def _upload(self) -> None:
+        if self._remote is None:
+            return
+        state = self._state()
+        for path, found in state.items():
+            if self._uploaded.get(path) != found and found[0] > 0:
+                self._remote.upload(path, path.name)
+        self._uploaded, self._uploaded_at = state, time.monotonic()
+
+    def _state(self) -> dict[Path, tuple[int, int]]:
+        """Size and time of each file."""
+        files = [path for path in (self._first, self._last, self._before) if path.exists()]
+        return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
