@@ -144,9 +144,8 @@ def _attempt(job: TrainJob, ray: Object, before: TrainJobStatus) -> int:
 
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
     group = [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == "worker"]
-    ready = sum(
-        int(pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, 0)) for pod in group if is_ready(pod)
-    )
+    numbers = [pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, "") for pod in group if is_ready(pod)]
+    ready = sum(int(number) for number in numbers if number.isdecimal())
     return min(job.spec.workers.count, ready)
 
 

@@ -158,9 +158,11 @@ def test_a_queue_that_takes_no_notice_of_suspend_is_named():
     assert status_of(managed, metadata=QUEUE, suspend=True).message == ""
 
 
-def test_a_pod_without_the_operators_annotation_is_no_workers():
+@pytest.mark.parametrize("annotations", [None, {}, {"trainjob.dev/workers": "many"}, {"trainjob.dev/workers": "-1"}])
+def test_a_pod_without_the_operators_annotation_is_no_workers(annotations: Object | None):
     stranger = pod("a", phase="Running", conditions=[{"type": "Ready", "status": "True"}])
     del stranger["metadata"]["annotations"]
+    stranger["metadata"] |= {} if annotations is None else {"annotations": annotations}
     workers = status_of(Observed(ray_job("Running", "RUNNING"), [stranger])).workers
     assert workers is not None
     assert workers.ready == 0
