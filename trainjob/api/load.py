@@ -15,7 +15,7 @@ from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, P
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
 from trainjob.api.uris import PATH
-from trainjob.api.wording import fields_of, part_in, problems_of, show
+from trainjob.api.wording import fields_of, nested_model, problems_of, show
 
 MAX_BYTES = 3 * 2**20
 """An API server takes no larger request."""
@@ -89,7 +89,7 @@ def _without_nulls(data: Any, part: type[StrictModel]) -> Any:
     fields = fields_of(part)
     copy: dict[str, Any] = {}
     for name, value in data.items():
-        inner = part_in(fields[name].annotation) if name in fields else None
+        inner = nested_model(fields[name].annotation) if name in fields else None
         if value is not None or name not in fields:
             copy[name] = _without_nulls(value, inner) if inner else value
     return copy

@@ -117,27 +117,27 @@ def show(value: Any) -> str:
 
 
 def fields_of(spec: type[StrictModel]) -> dict[str, FieldInfo]:
-    """The fields of a part of a TrainJob by their names in YAML."""
+    """The fields of a model by their names in YAML."""
     return {info.alias or name: info for name, info in spec.model_fields.items()}
 
 
-def part_in(annotation: Any) -> type[StrictModel] | None:
-    """The model that a field of this type holds, if it holds one: Part, Part | None, list[Part]."""
+def nested_model(annotation: Any) -> type[StrictModel] | None:
+    """The model that a field of this type holds, if it holds one: Model, Model | None, list[Model]."""
     if isinstance(annotation, type) and issubclass(annotation, StrictModel):
         return annotation
-    return next((part for arg in get_args(annotation) if (part := part_in(arg))), None)
+    return next((model for arg in get_args(annotation) if (model := nested_model(arg))), None)
 
 
-def _part_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
-    part = root
+def _model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
+    model = root
     for name in path:
         if isinstance(name, str):
-            part = part_in(fields_of(part)[name].annotation) or part
-    return part
+            model = nested_model(fields_of(model)[name].annotation) or model
+    return model
 
 
 def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
-    name, known = str(path[-1]), fields_of(_part_at(path[:-1], root))
+    name, known = str(path[-1]), fields_of(_model_at(path[:-1], root))
     by_bare_name = {_bare(field): field for field in known}
     elsewhere = [place for place in _all_fields(root) if _bare(str(place[-1])) == _bare(name)]
     if elsewhere and _bare(name) not in by_bare_name:
@@ -157,6 +157,6 @@ def _all_fields(root: type[StrictModel]) -> list[FieldPath]:
     paths: list[FieldPath] = []
     for name, info in fields_of(root).items():
         paths.append((name,))
-        if part := part_in(info.annotation):
-            paths += [(name, *path) for path in _all_fields(part)]
+        if model := nested_model(info.annotation):
+            paths += [(name, *path) for path in _all_fields(model)]
     return paths

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob.api.wording import PATTERNS, fields_of, part_in
+from trainjob.api.wording import PATTERNS, fields_of, nested_model
 from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.kubernetes_types import Schema
 from trainjob.crd.rules import rules_of
@@ -46,7 +46,7 @@ def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[st
     if rules := list(dict.fromkeys(_rules(model))):
         yield "\n".join(["Rules:\n", *rules, ""])
     for name, info in fields.items():
-        nested, field = part_in(info.annotation), schema["properties"][name]
+        nested, field = nested_model(info.annotation), schema["properties"][name]
         if nested and fields_of(nested):
             yield from _section(f"{path}.{name}" + "[]" * ("items" in field), nested, field.get("items", field))
 
@@ -68,7 +68,7 @@ def _type(info: FieldInfo, schema: Schema) -> str:
         title = kind.removeprefix("V1")
         text = f"[{title}]({_KUBERNETES.format(title.lower())})"
         return f"list of {text}" if schema["type"] == "array" else text
-    nested = part_in(info.annotation)
+    nested = nested_model(info.annotation)
     return "choice" if nested and issubclass(nested, OneOf) and "items" not in schema else _plain_type(schema)
 
 

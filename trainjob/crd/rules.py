@@ -13,7 +13,7 @@ from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.model import Encoder, TextClassifier
 from trainjob.api.training import CLASSIFIER_METRICS, SGD
 from trainjob.api.trainjob import Storage, TrainJobSpec
-from trainjob.api.wording import fields_of, part_in
+from trainjob.api.wording import fields_of, nested_model
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ _AT_OWN_PATH = " || ".join(
 _MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished"}
 _IMMUTABLE = "cannot be changed once the TrainJob exists"
 _IMMUTABLE_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in _MUTABLE_FIELDS}
-_IMMUTABLE_MODELS = [part_in(info.annotation) for info in _IMMUTABLE_FIELDS.values()]
+_IMMUTABLE_MODELS = [nested_model(info.annotation) for info in _IMMUTABLE_FIELDS.values()]
 
 
 def _same_presence(field: str) -> Rule:

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from trainjob.api.base import DependsOnModel, StrictModel
 from trainjob.api.cluster import KubernetesType
-from trainjob.api.wording import fields_of, part_in
+from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
 
@@ -56,7 +56,7 @@ def kubernetes_type(annotation: Any) -> str | None:
 
 def description(info: FieldInfo) -> str:
     """A field's docstring on one line, or that of the model that it holds."""
-    nested = part_in(info.annotation)
+    nested = nested_model(info.annotation)
     return " ".join(info.description.split()) if info.description else class_description(nested) if nested else ""
 
 
@@ -66,7 +66,7 @@ def class_description(model: type[StrictModel]) -> str:
 
 
 def _value_schema(info: FieldInfo, leaf: Schema, nested_schema: Callable[[type[StrictModel]], Schema]) -> Schema:
-    schema, nested, kind = _structural(leaf), part_in(info.annotation), kubernetes_type(info.annotation)
+    schema, nested, kind = _structural(leaf), nested_model(info.annotation), kubernetes_type(info.annotation)
     if nested:
         return _in_list(schema, nested_schema(nested), nested.__name__)
     if kind:

@@ -28,7 +28,7 @@ class Contents:
     records: list[dict[str, Any]]
     """The lines of `metrics.jsonl`."""
     evaluation: dict[str, Scores]
-    """Scores of the best checkpoint by part of the data: `validation`, `test`."""
+    """Scores of the best checkpoint by set: `validation`, `test`."""
     summary: Summary | None
     """None while the run has not finished."""
 
@@ -49,10 +49,10 @@ def read_contents(run: Folder) -> Contents:
         if not all({"kind", "step", "epoch"} <= set(record) for record in records):
             raise ValueError("a line is not the record of a step or an epoch")
         name = EVALUATION
-        parts = _Evaluation.validate_json(run.read(name)) if run.exists(name) else {}
+        sets = _Evaluation.validate_json(run.read(name)) if run.exists(name) else {}
         name = SUMMARY
         summary = Summary.model_validate_json(run.read(name)) if run.exists(name) else None
     except (TypeError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
-    evaluation = {part: scores for part, scores in parts.items() if scores is not None}
+    evaluation = {each: scores for each, scores in sets.items() if scores is not None}
     return Contents(run.uri, job, text, records, evaluation, summary)

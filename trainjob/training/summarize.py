@@ -93,11 +93,11 @@ def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mappi
 
 def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> None:
     if outcome is not None:
-        scores = {
-            name: part.model_dump(mode="json", by_alias=True) if part is not None else None
-            for name, part in (("validation", outcome.validation), ("test", outcome.test))
+        evaluation = {
+            name: scores.model_dump(mode="json", by_alias=True) if scores is not None else None
+            for name, scores in (("validation", outcome.validation), ("test", outcome.test))
         }
-        run.write(EVALUATION, json.dumps(scores, indent=1).encode())
+        run.write(EVALUATION, json.dumps(evaluation, indent=1).encode())
     run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
     from trainjob.report.render import render  # matplotlib takes long to import
 

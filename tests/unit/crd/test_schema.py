@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.base import OneOf, StrictModel
-from trainjob.api.wording import fields_of, part_in
+from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd import crd
 from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.generate import ROOT, generated_files
@@ -71,7 +71,7 @@ def test_every_field_of_the_type_is_there() -> None:
     def check(part: type[StrictModel], schema: dict[str, Any]) -> None:
         assert list(schema["properties"]) == list(fields_of(part))
         for name, info in fields_of(part).items():
-            if inner := part_in(info.annotation):
+            if inner := nested_model(info.annotation):
                 check(inner, schema["properties"][name])
 
     check(TrainJobSpec, SCHEMA["properties"]["spec"])
