@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from trainjob.api import TrainJobSpec
+from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
+from trainjob.data.fitting import read_all
+from trainjob.data.source import parts
 
 Rows = list[dict[str, Any]]
 
@@ -106,3 +108,9 @@ def assert_same_examples(spec: TrainJobSpec, other: TrainJobSpec) -> None:
         assert len(mine[name]) > 0
         assert np.array_equal(mine[name].values, others[name].values)
         assert np.array_equal(mine[name].labels, others[name].labels)
+
+
+def read(uri: Path | str, columns: list[str] | None, file_format: Any = None) -> list[dict[str, Any]]:
+    """The rows of a source."""
+    found = parts(Source(uri=str(uri), format=file_format), None)
+    return [row for rows in read_all(found, columns) for row in rows.table.to_pylist()]

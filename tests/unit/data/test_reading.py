@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_specs import idx_bytes, random_images, write_csv, write_images, write_jsonl, write_mnist, write_parquet
+from data_specs import random_images, read, write_csv, write_images, write_jsonl, write_mnist, write_parquet
 
 from trainjob.api import Source
 from trainjob.data import tables
@@ -25,11 +25,6 @@ ROWS = [
     {"text": "", "label": "b", "other": "4"},
 ]
 WRITERS = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
-
-
-def read(uri: Path | str, columns: list[str] | None, file_format: Any = None) -> list[dict[str, Any]]:
-    found = parts(Source(uri=str(uri), format=file_format), None)
-    return [row for rows in read_all(found, columns) for row in rows.table.to_pylist()]
 
 
 def places(uri: Path | str, columns: list[str]) -> list[str]:
@@ -270,122 +265,6 @@ def test_mnist(zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         pixels = [piece.table["image"].combine_chunks().to_numpy_ndarray() for piece in pieces]
         assert np.array_equal(np.concatenate(pixels), images)
         assert pieces[1].where(2) == f"{path}, image 13"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("rows.csv", b"", "rows.csv is empty: not even a header"),
-        ("rows.csv", b"txt,label\nx,y\n", 'rows.csv has no column "text"; it has txt, label; did you mean txt\\?'),
-        ("rows.csv", b"text,label\na,b\nc\n", "rows.csv is not a sound CSV file.*Row #3: Expected 2 columns, got 1"),
-        (
-            "rows.csv",
-            b"text,label\na,b\n\xff\xfe,b\n",
-            'row 2: column "text" is not UTF-8 text: byte 0xff at position 0',
-        ),
-        (
-            "rows.csv",
-            b'"text,label\na,b\n' * 50_000,
-            "rows.csv: the header cannot be read.*look for a quote that is never",
-        ),
-        ("rows.csv", "text,label\n".encode("utf-16"), "rows.csv is UTF-16 text: save the file in UTF-8"),
-        ("rows.jsonl", b'{"text": ' + b"[" * 9999 + b"]" * 9999 + b"}", "rows.jsonl, line 1: nested too deeply"),
-        ("rows.jsonl", b'{"text": 1' + b"0" * 5000 + b"}", "rows.jsonl, line 1: not JSON: Exceeds the limit"),
-        ("rows.csv.gz", b"no gzip at all", "rows.csv.gz is not a sound CSV file"),
-        (
-            "rows.csv.gz",
-            gzip.compress(b"text,label\n" + b"a,b\n" * 9999, mtime=0)[:-20],
-            "rows.csv.gz is not a sound CSV file",
-        ),
-        ("rows.jsonl", b'{"text": "a", "label": "b"}\n{"text": \n', "rows.jsonl, line 2: not JSON"),
-        ("rows.jsonl", b'{"text": "a", "label": "b"}\n[1]\n', "rows.jsonl, line 2: must be a JSON object"),
-        (
-            "rows.jsonl",
-            b'{"text": "\xff", "label": "b"}\n',
-            "rows.jsonl, line 1: not UTF-8 text: byte 0xff at position 10",
-        ),
-        ("rows.jsonl", b'{"text": ["a"], "label": "b"}\n', 'rows.jsonl, line 1: "text" holds list, not text'),
-        ("rows.jsonl", b'{"label": "b"}\n', 'rows.jsonl has no column "text"; it has label'),
-        ("rows.parquet", b"PAR1 not really", "rows.parquet is not a sound Parquet file"),
-        ("rows.parquet", b"", "rows.parquet is not a sound Parquet file"),
-        ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3), np.uint8))[:-1], "images-idx3-ubyte ends too early"),
-        ("train-images-idx3-ubyte", idx_bytes(np.zeros((3, 3, 3), np.uint8)), "3 images but .* holds 2 labels"),
-        ("train-images-idx3-ubyte", b"\x00\x00\x0d\x03rest", "is not an IDX file .*: it begins 00 00 0d 03"),
-        ("train-images-idx3-ubyte.gz", b"no gzip", "images-idx3-ubyte.gz is not a sound IDX file"),
-    ],
-)
-def test_files_that_are_not_sound(name: str, content: bytes, message: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    for ending in ("", ".gz"):
-        labels = idx_bytes(np.zeros(2, np.uint8))
-        (tmp_path / f"train-labels-idx1-ubyte{ending}").write_bytes(gzip.compress(labels) if ending else labels)
-    columns = ["image", "label"] if "idx3" in name else ["text", "label"]
-    with pytest.raises(DataError, match=message):
-        read(tmp_path / name, columns)
-
-
-def test_a_quote_that_is_never_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 1000)
-    (tmp_path / "rows.csv").write_bytes(b'text,label\na,b\n"c,d\n' + b"e,f\n" * 1000)
-    with pytest.raises(DataError, match=r"rows\.csv has a row longer than .*: look for a quote that is never closed"):
-        read(tmp_path / "rows.csv", ["text", "label"])
-
-
-def test_damaged_pages_of_a_parquet_file(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path / "rows.parquet", [{"text": f"{n * 7919}"} for n in range(20_000)])
-    data = bytearray(path.read_bytes())
-    data[2000:4000] = bytes(byte ^ 0xFF for byte in data[2000:4000])
-    path.write_bytes(data)
-    with pytest.raises(DataError, match=r"rows\.parquet is not a sound Parquet file"):
-        read(path, ["text"])
-
-
-def test_undecodable_text_in_parquet(tmp_path: Path) -> None:
-    values = pa.array([b"fine", b"so far \xe9t\xe9"])
-    pq.write_table(pa.table({"text": values.view(pa.string())}), tmp_path / "rows.parquet")
-    with pytest.raises(DataError, match=r'row 2: column "text" is not UTF-8 text: byte 0xe9 at position 7'):
-        read(tmp_path / "rows.parquet", ["text"])
-
-
-def test_nested_columns_are_no_text(tmp_path: Path) -> None:
-    path = write_parquet(tmp_path / "rows.parquet", [{"text": ["a", "b"]}])
-    with pytest.raises(DataError, match=r'row 1: column "text" holds list<.*, not text'):
-        read(path, ["text"])
-
-
-@pytest.mark.parametrize(
-    ("uri", "message"),
-    [
-        ("absent.csv", "absent.csv: there is nothing here"),
-        ("absent/", "absent/: there is nothing here"),
-        ("*.parquet", r"\*.parquet: no file matches"),
-        ("empty", "empty: the folder holds no files"),
-        ("notes.txt", "notes.txt: the format cannot be told from the name"),
-        ("mixed", r"mixed holds files of several formats \(csv, jsonl\): name one"),
-        ("loose", r"loose/x.png lies in no class folder: images belong in .*loose/<class>/"),
-        ("loose/x.png", "must be a folder that holds a folder of images for each class"),
-        ("two", "two: name one IDX file of images.*t10k-images-idx3-ubyte, train-images-idx3-ubyte"),
-        ("two/t10k-labels-idx1-ubyte", "name one IDX file of images"),
-        ("alone/train-images-idx3-ubyte", "train-labels-idx1-ubyte: there is nothing here"),
-    ],
-)
-def test_uris_that_lead_nowhere(uri: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    for name in (
-        "notes.txt",
-        "mixed/a.csv",
-        "mixed/b.jsonl",
-        "loose/x.png",
-        "loose/cat/y.png",
-        "two/train-images-idx3-ubyte",
-        "two/t10k-images-idx3-ubyte",
-        "two/t10k-labels-idx1-ubyte",
-        "alone/train-images-idx3-ubyte",
-    ):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"")
-    with pytest.raises(DataError, match=message):
-        read(f"{tmp_path}/{uri}", None)
 
 
 def test_a_part_is_no_bigger_than_its_file(tmp_path: Path) -> None:
