@@ -49,11 +49,15 @@ def run(file: Path) -> tuple[float, float]:
     """Seconds to the end of the first step, and of the whole command."""
     since = time.time()
     subprocess.run([*TRAINJOB, "run", str(file), "--fresh"], check=True, stdout=subprocess.DEVNULL)
-    end = time.time() - since
+    return first_step(file) - since, time.time() - since
+
+
+def first_step(file: Path) -> float:
+    """When the run's first step ended, in seconds since 1970."""
     metrics = file.parent / "runs" / file.stem / "metrics.jsonl"
     first = json.loads(metrics.read_text().splitlines()[0])
     assert first["step"] == 1
-    return first["time"] - since, end
+    return first["time"]
 
 
 def torchrun(folder: Path, workers: int) -> float:
