@@ -98,3 +98,11 @@ def test_a_class_too_small_is_named(rows: list[bytes], told: str) -> None:
     contents, labels = [b"1", b"2", *rows], np.array([0, 0, *[1] * len(rows)])
     with pytest.raises(DataError, match=f'class "rare" has {told}: too few to set some aside'):
         fit_split(hashes(contents, 0), labels, ["often", "rare"], 0.2, 0)
+
+
+@pytest.mark.parametrize(("name", "is_measurement"), [("0.5", True), ("1.0", False), ("7", False), ("cat", False)])
+def test_a_label_that_is_no_whole_number_is_said_to_be_no_class(name: str, is_measurement: bool) -> None:
+    with pytest.raises(DataError) as error:
+        fit_split(hashes([b"x"], 0), np.zeros(1, np.int64), [name], 0.2, 0)
+    assert ("as for regression, is not supported" in str(error.value)) is is_measurement
+    assert ("drop the class" in str(error.value)) is not is_measurement
