@@ -106,7 +106,7 @@ _sgd = merged(
 )
 _optimizer = one_of(adam=part(**_adam), adamW=part(**_adam), sgd=_sgd)
 _scheduler = one_of(
-    constant=part(),
+    constant=part(warmupFraction=fractions),
     reduceOnPlateau=part(factor=st.floats(0.01, 0.99), patience=st.integers(0, 9)),
     cosine=part(warmupFraction=fractions),
     linear=part(warmupFraction=fractions),

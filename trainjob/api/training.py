@@ -27,7 +27,7 @@ class Adam(StrictModel):
     """Adam (Kingma and Ba, 2014)."""
 
     learning_rate: Annotated[LearningRate, DependsOnModel()] = 1e-3
-    """Peak learning rate; by default 5e-5 for a pretrained encoder, 1e-2 for the head of a frozen one, and 1e-3 for a
+    """Peak learning rate; by default 5e-5 for a pretrained encoder, 3e-2 for the head of a frozen one, and 1e-3 for a
     network that is trained from scratch."""
     betas: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = [0.9, 0.999]
     """Decay of the running averages of the gradient and of its square."""
@@ -91,14 +91,17 @@ class WarmUp(StrictModel):
 
 
 class Constant(StrictModel):
-    """The learning rate stays as it is."""
+    """The learning rate stays as it is, once it is warmed up."""
+
+    warmup_fraction: Fraction = 0.0
+    """Share of all steps in which the learning rate rises from zero."""
 
 
 class Scheduler(OneOf):
     """The learning-rate schedule: exactly one of these."""
 
     constant: Constant | None = None
-    """Leave it as it is."""
+    """Leave it as it is, after a warm-up if one is wanted."""
 
     reduce_on_plateau: ReduceOnPlateau | None = None
     """Lower it when the validation loss has stopped falling."""
@@ -128,8 +131,8 @@ class Training(StrictModel):
     optimizer: Optimizer = Optimizer(adam_w=AdamW())
     """The optimizer."""
     scheduler: Annotated[Scheduler, DependsOnModel()] = Scheduler(constant=Constant())
-    """The learning-rate schedule; by default `linear` for a pretrained encoder that is not frozen, otherwise
-    `constant`."""
+    """The learning-rate schedule; by default `constant`, for a pretrained encoder that is not frozen after a warm-up of
+    a tenth of the steps."""
     gradient_clipping: Annotated[float, Field(gt=0)] | None = None
     """Largest L2 norm of all gradients together; larger ones are scaled down to it."""
     gradient_accumulation: PositiveInt = 1

@@ -27,18 +27,23 @@ def build_scheduler(
 ) -> LRScheduler | ReduceLROnPlateau | None:
     """The schedule for a run of `steps` optimizer steps."""
     if spec.constant is not None:
-        return None
+        warm_up = _warm_up_steps(spec.constant.warmup_fraction, steps)
+        return LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (warm_up + 1))) if warm_up else None
     if spec.reduce_on_plateau is not None:
         plateau = spec.reduce_on_plateau
         return ReduceLROnPlateau(optimizer, factor=plateau.factor, patience=plateau.patience)
-    warm_up = spec.cosine or spec.linear
-    assert warm_up is not None
-    return LambdaLR(optimizer, lambda step: _rate_factor(warm_up, step, steps, cosine=spec.cosine is not None))
+    falling = spec.cosine or spec.linear
+    assert falling is not None
+    return LambdaLR(optimizer, lambda step: _rate_factor(falling, step, steps, cosine=spec.cosine is not None))
+
+
+def _warm_up_steps(fraction: float, steps: int) -> int:
+    return round(fraction * steps)
 
 
 def _rate_factor(spec: WarmUp, step: int, steps: int, *, cosine: bool) -> float:
     """The learning rate after `step` of `steps` optimizer steps, as a factor on its peak."""
-    warm_up = round(spec.warmup_fraction * steps)
+    warm_up = _warm_up_steps(spec.warmup_fraction, steps)
     if step < warm_up:
         return (step + 1) / (warm_up + 1)
     remaining = (steps - step) / max(1, steps - warm_up)

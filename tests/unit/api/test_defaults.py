@@ -22,20 +22,15 @@ def loaded(folder: Path, model: object, training: object = None, workers: int = 
 
 
 @pytest.mark.parametrize(
-    ("model", "rate", "schedule"),
-    [(TEXT, 5e-5, "linear"), (FROZEN, 1e-2, "constant"), (SCRATCH, 1e-3, "constant")],
+    ("model", "rate", "warm_up"),
+    [(TEXT, 5e-5, 0.1), (FROZEN, 3e-2, 0.0), (SCRATCH, 1e-3, 0.0)],
 )
-def test_learning_rate_and_schedule_suit_the_model(tmp_path: Path, model: object, rate: float, schedule: str) -> None:
+def test_learning_rate_and_schedule_suit_the_model(tmp_path: Path, model: object, rate: float, warm_up: float) -> None:
     training = loaded(tmp_path, model).spec.training
     assert training.optimizer.adam_w is not None
     assert training.optimizer.adam_w.learning_rate == rate
-    assert training.scheduler.chosen == schedule
-
-
-def test_the_warm_up_takes_a_tenth_of_the_steps(tmp_path: Path) -> None:
-    linear = loaded(tmp_path, TEXT).spec.training.scheduler.linear
-    assert linear is not None
-    assert linear.warmup_fraction == 0.1
+    assert training.scheduler.constant is not None
+    assert training.scheduler.constant.warmup_fraction == warm_up
 
 
 def test_what_is_said_stays(tmp_path: Path) -> None:
@@ -73,5 +68,5 @@ def test_the_run_keeps_what_was_chosen(tmp_path: Path) -> None:
     kept = to_dict(job)["spec"]["training"]
     assert kept["batchSize"] == 33
     assert kept["optimizer"]["adamW"]["learningRate"] == 5e-5
-    assert kept["scheduler"] == {"linear": {"warmupFraction": 0.1}}
+    assert kept["scheduler"] == {"constant": {"warmupFraction": 0.1}}
     assert load_trainjob(write(tmp_path, yaml.safe_dump(to_dict(job)))) == TrainJob.model_validate(to_dict(job))

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from trainjob.api import SGD, Adam, AdamW, Optimizer, ReduceOnPlateau, Scheduler, WarmUp
+from trainjob.api.training import Constant
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
 
 
@@ -22,6 +23,13 @@ def _rates(spec: Scheduler, steps: int) -> list[float]:
         optimizer.step()
         scheduler.step()
     return [*rates, optimizer.param_groups[0]["lr"]]
+
+
+def test_constant_stays_once_it_is_warmed_up():
+    rates = _rates(Scheduler(constant=Constant(warmup_fraction=0.25)), steps=8)
+    assert rates == pytest.approx([1 / 3, 2 / 3, 1, 1, 1, 1, 1, 1, 1])
+    optimizer = build_optimizer(Optimizer(adam=Adam()), _weights())
+    assert build_scheduler(Scheduler(constant=Constant()), optimizer, 8) is None
 
 
 def test_linear_rises_over_the_warm_up_and_falls_to_zero():
