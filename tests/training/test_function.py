@@ -13,6 +13,7 @@ LOOP = '''
 """Fits y = slope * x by gradient descent, with nothing but Ray Train's own interface."""
 
 import tempfile
+import time
 from pathlib import Path
 
 import ray.train
@@ -41,6 +42,8 @@ def train_loop(config):
             optimizer.step()
             loss_sum += loss.item() * len(batch["x"])
             rows += len(batch["x"])
+        while epoch == 5 and Path(config["marks"], "hold").exists():
+            time.sleep(0.05)
         if rank == 1 and (mark := Path(config["marks"], str(epoch))).exists():
             mark.unlink()
             raise ArithmeticError("rank 1 cannot go on")
@@ -79,12 +82,14 @@ def test_a_loop_continues_from_rays_checkpoint_until_its_retries_are_used_up(tmp
     run.folder = run.folder.with_name("own-11111111")
 
     (tmp_path / "2").touch()  # rank 1 fails in epoch 2, once
+    (tmp_path / "hold").touch()  # none goes beyond epoch 5
     run.kill_at(lambda _: (run.folder / "metrics.jsonl").exists() and len(run.records("epoch")) > 3, kill_driver)
     assert "worker 1 failed: ArithmeticError: rank 1 cannot go on; starting again" in run.output
     assert run.read("attempts.json")["failures"] == 1
     assert run.output.splitlines().count("rank 0 begins") == 2
     assert "rank 1 begins" not in run.output
 
+    (tmp_path / "hold").unlink()
     (tmp_path / "8").touch()
     *training, last = run.snapshots()
     assert (training[-1]["stage"], training[-1]["step"]) == ("Training", 7)

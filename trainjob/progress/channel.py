@@ -4,6 +4,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from secrets import token_bytes
@@ -13,8 +14,8 @@ from trainjob.api.training_status import TrainingStatus
 
 MIN_SECONDS_BETWEEN = 0.2
 SECONDS_FOR_THE_REST = 5.0
-_STATUS, _OUTPUT = b"s", b"o"
-"""The first byte of a message."""
+_STATUS, _OUTPUT, _END = b"s", b"o", b"e"
+"""The first byte of a message; the end is answered, so that the sender knows that all before it was taken."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ class Receiver:
                 return
             if message.startswith(_STATUS):
                 self._handle(TrainingStatus.model_validate_json(message[1:]))
+            elif message == _END:
+                with suppress(OSError):  # it does not wait any more
+                    connection.send_bytes(_END)
             else:
                 self._printing.add(threading.current_thread())
                 self._show(message[1:].decode())
@@ -96,7 +100,7 @@ class Sender:
         self._queue.put(_OUTPUT + line.encode())
 
     def close(self) -> None:
-        """Sends what is left, for some seconds at most."""
+        """Sends what is left and waits until the driver has taken it, for some seconds at most."""
         self._queue.put(None)
         self._thread.join(SECONDS_FOR_THE_REST)
 
@@ -105,5 +109,7 @@ class Sender:
             with Client((address.host, address.port), authkey=address.key) as connection:
                 while (message := self._queue.get()) is not None:
                     connection.send_bytes(message)
+                connection.send_bytes(_END)
+                connection.poll(SECONDS_FOR_THE_REST)
         except Exception:
             return
