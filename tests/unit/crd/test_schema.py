@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 
 from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob, TrainJobSpec
@@ -162,17 +162,19 @@ def test_the_reference_has_every_field_of_the_type() -> None:
 
 
 def test_random_trainjobs_are_valid_and_have_every_field() -> None:
-    seen: set[str] = set()
+    ours = {path for path, _ in nodes(SCHEMA["properties"]["spec"]) if not re.search(r"\[\]|\.pods\.\w+\.", path)}
+    missing = ours - {""}
 
-    @settings(max_examples=300)
+    @settings(derandomize=False, database=None, max_examples=100)
     @given(trainjobs())
     def check(doc: dict[str, Any]) -> None:
         TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)
-        seen.update(paths(doc["spec"]))
+        missing.difference_update(paths(doc["spec"]))
 
-    check()
-    ours = {path for path, _ in nodes(SCHEMA["properties"]["spec"]) if not re.search(r"\[\]|\.pods\.\w+\.", path)}
-    assert ours - seen == {""}
+    for number in range(20):
+        if missing:
+            seed(number)(check)()
+    assert missing == set()
 
 
 def paths(part: Any, path: str = "") -> Iterator[str]:
