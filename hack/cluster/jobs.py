@@ -66,17 +66,18 @@ class Jobs:
 
 
 def document(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """A small TrainJob; `spec` has fields besides."""
+    """A small TrainJob; `spec` has fields besides, or None for those that it is to be without."""
+    fields = {
+        "model": {"textClassifier": {"encoder": {}}},
+        "dataset": {"train": {"uri": "s3://data/train.csv"}, "text": ["title"], "label": "tag"},
+        "storage": {"uri": "s3://runs"},
+        **spec,
+    }
     return {
         "apiVersion": "trainjob.dev/v1alpha1",
         "kind": "TrainJob",
         "metadata": {"name": name, **(metadata or {})},
-        "spec": {
-            "model": {"textClassifier": {"encoder": {}}},
-            "dataset": {"train": {"uri": "s3://data/train.csv"}, "text": ["title"], "label": "tag"},
-            "storage": {"uri": "s3://runs"},
-            **spec,
-        },
+        "spec": {name: value for name, value in fields.items() if value is not None},
     }
 
 

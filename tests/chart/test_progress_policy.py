@@ -30,6 +30,7 @@ STATUS: Object = {
     "dashboardURL": "job-head-svc.team.svc:8265",
     "storage": {"uri": "s3://runs", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 2},
+    "interruptions": {"count": 1, "lastReason": "OOMKilled", "lastPod": "job-worker", "lastTime": TIME},
     "waiting": [{"reason": "Unschedulable", "pods": 1, "message": "0/1 nodes"}],
     "training": {"stage": "Training", "percent": 10},
 }
@@ -48,6 +49,7 @@ OTHER: Object = {
     "dashboardURL": "elsewhere",
     "storage": {"uri": "s3://elsewhere", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 1},
+    "interruptions": {"count": 2, "lastReason": "Deleted", "lastPod": "other", "lastTime": TIME},
     "waiting": [],
 }
 """Of every field but `training`, another value."""

@@ -39,6 +39,7 @@ def test_the_folder_holds_what_is_documented_and_nothing_else(finished: Finished
         "checkpoints",
         "evaluation.json",
         "fitted",
+        "logs",
         "metrics.jsonl",
         "model",
         "report.html",

@@ -14,7 +14,6 @@ from training_runs import (
     crash_driver,
     interrupt_all,
     interrupt_driver,
-    kill_driver,
     kill_worker,
     write_run,
 )
@@ -61,17 +60,13 @@ def test_a_ray_cluster_of_its_own(new_run: NewRun, streamed: Run, monkeypatch: p
     assert "stopped. The same command continues from " in run.output
     assert "Traceback (most recent call last)" not in run.output
 
-    assert end(run, kill_driver) == -9
-    assert "training, continues from epoch-0" in run.output
-    assert not (run.folder / "summary.json").exists()
-
     assert end(run, kill_worker) == 0, run.output
     assert "training, continues from epoch-0" in run.output
     assert "worker 0 failed: WorkerDied: " in run.output
     assert "; starting again" in run.output
     assert "Traceback (most recent call last)" not in run.output
     assert "(raylet)" not in run.output
-    assert run.read("summary.json")["attempts"] == 3
+    assert run.read("summary.json")["attempts"] == 2
     assert_same_end(run, streamed)
 
 

@@ -77,8 +77,8 @@ def test_a_shell_completes_commands_and_options() -> None:
     assert completed("trainjob ") == list(COMMANDS)
     assert completed("trainjob run --f") == ["--fresh"]
     assert completed("trainjob run job") == []  # bash then completes the names of files
-    script = trainjob("--show-completion", "bash").stdout
-    assert subprocess.run(["bash", "-c", f"{script}\ncomplete -p trainjob"], check=True, capture_output=True).stdout
+    install = f'eval "$({sys.executable} -m trainjob --show-completion)"; complete -p trainjob'
+    assert subprocess.run(["bash", "-c", install], check=True, capture_output=True, timeout=120).stdout
 
 
 def test_validate_accepts_a_good_file(job: Path) -> None:
