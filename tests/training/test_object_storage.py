@@ -1,7 +1,6 @@
 """Data from an S3 server, and the whole run kept on it."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -30,34 +29,8 @@ def on_s3(minio: minio_server.MinIO, bucket: str, text_set: Path) -> dict[str, A
     }
 
 
-@pytest.mark.usefixtures("warm_ray")
-def test_a_run_on_ray(
-    new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, monkeypatch: pytest.MonkeyPatch
-):
-    run = new_run("text", on_s3(minio, bucket, text_set) | {"training.epochs": 2})
-    run.first = ENVIRONMENT_STAYS  # requests to S3 read it on other threads
-    uri = f"s3://{bucket}/runs/run"
-    assert f"{uri}/report.html" in run.finish().stdout
-    folder = Folder(uri, minio.endpoint)
-    assert {"evaluation.json", "metrics.jsonl", "model", "report.html", "summary.json"} <= set(folder.list())
-    assert folder.list("tensorboard") != []
-
-    monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
-    assert len(Predictor.load(folder.uri).predict(["red1 red2", "blue3"])) == 2
-    scored = subprocess.run(
-        [sys.executable, "-m", "trainjob", "evaluate", "--json", folder.uri, f"s3://{bucket}/data/test.csv"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"AWS_ENDPOINT_URL": minio.endpoint},
-        timeout=240,
-    )
-    assert scored.returncode == 0, scored.stderr
-    evaluation = json.loads(folder.read("evaluation.json"))
-    assert json.loads(scored.stdout)["confusion"] == evaluation["test"]["confusion"]
-
-
 def test_a_local_run_whose_server_goes_away_for_a_while(
-    new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path
+    new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, monkeypatch: pytest.MonkeyPatch
 ):
     changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "training.epochs": 3}
     run = new_run("text", changes | {"checkpoints.everySteps": 2})
@@ -73,9 +46,25 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
     output = driver.communicate(timeout=LIMIT)[0]
     assert driver.returncode == 0, output
     assert "starting again" not in output
+    folder = Folder(f"s3://{bucket}/runs/run", minio.endpoint)
+    assert f"{folder.uri}/report.html" in output
+    assert {"evaluation.json", "metrics.jsonl", "model", "report.html", "summary.json"} <= set(folder.list())
+    assert folder.list("tensorboard") != []
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
+    assert len(Predictor.load(folder.uri).predict(["red1 red2", "blue3"])) == 2
+    scored = subprocess.run(
+        [sys.executable, "-m", "trainjob", "evaluate", "--json", folder.uri, f"s3://{bucket}/data/test.csv"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert scored.returncode == 0, scored.stderr
+    evaluation = json.loads(folder.read("evaluation.json"))
+    assert json.loads(scored.stdout)["confusion"] == evaluation["test"]["confusion"]
 
     assert "has finished before" in run.finish().stdout
-    Folder(f"s3://{bucket}/runs/run", minio.endpoint).delete("summary.json")  # as if stopped before it was written
+    folder.delete("summary.json")  # as if stopped before it was written
     assert "continues from epoch-0003" in run.finish().stdout
 
 

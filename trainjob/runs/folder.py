@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -46,6 +47,8 @@ _OWN = {TRAINJOB, FITTED, CHECKPOINTS, MODEL, METRICS, LOGS, TENSORBOARD, EVALUA
 _OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """What Ray Train writes into the folder of a function's run."""
 _SHOWN = 5
+LOOKS, SECONDS_BETWEEN_LOOKS = 5, 2.0
+"""Until a file is believed to be gone."""
 
 
 class Attempts(StrictModel):
@@ -122,12 +125,16 @@ def check_same(run: Folder, job: TrainJob) -> None:
 
 
 def check_there(run: Folder) -> None:
-    """Raises UserError where the folder of a run that has begun is no longer there."""
-    if not run.exists(ATTEMPTS):
-        raise UserError(
-            f"{run.uri}: the run's folder, or {ATTEMPTS} in it, was removed while the run was under way, so training "
-            "stops; start it again"
-        )
+    """Raises UserError where the folder of a run that has begun is no longer there, however often one looks: a server
+    that has just started may for a moment know none of its files."""
+    for _ in range(LOOKS):
+        if run.exists(ATTEMPTS):
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    raise UserError(
+        f"{run.uri}: the run's folder, or {ATTEMPTS} in it, was removed while the run was under way, so training "
+        "stops; start it again"
+    )
 
 
 def count_failure(run: Folder) -> int:

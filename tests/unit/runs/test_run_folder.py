@@ -126,7 +126,19 @@ def test_damaged_attempts_are_said(tmp_path: Path):
         begin(folder, job)
 
 
-def test_a_run_whose_folder_is_removed_stops(tmp_path: Path):
+def test_a_folder_that_is_not_there_for_a_moment_is_there(tmp_path: Path):
+    """As on a server that has just started."""
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    begin(folder, job)
+    away = Path(folder.uri).rename(tmp_path / "away")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trainjob.runs.folder.time.sleep", lambda _: away.exists() and away.rename(folder.uri))
+        check_there(folder)
+
+
+def test_a_run_whose_folder_is_removed_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainjob.runs.folder.SECONDS_BETWEEN_LOOKS", 0)
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
     begin(folder, job)

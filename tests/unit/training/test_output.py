@@ -117,7 +117,8 @@ def test_rank_0_is_heard_by_the_driver_to_its_last_word(path: Path):
     assert shown == ["rank 0", "the end"]
 
 
-def test_a_run_whose_folder_is_gone(tmp_path: Path):
+def test_a_run_whose_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainjob.runs.folder.SECONDS_BETWEEN_LOOKS", 0)
     with (
         pytest.raises(UserError, match="was removed while the run was under way"),
         kept(Output(Folder(str(tmp_path)), 1), 0),
