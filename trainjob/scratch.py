@@ -74,4 +74,4 @@ def _lock(folder: Path) -> int:
 
 def _is_full(error: Exception, folder: Path) -> bool:
     """Libraries tell a full disk in ways of their own."""
-    return getattr(error, "errno", None) == errno.ENOSPC or shutil.disk_usage(folder).free < NO_ROOM_BYTES
+    return getattr(error, "errno", None) == errno.ENOSPC or shutil.disk_usage(folder.parent).free < NO_ROOM_BYTES

@@ -86,7 +86,7 @@ def test_an_exception_of_one_worker_is_told_with_its_rank(jobs: TrainJobs) -> No
     jobs.submit_function(RAISES, retries=1)
     status = jobs.until_phase("Failed")
     failure = status["training"]["failure"]
-    assert (failure["rank"], failure["exception"]) == (1, "ArithmeticError")
+    assert (failure["rank"], failure["exception"]) == (1, "ArithmeticError"), failure
     assert failure["message"] == "step 5 does not add up"
     assert 'raise ArithmeticError("step 5 does not add up")' in failure["traceback"]
     assert status["reason"] == "TrainingFailed"

@@ -162,13 +162,15 @@ class _Log:
             thread.join()
 
     def finish(self) -> None:
-        """Passes on the rest, and removes what is empty."""
+        """Passes on the rest, and removes what is empty from the run's folder."""
         with suppress(OSError, UserError):
             self._read()
             if self._lines is not None:
                 self._lines.finish()
             self._upload()
         self.file.close()
+        if self._remote is not None:
+            return
         with suppress(OSError):  # others may have printed
             if self._first.stat().st_size == 0:
                 self._first.unlink()

@@ -45,6 +45,13 @@ def test_all_that_a_worker_and_its_children_print_is_kept(path: Path, uri: str):
     assert latest_log(run, 0) is None
 
 
+@pytest.mark.parametrize("uri", FOLDERS)
+def test_what_a_silent_worker_raises_is_raised(path: Path, uri: str):
+    with pytest.raises(ArithmeticError), kept(Output(Folder(uri.format(path=path)), 1), rank=0):
+        raise ArithmeticError
+    assert [found.name for found in path.iterdir()] == [ATTEMPTS]
+
+
 def test_pythons_own_buffer_is_written(path: Path):
     script = (
         "from trainjob.storage import Folder\nfrom trainjob.training.output import Output, kept\n"
