@@ -80,7 +80,7 @@ def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Run:
 
 @pytest.fixture(scope="session")
 def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -> Generator[str]:
-    """A Ray cluster whose processes have MinIO's credentials, as a job's pods have their bucket's."""
+    """A Ray cluster whose processes have MinIO's address and credentials, as a job's pods have their bucket's."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -91,7 +91,9 @@ def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO)
             [*ENDS_WITH_US, sys.executable, "-m", "ray.scripts.scripts", "start", *options],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | minio_process.environment | {"RAY_AUTH_MODE": "token"},
+            env=os.environ
+            | minio_process.environment
+            | {"RAY_AUTH_MODE": "token", "AWS_ENDPOINT_URL": minio_process.endpoint},
         )
     while "Ray runtime started" not in log.read_text():
         assert head.poll() is None, log.read_text()
