@@ -1,12 +1,11 @@
 """Seconds to the first optimizer step through Ray with and without each private part of Ray that trainjob uses.
 
 The job is that of `startup.py`, with two workers. The cleaner is taken out of a run that starts its own cluster; the
-reservation, which only runs without Ray Data make do without, out of one on a cluster that is up. All take turns.
+reservation, which only runs without Ray Data do without, out of one on a cluster that is up. All take turns.
 """
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from startup import first_step, small_job
+from startup import first_step, print_table, small_job
 
 PORT = 6399
 PARTS = {
@@ -64,17 +63,17 @@ def main() -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        jobs = {loader: small_job(Path(temporary), loader, 2, 600) for loader in ("rayData", "dataLoader")}
-        for _ in range(rounds + 1):  # the first warms the disk
-            for name, change in PARTS.items():
-                loader, _, cluster = name.partition(", ")
-                environment = address if cluster.startswith("cluster that is up") else {}
-                figures[name].append(run(jobs[loader], change, environment))
-        head.terminate()
-        head.wait()
-    print("| | median s | min | max |\n|---|---|---|---|")
-    for name, (_, *counted) in figures.items():
-        print(f"| {name} | {statistics.median(counted):.2f} | {min(counted):.2f} | {max(counted):.2f} |")
+        try:
+            jobs = {loader: small_job(Path(temporary), loader, 2, 600) for loader in ("rayData", "dataLoader")}
+            for _ in range(rounds + 1):  # the first warms the disk
+                for name, change in PARTS.items():
+                    loader, _, cluster = name.partition(", ")
+                    environment = address if cluster.startswith("cluster that is up") else {}
+                    figures[name].append(run(jobs[loader], change, environment))
+        finally:
+            head.terminate()
+            head.wait()
+    print_table(figures)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,8 @@ def run(file: Path) -> tuple[float, float]:
     """Seconds to the end of the first step, and of the whole command."""
     since = time.time()
     subprocess.run([*TRAINJOB, "run", str(file), "--fresh"], check=True, stdout=subprocess.DEVNULL)
-    return first_step(file) - since, time.time() - since
+    end = time.time() - since
+    return first_step(file) - since, end
 
 
 def first_step(file: Path) -> float:
@@ -89,6 +90,13 @@ def memory(command: list[str]) -> list[tuple[float, float]]:
     return [(info.uss / MIB, info.pss / MIB) for info in found]
 
 
+def print_table(figures: dict[str, list[float]]) -> None:
+    """Each row's seconds over all rounds but the first, which warms the disk."""
+    print("| | median s | min | max |\n|---|---|---|---|")
+    for name, (_, *counted) in figures.items():
+        print(f"| {name} | {statistics.median(counted):.2f} | {min(counted):.2f} | {max(counted):.2f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -116,10 +124,7 @@ def main() -> None:
                 seconds([*TRAINJOB, "validate", str(jobs["dataLoader", 2])])
             )
         shares = memory([*TRAINJOB, "run", str(jobs["dataLoader", 4]), "--fresh"])
-    print("| | median s | min | max |\n|---|---|---|---|")
-    for name, values in figures.items():
-        counted = values[1:]
-        print(f"| {name} | {statistics.median(counted):.2f} | {min(counted):.2f} | {max(counted):.2f} |")
+    print_table(figures)
     own, share = (", ".join(f"{value:.0f}" for value in column) for column in zip(*shares, strict=True))
     print(f"\nMiB of each of 4 local workers: of its own (USS) {own}; with its share of what is shared (PSS) {share}")
 

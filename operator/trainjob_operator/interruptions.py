@@ -1,12 +1,10 @@
 """Pods that are lost in the midst of training: pure functions of two statuses and what the cluster holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from trainjob.api.trainjob_status import Interruptions, TrainJobStatus
-
-Object = Mapping[str, Any]
+from trainjob_operator.verdict import Object, of_kind
 
 
 def interruptions_of(
@@ -19,9 +17,7 @@ def interruptions_of(
     if reason != "HeadLost" and not (reason == "Training" and ready < _ready_before(before)):
         return before.interruptions
     lost = (
-        _of_kind(pods, "head")
-        if reason == "HeadLost"
-        else [pod for pod in _of_kind(pods, "worker") if not is_ready(pod)]
+        of_kind(pods, "head") if reason == "HeadLost" else [pod for pod in of_kind(pods, "worker") if not is_ready(pod)]
     )
     pod, why = next(((pod["metadata"]["name"], why) for pod in lost if (why := _why_lost(pod))), (None, "Deleted"))
     count = before.interruptions.count if before.interruptions is not None else 0
@@ -43,10 +39,6 @@ def is_ready(pod: Object) -> bool:
 
 def _ready_before(before: TrainJobStatus) -> int:
     return before.workers.ready if before.workers is not None else 0
-
-
-def _of_kind(pods: Sequence[Object], kind: str) -> list[Object]:
-    return [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == kind]
 
 
 def _why_lost(pod: Object) -> str | None:

@@ -12,7 +12,7 @@ from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
-from trainjob_operator.verdict import Object, Observed, Verdict, is_current, verdict_of
+from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of
 
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended"]
 
@@ -143,8 +143,8 @@ def _attempt(job: TrainJob, ray: Object, before: TrainJobStatus) -> int:
 
 
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
-    group = [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == "worker"]
-    numbers = [pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, "") for pod in group if is_ready(pod)]
+    group = filter(is_ready, of_kind(pods, "worker"))
+    numbers = [pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, "") for pod in group]
     ready = sum(int(number) for number in numbers if number.isdecimal())
     return min(job.spec.workers.count, ready)
 

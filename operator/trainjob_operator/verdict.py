@@ -177,9 +177,10 @@ def _queued(job: TrainJob, workloads: Sequence[Object]) -> tuple[str, str]:
     return "Queued", f"waits in the queue {queue}" if queue else "the RayJob is suspended by another controller"
 
 
-def _is_head(pod: Object) -> bool:
-    return pod["metadata"].get("labels", {}).get("ray.io/node-type") == "head"
+def of_kind(pods: Sequence[Object], kind: str) -> list[Object]:
+    """Those that are Ray's `head` or `worker`."""
+    return [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/node-type") == kind]
 
 
 def _heads(pods: Sequence[Object], ray: Object) -> list[Object]:
-    return [pod for pod in pods if is_current(pod, ray) and _is_head(pod)]
+    return [pod for pod in of_kind(pods, "head") if is_current(pod, ray)]

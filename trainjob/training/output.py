@@ -225,8 +225,9 @@ class _Log:
         """What the same rank has printed in this attempt before its workers were started again."""
         if self._remote is None:
             return
+        there = self._remote.list()
         for path in (self._first, self._last, self._before):
-            if path.name in self._remote.list():
+            if path.name in there:
                 self._remote.download(path.name, path)
 
     def _upload(self) -> None:

@@ -4,19 +4,9 @@ import ast
 from pathlib import Path
 
 import trainjob_operator
+from unit.operator.operator_objects import OF_KUBERAY
 
 ROOT = Path(__file__).parents[3]
-OF_KUBERAY = {
-    "SubmissionFailed",
-    "AppFailed",
-    "DeadlineExceeded",
-    "PreRunningDeadlineExceeded",
-    "ValidationFailed",
-    "JobStatusCheckTimeoutExceeded",
-    "JobDeploymentStatusTransitionGracePeriodExceeded",
-    "FailedCreateHeadPod",
-    "FailedCreateWorkerPod",
-}
 PLACES = {"RayJobError": 0, "Verdict": 1}
 """Which argument is the reason."""
 
@@ -36,6 +26,6 @@ def test_every_reason_is_explained():
     text = (ROOT / "docs" / "status.md").read_text()
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| ")]
     explained = {reason.strip() for row in rows for reason in row.split(",")}
-    found = reasons() | OF_KUBERAY
+    found = reasons() | set(OF_KUBERAY)
     assert {"HeadLost", "NoStorage", "ConfigChanged", "Finishing"} <= found
     assert {reason for reason in found if reason not in explained and f"{reason}`" not in text} == set()

@@ -8,6 +8,19 @@ Object = dict[str, Any]
 
 UID = "11111111-2222-3333-4444-555555555555"
 
+OF_KUBERAY = (
+    "SubmissionFailed",
+    "AppFailed",
+    "DeadlineExceeded",
+    "PreRunningDeadlineExceeded",
+    "ValidationFailed",
+    "JobStatusCheckTimeoutExceeded",
+    "JobDeploymentStatusTransitionGracePeriodExceeded",
+    "FailedCreateHeadPod",
+    "FailedCreateWorkerPod",
+)
+"""Reasons that KubeRay gives for a RayJob's failure or wait."""
+
 
 def document(metadata: Object | None = None, **spec: Any) -> Object:
     """A TrainJob in a cluster, with these fields of its spec."""

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from operator_objects import Object, ray_job, trainjob
+from operator_objects import OF_KUBERAY, Object, ray_job, trainjob
 
 from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
@@ -84,18 +84,7 @@ def test_after_a_failed_attempt_a_start_is_a_retry(deployment: str, ran: str, ph
 
 
 @pytest.mark.parametrize("deployment", ["Failed", "ValidationFailed", "Retrying"])
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "SubmissionFailed",
-        "AppFailed",
-        "DeadlineExceeded",
-        "PreRunningDeadlineExceeded",
-        "ValidationFailed",
-        "JobStatusCheckTimeoutExceeded",
-        "JobDeploymentStatusTransitionGracePeriodExceeded",
-    ],
-)
+@pytest.mark.parametrize("reason", OF_KUBERAY)
 def test_kuberays_reason_and_message_are_passed_on(deployment: str, reason: str):
     found = of_ray_job(deployment, "RUNNING", reason=reason, message="in KubeRay's words")
     assert (found.reason, found.message) == (reason, "in KubeRay's words")
