@@ -19,6 +19,8 @@ PORT = 6399
 PARTS = {
     "rayData, own cluster": "",
     "rayData, own cluster, with Ray's cleaner": """
+from trainjob.training.launch.ray_cluster import set_environment
+set_environment()
 import ray.train.torch
 import ray.train.v2._internal.callbacks.placement_group_callback as callbacks
 callbacks.PlacementGroupCleanerCallback = type(None)
