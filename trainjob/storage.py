@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, wraps
@@ -180,7 +180,8 @@ class Folder:
                 case fs.FileType.NotFound:
                     return
                 case fs.FileType.Directory:
-                    filesystem.delete_dir(path)
+                    with suppress(FileNotFoundError):  # it is listed without a file, as after a server's crash
+                        filesystem.delete_dir(path)
                 case _:
                     filesystem.delete_file(path)
 

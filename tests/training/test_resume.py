@@ -30,12 +30,12 @@ def test_local_processes(new_run: NewRun, local: Run):
     assert "Traceback (most recent call last)" not in run.output
 
     assert end(run, crash_driver) == -11
-    assert "training, continues from epoch-0" in run.output
+    assert "training, continues from epoch-0" in run.output, run.output
     assert "Fatal Python error: Segmentation fault" in run.output
     assert "trainjob/training/" in run.output  # where it was
 
     assert end(run, kill_worker) == 0, run.output
-    assert "training, continues from epoch-0" in run.output
+    assert "training, continues from epoch-0" in run.output, run.output
     assert "worker 0 failed: WorkerDied: was killed by signal 9; starting again" in run.output
     assert run.read("summary.json")["attempts"] == 3
     assert_same_end(run, local)
@@ -61,8 +61,8 @@ def test_a_ray_cluster_of_its_own(new_run: NewRun, streamed: Run, monkeypatch: p
     assert "Traceback (most recent call last)" not in run.output
 
     assert end(run, kill_worker) == 0, run.output
-    assert "training, continues from epoch-0" in run.output
-    assert "worker 0 failed: WorkerDied: " in run.output
+    assert "training, continues from epoch-0" in run.output, run.output
+    assert "worker 0 failed: WorkerDied: " in run.output, run.output
     assert "; starting again" in run.output
     assert "Traceback (most recent call last)" not in run.output
     assert "(raylet)" not in run.output

@@ -48,6 +48,13 @@ def test_a_server_that_was_there_is_waited_for(minio: MinIO, bucket: str) -> Non
     assert told[-1] == ""
 
 
+def test_what_a_killed_server_left_of_a_write_can_be_removed(minio: MinIO, bucket: str) -> None:
+    (minio.folder / "data" / bucket / "checkpoint" / "weights" / "half").mkdir(parents=True)
+    folder = Folder(f"s3://{bucket}", minio.endpoint)
+    assert folder.list() == ["checkpoint"]
+    folder.delete("checkpoint")
+
+
 def test_the_endpoint_can_come_from_the_environment(minio: MinIO, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
     Folder(f"s3://{bucket}").write("name", b"x")
