@@ -38,6 +38,8 @@ SURVIVED, UNTESTED = 0, 33
 def survivors(file: str) -> tuple[int, list[str]]:
     """How many mutants there are of a file, and what those change that no test notices."""
     shutil.rmtree(WORK, ignore_errors=True)
+    mutated = WORK / "mutants" / "src"
+    mutated.mkdir(parents=True)  # Python would go on taking it for missing
     for package in ("trainjob", "operator/trainjob_operator"):
         shutil.copytree(ROOT / package, WORK / "src" / Path(package).name)
     for folder in ("tests", "hack"):
@@ -53,7 +55,7 @@ def survivors(file: str) -> tuple[int, list[str]]:
     lines = [f"{name} = " + "\n    ".join(values) for name, values in settings.items()]
     (WORK / "setup.cfg").write_text("\n".join(["[mutmut]", *lines]))
     mutmut("run", "--max-children=1")
-    codes = json.loads((WORK / "mutants" / "src" / f"{file}.meta").read_text())["exit_code_by_key"]
+    codes = json.loads((mutated / f"{file}.meta").read_text())["exit_code_by_key"]
     return len(codes), [mutmut("show", name) for name, code in codes.items() if code in (SURVIVED, UNTESTED)]
 
 
