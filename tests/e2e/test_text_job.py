@@ -82,6 +82,8 @@ def test_a_job_that_loses_a_worker_and_then_its_head_ends_with_the_same_weights(
     before = until_step(jobs, 15)
     jobs.kill(jobs.pods("worker")[0])
     status = jobs.until_true(resumed_from, "training again")
+    assert status["interruptions"]["count"] == 1
+    assert "Interrupted" in jobs.events()
     first = resumed_from(status)
     assert first >= before - STEPS_BETWEEN_CHECKPOINTS
     assert status["attempt"] == 1
