@@ -1,7 +1,6 @@
-"""Seconds to the first optimizer step through Ray with and without each private part of Ray that trainjob uses.
+"""Seconds to the first optimizer step through Ray with and without the private part of Ray that a quicker start needs.
 
-The job is that of `startup.py`, with two workers. The cleaner is taken out of a run that starts its own cluster; the
-reservation, which only runs without Ray Data do without, out of one on a cluster that is up. All take turns.
+The job is that of `startup.py`, with two workers and without Ray Data, on a cluster that is up. Both take turns.
 """
 
 import argparse
@@ -17,24 +16,11 @@ from startup import first_step, print_table, small_job
 
 PORT = 6399
 PARTS = {
-    "rayData, own cluster": "",
-    "rayData, own cluster, with Ray's cleaner": """
-from trainjob.training.launch.ray_cluster import set_environment
-set_environment()
-import ray.train.torch
-import ray.train.v2._internal.callbacks.placement_group_callback as callbacks
-callbacks.PlacementGroupCleanerCallback = type(None)
-""",
-    "dataLoader, cluster that is up": """
+    "without Ray's reservation": """
 import trainjob.training.launch.ray_cluster as ray_cluster
 ray_cluster._is_own = lambda: True
 """,
-    "dataLoader, cluster that is up, with Ray's reservation": """
-import trainjob.training.launch.ray_cluster as ray_cluster
-ray_cluster._is_own = lambda: True
-trainer_class = ray_cluster.trainer_class
-ray_cluster.trainer_class = lambda own_cluster, uses_ray_data: trainer_class(own_cluster, uses_ray_data=True)
-""",
+    "with it": "",
 }
 
 
@@ -66,12 +52,10 @@ def main() -> None:
             stderr=subprocess.DEVNULL,
         )
         try:
-            jobs = {loader: small_job(Path(temporary), loader, 2, 600) for loader in ("rayData", "dataLoader")}
+            job = small_job(Path(temporary), "dataLoader", 2, 600)
             for _ in range(rounds + 1):  # the first warms the disk
                 for name, change in PARTS.items():
-                    loader, _, cluster = name.partition(", ")
-                    environment = address if cluster.startswith("cluster that is up") else {}
-                    figures[name].append(run(jobs[loader], change, environment))
+                    figures[name].append(run(job, change, address))
         finally:
             head.terminate()
             head.wait()

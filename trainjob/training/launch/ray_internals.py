@@ -20,15 +20,13 @@ def is_known() -> bool:
 
 
 def trainer_class(own_cluster: bool, uses_ray_data: bool) -> "type[TorchTrainer]":
-    """Ray Train's trainer without processes that only serve others, of 1 to 1.5 s of CPU and 195 MB each: in a cluster
-    of the run's own, the one that cleans up after it, and without Ray Data the one that reserves room for the workers,
-    for which their start waits."""
+    """Ray Train's trainer; in a cluster of the run's own, without Ray Data, one that starts no process to reserve room
+    for the workers, for which their start would wait."""
     from ray.train.torch import TorchTrainer
 
-    if not own_cluster or not is_known():
+    if not own_cluster or uses_ray_data or not is_known():
         return TorchTrainer
 
-    from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
     from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
 
     class NoReservation(FixedScalingPolicy):
@@ -45,13 +43,9 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool) -> "type[TorchTrainer]
 
     class Trainer(TorchTrainer):
         def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
-            if not uses_ray_data:
-                arguments["scaling_policy"] = NoReservation(self.scaling_config)
-            return super()._initialize_and_run_controller(**arguments)
-
-        def _create_default_callbacks(self) -> list[Any]:
-            callbacks = super()._create_default_callbacks()
-            return [callback for callback in callbacks if not isinstance(callback, PlacementGroupCleanerCallback)]
+            return super()._initialize_and_run_controller(
+                **arguments | {"scaling_policy": NoReservation(self.scaling_config)}
+            )
 
     return Trainer
 

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 import ray
 from ray._private import worker
-from ray.train import ScalingConfig
 from ray.train.torch import TorchTrainer
 from ray.train.v2._internal import exceptions
-from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
 
 from trainjob.training.launch.ray_internals import has_died, is_known, print_no_deaths, trainer_class
@@ -31,15 +29,6 @@ def unknown_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_installed_version_is_known():
     assert is_known(), CHANGED
-
-
-def test_ray_train_has_a_cleaner_that_can_be_left_out():
-    def callbacks(trainer: type[TorchTrainer]) -> set[type]:
-        made: Any = trainer(train, scaling_config=ScalingConfig(num_workers=1))
-        return {type(callback) for callback in made._create_default_callbacks()}
-
-    left_out = callbacks(TorchTrainer) - callbacks(trainer_class(own_cluster=True, uses_ray_data=True))
-    assert left_out == {PlacementGroupCleanerCallback}, CHANGED
 
 
 def test_ray_train_takes_a_scaling_policy():
@@ -74,5 +63,6 @@ def test_with_another_version_the_trainer_is_ray_trains_own(monkeypatch: pytest.
     assert worker.print_to_stdstream is before
 
 
-def test_on_a_cluster_of_others_the_trainer_is_ray_trains_own():
+def test_on_a_cluster_of_others_and_with_ray_data_the_trainer_is_ray_trains_own():
     assert trainer_class(own_cluster=False, uses_ray_data=False) is TorchTrainer
+    assert trainer_class(own_cluster=True, uses_ray_data=True) is TorchTrainer
