@@ -11,6 +11,7 @@ from trainers import CNN, TEXT, Setup, build_trainer, image_setup, text_setup
 from trainjob.data.loaders import collate
 from trainjob.evaluation import Scores
 from trainjob.models import build, sample_losses
+from trainjob.training.scoring import SampleLosses, Scorer
 
 
 def expected(setup: Setup, name: str) -> Scores:
@@ -37,12 +38,12 @@ def score(setup: Setup, training: bool) -> tuple[Scores, bool, bool]:
     return trainer.scorer.score(trainer.module, "validation"), trainer.module.training, any(graph)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("batch_size", [6, 24])
 def test_every_row_counts_once(tmp_path: Path, ranks: int, batch_size: int):
     """23 rows in batches of 6 over all ranks; or of 24, where the last ranks have none."""
     setup = image_setup(tmp_path, training={"batchSize": batch_size})
-    results = run_on(ranks, score, setup, True)
+    results = [*run_on(1, score, setup, True), *run_on(ranks, score, setup, True)]
     right = expected(setup, "validation")
     for scored, _, _ in results:
         assert scored.rows == 23
@@ -68,3 +69,26 @@ def test_scoring_is_in_the_precision_of_training(tmp_path: Path):
     right = expected(setup, "validation").loss
     assert scored.loss != right
     assert scored.loss == pytest.approx(right, rel=0.02)
+
+
+def score_one_batch(setup: Setup, losses: SampleLosses, dtype: torch.dtype, times: int) -> tuple[Scores, torch.dtype]:
+    """Scores the same batch many times over; also the type in which the untrained model computed."""
+    module = build(setup.spec.model, setup.preprocessor)
+    types: list[torch.dtype] = []
+    linear = next(layer for layer in module.modules() if isinstance(layer, torch.nn.Linear))
+    linear.register_forward_hook(lambda *arguments: types.append(arguments[2].dtype))
+    batch = collate(setup.preprocessor, setup.examples["validation"])
+    scorer = Scorer(lambda _: iter([batch] * times), setup.preprocessor, losses, torch.device("cpu"), dtype)
+    return scorer.score(module, "validation"), types[0]
+
+
+def test_the_model_computes_in_the_type_it_is_given(tmp_path: Path):
+    setup = image_setup(tmp_path)
+    losses = sample_losses(setup.spec.model, setup.preprocessor)
+    assert score_one_batch(setup, losses, torch.float16, 1)[1] == torch.float16
+
+
+def test_losses_are_added_up_in_double_precision(tmp_path: Path):
+    tenth = torch.tensor(0.1)
+    scored, _ = score_one_batch(image_setup(tmp_path), lambda _, labels: tenth.expand(len(labels)), torch.float32, 50)
+    assert scored.loss == pytest.approx(tenth.item(), rel=1e-12)
