@@ -17,6 +17,10 @@ WORK = ROOT / "build" / "mutation"
 LIMIT = 2 * 3600
 """Seconds for one file."""
 
+STATUS = [
+    f"unit/operator/test_{name}.py"
+    for name in ("verdicts", "verdict_order", "job_status", "job_conditions", "job_workers", "interruptions", "corners")
+]
 TESTS = {
     "trainjob/data/split.py": ["unit/data/test_split.py"],
     "trainjob/evaluation/scores.py": ["unit/evaluation"],
@@ -25,9 +29,9 @@ TESTS = {
     "trainjob/training/loop.py": [
         "unit/training/test_steps.py", "unit/training/test_epochs.py", "unit/training/test_resuming.py"
     ],
-    "trainjob_operator/status.py": ["unit/operator"],
-    "trainjob_operator/verdict.py": ["unit/operator"],
-    "trainjob_operator/render.py": ["unit/operator"],
+    "trainjob_operator/status.py": STATUS,
+    "trainjob_operator/verdict.py": STATUS,
+    "trainjob_operator/render.py": [f"unit/operator/test_{name}.py" for name in ("ray_job", "snapshot", "job_pods")],
 }  # fmt: skip
 """The tests of each file that is mutated."""
 
