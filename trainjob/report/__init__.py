@@ -1,1 +1,1 @@
-"""A run's folder → one HTML file: `trainjob.report.render.render`."""
+"""A run's folder → one HTML file (`render.render`), and the card of its model (`card.card`)."""

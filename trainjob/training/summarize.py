@@ -1,4 +1,4 @@
-"""What a finished run leaves for people: `evaluation.json`, `summary.json` and `report.html`."""
+"""What a finished run leaves for people: `evaluation.json`, `summary.json`, `report.html` and the model's card."""
 
 import json
 import os
@@ -14,7 +14,8 @@ from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import Fitted
 from trainjob.evaluation import Scores
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
-from trainjob.runs.files import EVALUATION, REPORT, SUMMARY
+from trainjob.runs.contents import read_contents
+from trainjob.runs.files import CARD, EVALUATION, REPORT, SUMMARY
 from trainjob.runs.folder import Attempts
 from trainjob.runs.history import last_metrics
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
@@ -99,9 +100,12 @@ def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> Non
         }
         run.write(EVALUATION, json.dumps(evaluation, indent=1).encode())
     run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
+    from trainjob.report.card import card
     from trainjob.report.render import render  # matplotlib takes long to import
 
     run.write(REPORT, render(run).encode())
+    if outcome is not None:
+        run.write(CARD, card(read_contents(run)).encode())
 
 
 def versions() -> dict[str, str]:

@@ -1,0 +1,74 @@
+"""The model's card."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from report_runs import TEXT_JOB, finish, write_run
+
+from trainjob.report.card import card
+from trainjob.runs.contents import read_contents
+
+IMAGE_JOB = TEXT_JOB.replace("textClassifier: {encoder: {layers: 1}}", "imageClassifier: {mlp: {}}").replace(
+    "{uri: /data/mail.csv}, text: [body], label: kind", "{uri: /data/mail}"
+)
+
+
+def card_of(folder: Path, job: str, classes: tuple[str, str] = ("spam", "ham")) -> tuple[dict[str, Any], str]:
+    """The card's metadata and its text."""
+    run = write_run(folder, job, [])
+    finish(run, list(classes))
+    start, metadata, text = card(read_contents(run)).split("---\n", 2)
+    assert start == ""
+    return yaml.safe_load(metadata), text
+
+
+def test_the_hub_reads_task_and_scores(tmp_path: Path):
+    metadata, _ = card_of(tmp_path, TEXT_JOB)
+    assert metadata["pipeline_tag"] == "text-classification"
+    assert metadata["library_name"] == "trainjob"
+    assert "base_model" not in metadata
+    [model] = metadata["model-index"]
+    assert model["name"] == "mail"
+    test, validation = model["results"]
+    assert test["dataset"] == {"name": "mail.csv", "type": "mail.csv", "split": "test"}
+    assert validation["dataset"]["split"] == "validation"
+    assert [metric["type"] for metric in validation["metrics"]] == ["accuracy", "precision", "recall", "f1"]
+    assert validation["metrics"][0] == {"type": "accuracy", "name": "Accuracy", "value": 0.85}
+
+
+def test_people_read_scores_use_and_limits(tmp_path: Path):
+    _, text = card_of(tmp_path, TEXT_JOB)
+    assert "Text classifier, encoder trained from scratch with 1,234,567 parameters" in text
+    assert "8,000 rows\nof mail.csv to tell 2 classes apart" in text
+    assert "\n| validation | 100 | 0.8500 | 0.8535 | 0.8500 | 0.8496 |\n" in text
+    assert "\n| spam | 55 |" in text
+    assert '$ trainjob predict FOLDER --text "…"' in text
+    assert "\n\n\n" not in text
+
+
+def test_an_image_classifier(tmp_path: Path):
+    metadata, text = card_of(tmp_path, IMAGE_JOB)
+    assert metadata["pipeline_tag"] == "image-classification"
+    assert "Image classifier, MLP" in text
+    assert "--image image.png" in text
+
+
+def test_an_encoder_of_the_hub_is_the_base_model(tmp_path: Path):
+    of_hub = TEXT_JOB.replace("encoder: {layers: 1}", "pretrained: org/encoder")
+    assert card_of(tmp_path, of_hub)[0]["base_model"] == "org/encoder"
+    assert "base_model" not in card_of(tmp_path, of_hub.replace("org/encoder", "/models/encoder"))[0]
+
+
+def test_where_data_lies_is_not_published(tmp_path: Path):
+    secret = TEXT_JOB.replace("/data/mail.csv", '"https://user:secret@host/team/mail.csv?token=secret"')
+    metadata, text = card_of(tmp_path, secret)
+    assert metadata["model-index"][0]["results"][0]["dataset"]["name"] == "mail.csv"
+    assert "secret" not in f"{metadata}{text}"
+    assert "host" not in text
+
+
+def test_no_class_breaks_its_table(tmp_path: Path):
+    _, text = card_of(tmp_path, TEXT_JOB, ("a|b\n# c", "<script>*{{ x }}"))
+    assert "\n| a\\|b \\# c | 55 |" in text
+    assert "\n| \\<script\\>\\*\\{\\{ x \\}\\} | 45 |" in text

@@ -1,0 +1,95 @@
+"""A run's folder → the model's card: `README.md` in the format of the Hugging Face hub."""
+
+import re
+from pathlib import Path
+from posixpath import basename
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from trainjob.api import Model
+from trainjob.evaluation import Scores
+from trainjob.report.formatting import FILTERS, capitalized
+from trainjob.report.render import describe_model
+from trainjob.runs.contents import Contents
+
+
+def card(run: Contents) -> str:
+    """The card of a finished classifier's run. It names data by file, not by address: a card is made to be published.
+
+    Format: https://huggingface.co/docs/hub/model-cards
+    """
+    assert run.summary is not None
+    assert run.job.spec.dataset is not None
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=False,  # Markdown: what comes from the user passes through `cell`
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= FILTERS | {"cell": _cell}
+    dataset = file_name(run.job.spec.dataset.train.uri)
+    return environment.get_template("card.md.j2").render(
+        metadata=yaml.safe_dump(_metadata(run, dataset), sort_keys=False, allow_unicode=True),
+        run=run,
+        spec=run.job.spec,
+        summary=run.summary,
+        best=run.summary.best_checkpoint,
+        model=describe_model(run.job.spec.model),
+        dataset=dataset,
+        sets=sorted(run.evaluation.items()),  # test comes before validation
+        example='--text "…"' if run.job.spec.model.text_classifier else "--image image.png",
+        rows='["a text", "another"]' if run.job.spec.model.text_classifier else '["image.png"]',
+    )
+
+
+def file_name(uri: str) -> str:
+    """The last part of a URI or path, without what may be secret: user, password, query."""
+    return basename(urlsplit(uri).path.rstrip("/")) or "data"
+
+
+def _metadata(run: Contents, dataset: str) -> dict[str, Any]:
+    """What the hub reads: the YAML above the text."""
+    task = "text-classification" if run.job.spec.model.text_classifier else "image-classification"
+    base = _base_model(run.job.spec.model)
+    results = [
+        {
+            "task": {"type": task},
+            "dataset": {"name": dataset, "type": dataset, "split": name},
+            "metrics": _metrics(scores),
+        }
+        for name, scores in sorted(run.evaluation.items())
+    ]
+    return {
+        "library_name": "trainjob",
+        "pipeline_tag": task,
+        "tags": ["trainjob", task],
+        **({"base_model": base} if base else {}),
+        "model-index": [{"name": run.job.metadata.name, "results": results}],
+    }
+
+
+def _metrics(scores: Scores) -> list[dict[str, Any]]:
+    values = {
+        "accuracy": scores.accuracy,
+        **{name: getattr(scores.macro, name) for name in ("precision", "recall", "f1")},
+    }
+    return [
+        {"type": name, "name": capitalized(name) if name == "accuracy" else f"Macro {name}", "value": round(value, 6)}
+        for name, value in values.items()
+    ]
+
+
+def _base_model(model: Model) -> str | None:
+    """The encoder's name on the hub, where it comes from there: folders are absolute in a run's TrainJob."""
+    pretrained = model.text_classifier.pretrained if model.text_classifier else None
+    return pretrained if pretrained and not pretrained.startswith("/") and "://" not in pretrained else None
+
+
+def _cell(text: object) -> str:
+    """Text that stays in its cell of a Markdown table and is shown as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", " ".join(str(text).split()))
