@@ -180,6 +180,11 @@ UNDER_WAY = {
     "retrying, without a reason": Case(
         ray_job("Retrying", "FAILED", message="why"), Verdict("Retrying", "Failed", "why")
     ),
+    "retrying after a worker's failure": Case(
+        ray_job("Retrying", "FAILED"),
+        Verdict("Retrying", "Failed", "worker 1 failed: ValueError: no"),
+        status(training=failed(1, "ValueError", "no")),
+    ),
     "retrying after memory": Case(
         ray_job("Retrying", "FAILED", message="gone"),
         Verdict("Retrying", "Failed", f"{KILLED}gone"),
@@ -276,6 +281,16 @@ HELD_UP = {
         pods=(head(), pod(), pod("done", phase="Succeeded"), pod("broken", phase="Failed")),
         spec={"suspend": True},
     ),
+    **{
+        f"suspending while {phase}": Case(
+            ray_job("Suspending", suspend=True),
+            Verdict(phase, "Suspending", "pods that KubeRay has yet to delete: 1"),
+            status(phase=phase),
+            pods=(pod(),),
+            spec={"suspend": True},
+        )
+        for phase in ("Starting", "Retrying")
+    },
     "suspending before it ran": Case(
         ray_job("Suspending", suspend=True),
         Verdict("Pending", "Suspending", "pods that KubeRay has yet to delete: 1"),
