@@ -31,7 +31,9 @@ TESTS = {
     ],
     "trainjob_operator/status.py": STATUS,
     "trainjob_operator/verdict.py": STATUS,
-    "trainjob_operator/render.py": [f"unit/operator/test_{name}.py" for name in ("ray_job", "snapshot", "job_pods")],
+    "trainjob_operator/render.py": [
+        f"unit/operator/test_{name}.py" for name in ("ray_job", "ray_cluster", "snapshot", "job_pods")
+    ],
 }  # fmt: skip
 """The tests of each file that is mutated."""
 

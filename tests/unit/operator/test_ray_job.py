@@ -120,14 +120,6 @@ def test_a_worker_pod_has_what_its_workers_ask_for_and_cpu_for_ray_data(
     assert {"num-cpus": str(ray_cpus), "num-gpus": "0"}.items() <= group["rayStartParams"].items()
 
 
-def test_the_head_offers_nothing_to_training():
-    head = rendered(trainjob(), defaults={"head": {"cpus": 0.5, "memory": "2Gi"}})["spec"]["rayClusterSpec"][
-        "headGroupSpec"
-    ]
-    assert (head["rayStartParams"]["num-cpus"], head["rayStartParams"]["num-gpus"]) == ("0", "0")
-    assert head["template"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "2Gi"}
-
-
 @pytest.mark.parametrize(
     ("head", "cpu", "memory"),
     [
