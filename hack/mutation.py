@@ -19,7 +19,16 @@ LIMIT = 2 * 3600
 
 STATUS = [
     f"unit/operator/test_{name}.py"
-    for name in ("verdicts", "verdict_order", "job_status", "job_conditions", "job_workers", "interruptions", "corners")
+    for name in (
+        "verdicts",
+        "verdict_order",
+        "kept_fields",
+        "job_status",
+        "job_conditions",
+        "job_workers",
+        "interruptions",
+        "corners",
+    )
 ]
 TESTS = {
     "trainjob/data/split.py": ["unit/data/test_split.py"],
