@@ -180,6 +180,7 @@ _PARTS = [
     "training.scheduler.cosine",
     "training.earlyStopping",
     "checkpoints",
+    "baselines",
     "workers",
     "head",
     "storage",
@@ -222,6 +223,9 @@ _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("imageClassifier", "dataset", {"dataset": ...}),
     ("imageClassifier", "dataset.text", {"dataset.text": ["title"]}),
     ("imageClassifier", "checkpoints.metric", {"checkpoints.metric": "accuracy"}),
+    ("imageClassifier", "baselines.tfidf", {"baselines": {"tfidf": {}}}),
+    ("textClassifier", "baselines.pixels", {"baselines": {"mostFrequent": {}, "pixels": {}}}),
+    ("function", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
     ("function", "dataset.loader", {"dataset.loader": "dataLoader"}),
     ("function", "model", {"model.function": None}),
 ]

@@ -232,10 +232,24 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     return merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
 
 
+def _baselines(*names: str) -> Strategy:
+    return part(**{name: st.just({}) for name in names})
+
+
 specs: Strategy = st.one_of(
-    _spec("textClassifier", _text_classifier, _metrics, part({"dataset": _text_data})),
-    _spec("imageClassifier", _image_classifier, _metrics, part({"dataset": _image_data})),
-    _spec("function", _function, [*_metrics, "my/score"], part(dataset=_function_data)),
+    _spec(
+        "textClassifier",
+        _text_classifier,
+        _metrics,
+        part({"dataset": _text_data}, baselines=_baselines("mostFrequent", "tfidf")),
+    ),
+    _spec(
+        "imageClassifier",
+        _image_classifier,
+        _metrics,
+        part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
+    ),
+    _spec("function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())),
 )
 
 

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow.csv
 import pytest
 import torch
+from pyarrow import parquet
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_runs import Finished, Run, assert_equal
 from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
@@ -42,6 +44,7 @@ def test_the_folder_holds_what_is_documented_and_nothing_else(finished: Finished
         "logs",
         "metrics.jsonl",
         "model",
+        "predictions",
         "report.html",
         "summary.json",
         "tensorboard",
@@ -106,6 +109,18 @@ def test_the_evaluation_is_what_the_saved_model_gives(finished: Finished, text_s
     assert {name: part["rows"] for name, part in run.read("evaluation.json").items()} == {
         name: rows for name, rows in ROWS.items() if name != "train"
     }
+
+
+def test_what_was_predicted_is_kept_row_by_row(finished: Finished, local: Run, text_set: Path):
+    run, _ = finished
+    table = pyarrow.csv.read_csv(text_set / "test.csv")
+    kept = parquet.read_table(run.folder / "predictions" / "model.parquet")
+    assert kept["row"].to_pylist() == list(range(len(table)))
+    assert kept["label"].to_pylist() == table["label"].to_pylist()
+    predictor = Predictor.load(run.folder)
+    assert kept["prediction"].to_pylist() == predictor.predict(table)
+    np.testing.assert_allclose(kept["probability"], predictor.predict_proba(table).max(axis=1), rtol=1e-4)
+    assert parquet.read_table(local.folder / "predictions" / "model.parquet") == kept
 
 
 def test_the_model_is_the_best_epochs(finished: Finished):

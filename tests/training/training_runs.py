@@ -147,6 +147,7 @@ def write_run(folder: Path, kind: str, data: Path, changes: dict[str, Any], name
         },
         "checkpoints": {"everySteps": 4},
         "workers": {"count": 2},
+        "baselines": {},  # they take seconds: on only where they are the point
         "storage": {"uri": "runs"},
     }
     for path, value in changes.items():

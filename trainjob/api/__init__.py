@@ -1,6 +1,7 @@
 """The TrainJob type: pydantic models from which everything else is derived. No torch, no ray."""
 
 from trainjob.api.base import OneOf, StrictModel
+from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import Deadlines, Pods
 from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
 from trainjob.api.model import (
@@ -39,6 +40,7 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
+    "Baselines",
     "Checkpoints",
     "ClassWeights",
     "Classifier",

@@ -1,5 +1,6 @@
-"""What `spec.training` is where it says nothing and the best choice depends on the model."""
+"""What `spec.training` and `spec.baselines` are where they say nothing and the best choice depends on the model."""
 
+from trainjob.api.baselines import Baselines, MostFrequent, Pixels, Tfidf
 from trainjob.api.model import Model
 from trainjob.api.training import Constant, Optimizer, Scheduler, Training
 from trainjob.api.trainjob import TrainJob
@@ -22,7 +23,17 @@ def with_defaults(job: TrainJob) -> TrainJob:
     """
     spec = job.spec
     training = _filled(spec.training, spec.model, spec.workers.count)
-    return job.model_copy(update={"spec": spec.model_copy(update={"training": training})})
+    baselines = _baselines(spec.model) if spec.baselines is None else spec.baselines
+    return job.model_copy(update={"spec": spec.model_copy(update={"training": training, "baselines": baselines})})
+
+
+def _baselines(model: Model) -> Baselines | None:
+    """What costs seconds; a function's scores are its own affair."""
+    if model.text_classifier is not None:
+        return Baselines(most_frequent=MostFrequent(), tfidf=Tfidf())
+    if model.image_classifier is not None:
+        return Baselines(most_frequent=MostFrequent(), pixels=Pixels())
+    return None
 
 
 def _filled(training: Training, model: Model, workers: int) -> Training:

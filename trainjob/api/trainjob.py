@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from trainjob.api.base import OneOf, StrictModel, refuse
+from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import Dataset
 from trainjob.api.model import Model, PositiveInt
@@ -69,6 +70,9 @@ class TrainJobSpec(StrictModel):
     """How the model is trained."""
     checkpoints: Checkpoints = Checkpoints()
     """What is kept while training."""
+    baselines: Baselines | None = None
+    """What the trained model is compared with; `{}`: nothing. By default the most frequent class, and logistic
+    regression on the TF-IDF of texts or on the pixels of images; for a function there are none."""
     workers: Workers = Workers()
     """The processes that train."""
     head: Head = Head()
@@ -102,6 +106,7 @@ class TrainJobSpec(StrictModel):
                 "training.batchSize",
                 f"must be a multiple of workers.count ({training.batch_size} % {count} = {rest})",
             )
+        yield from self._misfits_of_baselines()
         if self.model.classifier is None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
                 yield (
@@ -127,6 +132,15 @@ class TrainJobSpec(StrictModel):
                 "checkpoints.metric",
                 f"must be one of {', '.join(CLASSIFIER_METRICS)} for model.{to_camel(self.model.chosen)}",
             )
+
+    def _misfits_of_baselines(self) -> Iterator[tuple[str, str]]:
+        for name in self.baselines.named if self.baselines is not None else []:
+            if self.model.classifier is None:
+                yield f"baselines.{name}", "is for textClassifier and imageClassifier"
+            elif name == "tfidf" and self.model.text_classifier is None:
+                yield f"baselines.{name}", "is for model.textClassifier"
+            elif name == "pixels" and self.model.image_classifier is None:
+                yield f"baselines.{name}", "is for model.imageClassifier"
 
 
 class Metadata(StrictModel):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from trainjob.cli.baseline import baseline
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.predict import predict
 from trainjob.cli.report import report
@@ -39,6 +40,9 @@ EXAMPLES = {
         trainjob predict runs/tags --text "Quantum dots"
         trainjob predict runs/tags new.csv --output predictions.parquet
         trainjob predict s3://runs/digits --image 7.png --image 9.png""",
+    baseline: """
+        trainjob baseline runs/tags
+        trainjob baseline s3://runs/tags --json""",
     report: """
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",

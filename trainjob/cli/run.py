@@ -71,7 +71,7 @@ def run(
 
     if finished.already:
         typer.echo(f"{job.metadata.name} has finished before; --fresh trains it anew.")
-    typer.echo("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation)))
+    typer.echo("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation, finished.comparison)))
 
 
 def _log_of(job: "TrainJob", rank: int) -> str | None:

@@ -1,13 +1,18 @@
 """What `trainjob run` says at the end."""
 
 from trainjob.evaluation import Scores
+from trainjob.report.baselines import in_brief
 from trainjob.report.formatting import count, duration, score
+from trainjob.runs.comparison import Comparison
 from trainjob.runs.files import MODEL, REPORT
 from trainjob.runs.summary import Summary
 
 
-def summary_lines(summary: Summary, run: str, evaluation: dict[str, Scores]) -> list[str]:
-    """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data.
+def summary_lines(
+    summary: Summary, run: str, evaluation: dict[str, Scores], comparison: Comparison | None = None
+) -> list[str]:
+    """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data,
+    `comparison` those of the baselines.
 
     A line each, ready to print.
     """
@@ -19,6 +24,7 @@ def summary_lines(summary: Summary, run: str, evaluation: dict[str, Scores]) -> 
         (part, f"accuracy {score(scores.accuracy)}   F1 {score(scores.macro.f1)} (macro)   {count(scores.rows)} rows")
         for part, scores in evaluation.items()
     ]
+    rows += [(f"vs {each.name}", in_brief(each)) for each in (comparison.baselines if comparison else [])]
     if summary.metrics:
         rows.append(("last metrics", "   ".join(f"{name} {score(value)}" for name, value in summary.metrics.items())))
     if summary.checkpoint:

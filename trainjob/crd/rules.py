@@ -108,6 +108,18 @@ _IS_FUNCTION = "has(self.model.__function__)"
 _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
 _IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
 
+_BASELINES = {"mostFrequent": "", "tfidf": "textClassifier", "pixels": "imageClassifier"}
+"""The model that each baseline is for; empty for either classifier."""
+
+
+def _baseline_of(name: str, model: str) -> Rule:
+    fits, message = f"has(self.model.{model})", f"is for model.{model}"
+    if not model:
+        fits, message = f"!{_IS_FUNCTION}", "is for textClassifier and imageClassifier"
+    given = f"has(self.baselines) && has(self.baselines.{name})"
+    return Rule(f"!({given}) || {fits}", message, f"baselines.{name}")
+
+
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     Encoder: (
         Rule("self.heads < 1 || self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),
@@ -194,6 +206,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "dataset.train.format",
         ),
         Rule(f"!({_IS_IMAGE}) || !has(self.dataset.text)", "is for model.textClassifier", "dataset.text"),
+        *(_baseline_of(name, model) for name, model in _BASELINES.items()),
         Rule(
             f"{_IS_FUNCTION} || self.checkpoints.metric in [{_METRICS}]",
             f"must be one of {', '.join(CLASSIFIER_METRICS)} for a classifier",

@@ -6,7 +6,7 @@ each step all ranks have batches of like length and none waits for another.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -33,13 +33,15 @@ class Batch:
 
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
+    rows: np.ndarray | None = None
+    """Of a batch that is scored: where its rows are in their set, int64 [n]."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def to(self, device: torch.device) -> "Batch":
         inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
-        return Batch(inputs, self.labels.to(device, non_blocking=True))
+        return Batch(inputs, self.labels.to(device, non_blocking=True), self.rows)
 
 
 class TrainingBatches(Protocol):
@@ -200,9 +202,10 @@ def memory_windows(examples: Examples, rows: int) -> Iterator[Examples]:
 
 def scoring_batches(windows: Iterable[Examples], preprocessor: Preprocessor, shard: Shard) -> Iterator[Batch]:
     """This rank's batches of a set that every rank reads whole: each row is in exactly one batch of one rank."""
-    number = 0
+    number = first_row = 0
     for window in windows:
         for indices in cut(window.lengths, shard.batch_size):
             if number % shard.world_size == shard.rank:
-                yield collate(preprocessor, window.take(indices))
+                yield replace(collate(preprocessor, window.take(indices)), rows=first_row + indices)
             number += 1
+        first_row += len(window)

@@ -38,13 +38,27 @@ def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Ite
 
     With `side`, only the rows on that side of the split. Raises DataError naming file and row.
     """
+    for rows, labels in _labelled(parts, fitted, side):
+        values = fitted.preprocessor.transform(rows.table, rows.where)
+        yield pa.table({"values": values, "label": as_arrow(labels)})
+
+
+def _labelled(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
+    """The rows as they came, those on that side of the split alone where it is given, and their classes int64 [n]."""
     preprocessor = fitted.preprocessor
     for rows in read_all(parts, [*preprocessor.columns, fitted.label]):
         labels = label_indices(rows, fitted.label, preprocessor.classes)
         if fitted.split is not None and side is not None:
             kept = fitted.split.rows_of(side, preprocessor.contents(rows.table, rows.where), labels)
             rows, labels = rows.take(kept), labels[kept]
-        yield pa.table({"values": preprocessor.transform(rows.table, rows.where), "label": as_arrow(labels)})
+        yield rows, labels
+
+
+def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray]]:
+    """The rows of one set as they came, in the source's order, and their classes int64 [n]."""
+    for each, source, side in _sets(spec.dataset, fitted.split):
+        if each == name:
+            yield from _labelled(parts_of(spec, source), fitted, side)
 
 
 def prepare_examples(spec: TrainJobSpec, fitted: Fitted) -> dict[str, Examples]:

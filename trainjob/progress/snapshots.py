@@ -37,6 +37,10 @@ class Snapshots:
         """The workers start again after a failure."""
         self.starting(f"{failure}; starting again")
 
+    def comparing(self) -> None:
+        """The baselines are computed."""
+        self._add(lambda last: last.model_copy(update={"message": "compares with the baselines", "eta": None}))
+
     def take_up(self, reached: TrainingStatus) -> None:
         """Starts from what an earlier attempt has come to."""
         with self._lock:

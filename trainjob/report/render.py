@@ -7,6 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from trainjob.api import Model
+from trainjob.report.baselines import HEADINGS, comparison_table, remarks
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
 from trainjob.report.formatting import FILTERS
@@ -61,6 +62,9 @@ def _view(run: Contents) -> dict[str, object]:
         "matrices": matrices,
         "most_confused": {name: most_confused(cells) for name, cells in matrices.items()},
         "largest_matrix": LARGEST_MATRIX,
+        "headings": HEADINGS,
+        "comparison_table": comparison_table(run.comparison) if run.comparison else [],
+        "remarks": remarks(run.comparison) if run.comparison else [],
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
     }

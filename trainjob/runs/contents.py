@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 from trainjob.api import TrainJob
 from trainjob.errors import UserError
 from trainjob.evaluation.scores import Scores
-from trainjob.runs.files import EVALUATION, METRICS, SUMMARY, TRAINJOB
+from trainjob.runs.comparison import Comparison, read_comparison
+from trainjob.runs.files import BASELINES, EVALUATION, METRICS, SUMMARY, TRAINJOB
 from trainjob.runs.history import read_history
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
@@ -31,6 +32,8 @@ class Contents:
     """Scores of the best checkpoint by set: `validation`, `test`."""
     summary: Summary | None
     """None while the run has not finished."""
+    comparison: Comparison | None = None
+    """With the baselines; None where there are none."""
 
 
 def read_contents(run: Folder) -> Contents:
@@ -52,7 +55,9 @@ def read_contents(run: Folder) -> Contents:
         sets = _Evaluation.validate_json(run.read(name)) if run.exists(name) else {}
         name = SUMMARY
         summary = Summary.model_validate_json(run.read(name)) if run.exists(name) else None
+        name = BASELINES
+        comparison = read_comparison(run)
     except (TypeError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
     evaluation = {each: scores for each, scores in sets.items() if scores is not None}
-    return Contents(run.uri, job, text, records, evaluation, summary)
+    return Contents(run.uri, job, text, records, evaluation, summary, comparison)

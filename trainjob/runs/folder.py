@@ -18,6 +18,7 @@ from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError, UserError, notify
 from trainjob.runs.files import (
     ATTEMPTS,
+    BASELINES,
     CHECKPOINTS,
     EVALUATION,
     FITTED,
@@ -25,6 +26,7 @@ from trainjob.runs.files import (
     LOGS,
     METRICS,
     MODEL,
+    PREDICTIONS,
     REPORT,
     SUMMARY,
     TENSORBOARD,
@@ -33,6 +35,7 @@ from trainjob.runs.files import (
 from trainjob.storage import Folder, storage_errors
 
 MAY_CHANGE = (
+    "spec.baselines",
     "spec.checkpoints.keep",
     "spec.deadlines",
     "spec.head",
@@ -43,7 +46,20 @@ MAY_CHANGE = (
     "spec.ttlAfterFinished",
 )
 """Fields that may differ when a run is continued: they don't change what is trained."""
-_OWN = {TRAINJOB, FITTED, CHECKPOINTS, MODEL, METRICS, LOGS, TENSORBOARD, EVALUATION, SUMMARY, REPORT}
+_OWN = {
+    TRAINJOB,
+    FITTED,
+    CHECKPOINTS,
+    MODEL,
+    METRICS,
+    LOGS,
+    TENSORBOARD,
+    EVALUATION,
+    PREDICTIONS,
+    BASELINES,
+    SUMMARY,
+    REPORT,
+}
 _OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """What Ray Train writes into the folder of a function's run."""
 _SHOWN = 5

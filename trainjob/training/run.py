@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.errors import notify
 from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
+from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import SUMMARY
 from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
@@ -22,7 +24,7 @@ from trainjob.training.classifier import Retry, Training
 from trainjob.training.launch.ray_cluster import on_cluster, set_environment
 from trainjob.training.outcome import failure_of
 from trainjob.training.retries import is_retryable, with_retries
-from trainjob.training.summarize import final_fields, reached, summarize, write_results
+from trainjob.training.summarize import final_fields, reached, summarize, write_report, write_results
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Finished:
     summary: Summary
     evaluation: dict[str, Scores]
     """Of the best checkpoint, by part of the data."""
+    comparison: Comparison | None
+    """With the baselines; None where there are none."""
     already: bool
     """Whether it had finished before: nothing was trained now."""
 
@@ -86,7 +90,7 @@ def _run(
             contents = read_contents(folder)
             assert contents.summary is not None
             snapshots.take_up(reached(job, contents.records))
-            return Finished(folder, contents.summary, contents.evaluation, already=True)
+            return Finished(folder, contents.summary, contents.evaluation, contents.comparison, already=True)
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
         retry = partial(with_retries, job=job, attempts=attempts, on_retry=snapshots.restarting, retries=retries)
@@ -97,7 +101,7 @@ def _run(
                 threads = worker_threads(job.spec)
                 summary = train_function(job, folder, source, attempts, receiver.address, threads, retry, started)
                 write_results(folder, summary, None)
-                return Finished(folder, summary, {}, already=False)
+                return Finished(folder, summary, {}, None, already=False)
             return _run_classifier(job, folder, attempts, receiver.address, retry, snapshots, started)
 
 
@@ -119,7 +123,24 @@ def _run_classifier(
     write_results(folder, summary, outcome)
     sets = {"validation": outcome.validation, "test": outcome.test}
     evaluation = {name: scores for name, scores in sets.items() if scores is not None}
-    return Finished(folder, summary, evaluation, already=False)
+    return Finished(folder, summary, evaluation, _compared(job, folder, snapshots), already=False)
+
+
+def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison | None:
+    """The model beside the baselines. The run has finished already: whatever goes wrong here does not fail it."""
+    names = job.spec.baselines.named if job.spec.baselines is not None else []
+    if not names:
+        return None
+    snapshots.comparing()
+    from trainjob.baselines.compare import compare_with_baselines
+
+    try:
+        comparison = compare_with_baselines(job, folder, names)
+        write_report(folder)
+    except Exception as error:
+        notify(f"the baselines could not be computed: {error}; `trainjob baseline {folder.uri}` tries it again")
+        return None
+    return comparison
 
 
 def worker_threads(spec: TrainJobSpec) -> int:

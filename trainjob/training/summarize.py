@@ -100,12 +100,17 @@ def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> Non
         }
         run.write(EVALUATION, json.dumps(evaluation, indent=1).encode())
     run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
-    from trainjob.report.card import card
+    write_report(run)
+    if outcome is not None:
+        from trainjob.report.card import card
+
+        run.write(CARD, card(read_contents(run)).encode())
+
+
+def write_report(run: Folder) -> None:
     from trainjob.report.render import render  # matplotlib takes long to import
 
     run.write(REPORT, render(run).encode())
-    if outcome is not None:
-        run.write(CARD, card(read_contents(run)).encode())
 
 
 def versions() -> dict[str, str]:

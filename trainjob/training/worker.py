@@ -32,13 +32,14 @@ from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
 from trainjob.runs.history import History, last_metrics
+from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
-from trainjob.training.scoring import Scorer
+from trainjob.training.scoring import Predicted, Scorer
 from trainjob.training.task import Task
 
 
@@ -145,13 +146,18 @@ def _resume(trainer: Trainer, store: CheckpointStore, rank: int, scratch: Path) 
 
 
 def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scratch: Path) -> Outcome:
-    """Scores the test set with the best checkpoint, whose model becomes the run's."""
+    """Scores the test set with the best checkpoint, whose model becomes the run's, and keeps what it predicts there, or
+    on the validation rows where there is no test set."""
     has_test = task.spec.dataset is not None and task.spec.dataset.test is not None
     name, manifest = from_rank_0(store.ranked()[0] if rank == 0 else None)
     best = scratch / name
     store.download(name, best)
     load_weights(trainer.module, best)
-    test = trainer.scorer.score(trainer.module, "test") if has_test else None
+    predicted = Predicted(trainer.module.probabilities)
+    held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)
+    table = predicted.gathered(trainer.scorer.preprocessor.classes)
+    if table is not None:
+        write_predictions(task.run, MODEL, table)
     if rank == 0:
         for file in best.iterdir():
             if file.name not in (TRAINER_STATE, EVALUATION):
@@ -162,7 +168,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         best_step=manifest.step,
         best_value=store.value(manifest),
         validation=Scores.model_validate_json((best / EVALUATION).read_bytes()),
-        test=test,
+        test=held if has_test else None,
         epochs=trainer.state.epoch,
         stopped_early=trainer.state.stopped_early,
         parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),

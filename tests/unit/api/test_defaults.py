@@ -63,10 +63,38 @@ def test_the_batch_divides_among_the_workers(tmp_path: Path, workers: int, rows:
     assert loaded(tmp_path, SCRATCH, workers=workers).spec.training.batch_size == rows
 
 
+@pytest.mark.parametrize(
+    ("model", "usual"),
+    [(SCRATCH, ["mostFrequent", "tfidf"]), ({"imageClassifier": {"cnn": {}}}, ["mostFrequent", "pixels"])],
+)
+def test_the_usual_baselines_suit_the_model_and_can_be_turned_off(
+    tmp_path: Path, model: object, usual: list[str]
+) -> None:
+    def named(**spec: object) -> list[str]:
+        document = yaml.safe_load(GOOD)
+        document["spec"] |= {"model": model, "dataset": {"train": {"uri": "data"}}} | spec
+        if model == SCRATCH:
+            document["spec"]["dataset"] |= {"text": ["text"], "label": "label"}
+        baselines = load_trainjob(write(tmp_path, yaml.safe_dump(document))).spec.baselines
+        assert baselines is not None
+        return baselines.named
+
+    assert named() == named(baselines=None) == usual
+    assert named(baselines={}) == []
+    assert named(baselines={"mostFrequent": {}}) == ["mostFrequent"]
+
+
+def test_a_function_has_no_baselines(tmp_path: Path) -> None:
+    document = yaml.safe_load(GOOD)
+    document["spec"] = {"model": {"function": {"name": "a:b"}}}
+    assert load_trainjob(write(tmp_path, yaml.safe_dump(document))).spec.baselines is None
+
+
 def test_the_run_keeps_what_was_chosen(tmp_path: Path) -> None:
     job = loaded(tmp_path, TEXT, workers=3)
     kept = to_dict(job)["spec"]["training"]
     assert kept["batchSize"] == 33
     assert kept["optimizer"]["adamW"]["learningRate"] == 5e-5
+    assert to_dict(job)["spec"]["baselines"] == {"mostFrequent": {}, "tfidf": {}}
     assert kept["scheduler"] == {"constant": {"warmupFraction": 0.1}}
     assert load_trainjob(write(tmp_path, yaml.safe_dump(to_dict(job)))) == TrainJob.model_validate(to_dict(job))

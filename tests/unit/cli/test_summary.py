@@ -2,8 +2,12 @@
 
 from datetime import UTC, datetime
 
+import numpy as np
+
 from trainjob.cli.summary import summary_lines
+from trainjob.evaluation.paired import lead, standing
 from trainjob.evaluation.scores import Average, Scores
+from trainjob.runs.comparison import Baseline, Comparison
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 
 SUMMARY = Summary(
@@ -29,6 +33,27 @@ def test_a_classifiers_run() -> None:
         "  model       /runs/tags/model",
         "  report      /runs/tags/report.html",
     ]
+
+
+def test_the_baselines() -> None:
+    labels = np.arange(100) % 2
+    model, constant = np.where(np.arange(100) < 90, labels, 1 - labels), np.zeros(100, np.int64)
+    comparison = Comparison(
+        set_name="test",
+        rows=100,
+        of_rows=100,
+        model=standing(labels, model, 2),
+        baselines=[
+            Baseline(
+                name="mostFrequent", standing=standing(labels, constant, 2), lead=lead(labels, model, constant, 2)
+            ),
+            Baseline(name="tfidf", error="no words\nat all"),
+        ],
+    )
+    lines = summary_lines(SUMMARY, "/runs/tags", {}, comparison)
+    assert lines[2].startswith("  vs mostFrequent  F1 0.3333: the model leads by +0.5667 [+0.")
+    assert lines[2].endswith("], better (p < 0.0001)")
+    assert lines[3] == "  vs tfidf         could not be computed: no words at all"
 
 
 def test_a_functions_run() -> None:

@@ -7,8 +7,10 @@ from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summa
 from typer.testing import CliRunner
 
 from trainjob.errors import UserError
+from trainjob.evaluation.paired import lead, standing
 from trainjob.report.formatting import MISSING
 from trainjob.report.render import render
+from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.storage import Folder
 
 
@@ -34,6 +36,39 @@ def test_the_tables_hold_the_scores(text_run: Folder) -> None:
     assert [line[1:] for line in tables["confusion-validation"][1:]] == [["40", "10"], ["5", "45"]]
     assert [line[1:] for line in tables["confusion-test"][1:]] == [["45", "10"], ["5", "40"]]
     assert tables["confused-validation"][1:] == [["ham", "spam", "10", "20.0%"], ["spam", "ham", "5", "10.0%"]]
+
+
+def test_the_first_table_compares_the_model_with_the_baselines(text_run: Folder) -> None:
+    assert "baselines" not in Page(render(text_run)).tables
+    labels = np.arange(100) % 2
+    predicted = np.where(np.arange(100) < 90, labels, 1 - labels)
+    comparison = Comparison(
+        set_name="validation",
+        rows=100,
+        of_rows=2000,
+        model=standing(labels, predicted, 2),
+        baselines=[
+            Baseline(
+                name="tfidf",
+                standing=standing(labels, predicted, 2),
+                lead=lead(labels, predicted, predicted, 2),
+                notes=["learned from few rows"],
+            ),
+            Baseline(name="<b>", error="there are no words"),
+        ],
+    )
+    write_comparison(text_run, comparison)
+    page = Page(render(text_run))
+    assert next(iter(page.tables)) == "baselines"
+    model, tfidf, failed = page.tables["baselines"][1:]
+    assert model[0] == "model"
+    assert model[1] == tfidf[1]
+    assert model[1].startswith("0.9000 [0.8")
+    assert tfidf[3:] == ["+0.0000 [+0.0000, +0.0000]", "1.0000", "not surely better or worse"]
+    assert failed == ["<b>", *[MISSING] * 5]
+    for words in ("100 validation rows, drawn at random of 2,000", "There is no test set", "learned from few rows"):
+        assert words in page.text
+    assert "<b> could not be computed: there are no words" in page.text
 
 
 def test_every_epoch_is_there_in_numbers_and_the_best_is_marked(text_run: Folder) -> None:
@@ -215,7 +250,9 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
         render(Folder(str(tmp_path / "nothing")))
 
 
-@pytest.mark.parametrize("name", ["trainjob.yaml", "summary.json", "evaluation.json", "metrics.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["trainjob.yaml", "summary.json", "evaluation.json", "metrics.jsonl", "baselines.json"]
+)
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"{", b"[1, 2]"])
 def test_a_damaged_file_is_named(text_run: Folder, name: str, content: bytes) -> None:
     text_run.write(name, content)

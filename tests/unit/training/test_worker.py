@@ -13,10 +13,12 @@ from ranks import run_on
 from safetensors.numpy import load_file
 from trainers import CLASSES, CNN, Setup, image_setup
 
+from trainjob import Predictor
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, Fitted
 from trainjob.errors import UserError
 from trainjob.progress.channel import Address, Receiver
+from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 from trainjob.training.distributed import rank
 from trainjob.training.outcome import Outcome, WorkerError
@@ -78,6 +80,28 @@ def test_the_test_set_is_scored_with_the_best_model(tmp_path: Path):
         assert outcome is not None
         assert outcome.test == outcome.validation
         assert outcome.best_epoch == 1
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("held", ["test", "validation"])
+def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, ranks: int, held: str):
+    """Of 7 test rows the third rank has none."""
+    setup = image_setup(tmp_path)
+    setup = with_test_set(setup) if held == "test" else setup
+    outcome = run_on(ranks, work, task_of(setup))[0]
+    assert outcome is not None
+    kept = read_predictions(Folder(str(tmp_path)), "model").to_pydict()
+    rows = setup.examples[held]
+    assert kept["row"] == list(range(len(rows)))
+    assert kept["label"] == [CLASSES[label] for label in rows.labels]
+    predictor = Predictor.load(tmp_path)
+    images = rows.values.reshape(-1, 4, 4)
+    assert kept["prediction"] == predictor.predict(images)
+    np.testing.assert_allclose(kept["probability"], predictor.predict_proba(images).max(axis=1), rtol=1e-5)
+    scores = outcome.test if held == "test" else outcome.validation
+    assert scores is not None
+    right = [name == label for name, label in zip(kept["prediction"], kept["label"], strict=True)]
+    assert np.mean(right) == scores.accuracy
 
 
 def test_there_may_be_no_test_set(tmp_path: Path):

@@ -1,0 +1,51 @@
+"""Runs that have been trained, with a model that guesses: seven rows of ten are right."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainjob.api import TrainJob
+from trainjob.api.defaults import with_defaults
+from trainjob.baselines.rows import sample
+from trainjob.data import fit
+from trainjob.runs.folder import begin
+from trainjob.runs.predictions import table, write_predictions
+from trainjob.runs.summary import Hardware, Summary, TrainingWorkers
+from trainjob.storage import Folder
+
+TEXT = {"textClassifier": {"encoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 400}}}
+IMAGE = {"imageClassifier": {"mlp": {"hidden": [8]}}}
+
+
+def write_run(folder: Path, kind: str, data: Path, has_test: bool = True, **spec: Any) -> tuple[TrainJob, Folder]:
+    """A finished run in `folder`, on the sets in the folder `data`; `spec` are further fields."""
+    ending = ".csv" if kind == "text" else ""
+    dataset: dict[str, Any] = {"train": {"uri": str(data / f"train{ending}")}}
+    if has_test:
+        dataset["test"] = {"uri": str(data / f"test{ending}")}
+    if kind == "text":
+        dataset |= {"text": ["title", "body"], "label": "label"}
+    spec = {"model": TEXT if kind == "text" else IMAGE, "dataset": dataset} | spec
+    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}}
+    job = with_defaults(TrainJob.model_validate(document | {"spec": spec}))
+    run = Folder(str(folder / "run"))
+    begin(run, job)
+    fitted = fit(job.spec)
+    fitted.save(run / "fitted")
+    held = sample(job.spec, fitted, "test" if has_test else "validation")
+    chance = np.random.default_rng(0)
+    guess = chance.integers(0, len(fitted.preprocessor.classes), len(held.labels))
+    predicted = np.where(chance.random(len(guess)) < 0.7, held.labels, guess)
+    sure = chance.random(len(guess))
+    write_predictions(run, "model", table(held.rows, predicted, fitted.preprocessor.classes, sure, held.labels))
+    finished = Summary(
+        name="run",
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        finished=datetime(2026, 1, 1, 1, tzinfo=UTC),
+        workers=TrainingWorkers(count=1, device="cpu", threads=1),
+        hardware=Hardware(cpu="a processor", cores=1, memory_gib=1.0),
+    )
+    run.write("summary.json", finished.model_dump_json(by_alias=True).encode())
+    return job, run

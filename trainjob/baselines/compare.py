@@ -1,0 +1,72 @@
+"""Computes the baselines of a run that has been trained, and compares the model with them."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainjob.api import TrainJob
+from trainjob.baselines.classifiers import CLASSIFIERS
+from trainjob.baselines.rows import Sampled, sample
+from trainjob.data import Fitted
+from trainjob.errors import DataError
+from trainjob.evaluation.paired import lead, standing
+from trainjob.runs.comparison import Baseline, Comparison, write_comparison
+from trainjob.runs.files import FITTED, MODEL
+from trainjob.runs.predictions import indices, read_predictions, table, write_predictions
+from trainjob.storage import Folder
+
+
+def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> Comparison:
+    """Computes the baselines `names`, writes their predictions and `baselines.json`, and returns what that holds.
+
+    An error of a single baseline is part of the result. Raises DataError where the rows can no longer be used,
+    StorageError where they or the run's folder cannot be reached.
+    """
+    assert job.spec.dataset is not None
+    fitted = Fitted.load(run / FITTED)
+    set_name = "validation" if job.spec.dataset.test is None else "test"
+    held = sample(job.spec, fitted, set_name)
+    train = sample(job.spec, fitted, "train")
+    predicted = _model_on(run, held, fitted.preprocessor.classes)
+    comparison = Comparison(
+        set_name=set_name,
+        rows=len(held.rows),
+        of_rows=held.of_rows,
+        model=standing(held.labels, predicted, len(fitted.preprocessor.classes)),
+        baselines=[_computed(name, run, fitted, train, held, predicted) for name in names],
+    )
+    write_comparison(run, comparison)
+    return comparison
+
+
+def _model_on(run: Folder, held: Sampled, classes: list[str]) -> np.ndarray:
+    """What the trained model predicted for these rows, int64 [n]."""
+    stored = read_predictions(run, MODEL)
+    same = len(stored) == held.of_rows
+    if not same or not np.array_equal(indices(stored["label"], classes)[held.rows], held.labels):
+        raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it anew")
+    return indices(stored["prediction"], classes)[held.rows]
+
+
+def _computed(name: str, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, predicted: np.ndarray) -> Baseline:
+    since, classes = time.perf_counter(), fitted.preprocessor.classes
+    try:
+        probabilities = CLASSIFIERS[name](train, held, fitted.preprocessor.class_counts)
+        surest = probabilities.argmax(axis=1)
+        write_predictions(run, name, table(held.rows, surest, classes, probabilities.max(axis=1)))
+    except Exception as error:  # whatever it is, the training has succeeded and the other baselines may
+        return Baseline(name=name, error=str(error) or type(error).__name__)
+    return Baseline(
+        name=name,
+        standing=standing(held.labels, surest, len(classes)),
+        lead=lead(held.labels, predicted, surest, len(classes)),
+        notes=_notes(name, train),
+        seconds=time.perf_counter() - since,
+    )
+
+
+def _notes(name: str, train: Sampled) -> list[str]:
+    if name == "mostFrequent" or len(train.rows) == train.of_rows:
+        return []
+    return [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"]

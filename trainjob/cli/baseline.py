@@ -1,0 +1,64 @@
+"""`trainjob baseline`"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainjob.errors import UserError
+
+if TYPE_CHECKING:
+    from trainjob.runs.comparison import Comparison
+
+
+def baseline(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare a finished run's model with baselines.
+
+    The baselines are those of spec.baselines, or the usual ones where it names none. The report is written again.
+    """
+    from trainjob.api.defaults import with_defaults
+    from trainjob.baselines.compare import compare_with_baselines
+    from trainjob.report.render import render
+    from trainjob.runs.contents import read_contents
+    from trainjob.runs.files import REPORT
+    from trainjob.runs.folder import locked
+    from trainjob.storage import Folder
+
+    folder = Folder(run)
+    contents = read_contents(folder)
+    if contents.summary is None:
+        raise UserError(f"{run}: this run has not finished; continue it with `trainjob run`")
+    usual = contents.job.model_copy(update={"spec": contents.job.spec.model_copy(update={"baselines": None})})
+    baselines = contents.job.spec.baselines
+    chosen = baselines if baselines is not None and baselines.named else with_defaults(usual).spec.baselines
+    if chosen is None:
+        raise UserError(f"{run}: a function has no baselines; they are for textClassifier and imageClassifier")
+    with locked(folder):
+        comparison = compare_with_baselines(contents.job, folder, chosen.named)
+        folder.write(REPORT, render(folder).encode())
+    if as_json:
+        print(comparison.model_dump_json(by_alias=True, indent=2))
+    else:
+        _show(comparison)
+
+
+def _show(comparison: "Comparison") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from trainjob.report.baselines import HEADINGS, comparison_table, remarks
+
+    console = Console(highlight=False)
+    table = Table()
+    for number, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="left" if number == 0 else "right")
+    for line in comparison_table(comparison):
+        table.add_row(*map(Text, line))
+    console.print(table)
+    for remark in remarks(comparison):
+        console.print(Text(remark))

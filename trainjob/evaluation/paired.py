@@ -1,0 +1,127 @@
+"""How sure a score is, and whether one classifier is better than another on the same rows.
+
+Intervals hold 95 % of SAMPLES bootstrap samples of the rows. Rows that have the same label and predictions are
+exchangeable, so a sample is drawn as counts of such cells.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from trainjob.api import StrictModel
+
+SAMPLES = 1000
+SURE = 0.05
+"""A difference that chance makes more rarely than this is taken to be real."""
+
+
+class Estimate(StrictModel):
+    """A value and its 95 % interval."""
+
+    value: float
+    """On the rows as they are."""
+    low: float
+    """Lower end of the interval."""
+    high: float
+    """Upper end of the interval."""
+
+
+class Standing(StrictModel):
+    """How good a classifier is."""
+
+    accuracy: Estimate
+    """Fraction of rows for which the right class is predicted."""
+    f1: Estimate
+    """F1, the mean over classes."""
+
+
+class Lead(StrictModel):
+    """How much better the first classifier is than the second on the same rows."""
+
+    accuracy: Estimate
+    """Difference in accuracy."""
+    f1: Estimate
+    """Difference in F1, the mean over classes."""
+    only_first: int
+    """Rows that only the first one has right."""
+    only_second: int
+    """Rows that only the second one has right."""
+    p: float
+    """McNemar's exact test: how probable it is that chance alone divides these rows at least so unevenly."""
+
+    @property
+    def verdict(self) -> str:
+        if self.p >= SURE:
+            return "may be luck"
+        return "better" if self.only_first > self.only_second else "worse"
+
+
+def standing(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Standing:
+    """Of predictions int64 [n] for labels int64 [n], which are below `classes`; a prediction that is not is wrong."""
+    values, samples = _bootstrap(labels, [predicted], classes)
+    return Standing(**_estimates(values[0], samples[:, 0]))
+
+
+def standing_of_confusion(confusion: np.ndarray) -> Standing:
+    """Of a confusion matrix int64 [C, C] with a row for each true class."""
+    labels, predicted = np.indices(confusion.shape).reshape(2, -1).repeat(confusion.reshape(-1), axis=1)
+    return standing(labels, predicted, len(confusion))
+
+
+def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int) -> Lead:
+    """Of the predictions `first` over `second`, as `standing` takes them."""
+    values, samples = _bootstrap(labels, [first, second], classes)
+    only_first = int(np.sum((first == labels) & (second != labels)))
+    only_second = int(np.sum((first != labels) & (second == labels)))
+    return Lead(
+        **_estimates(values[0] - values[1], samples[:, 0] - samples[:, 1]),
+        only_first=only_first,
+        only_second=only_second,
+        p=mcnemar(only_first, only_second),
+    )
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The probability that a fair coin, thrown for each of the rows, falls at least so unevenly to either side."""
+    throws, fewer = only_first + only_second, min(only_first, only_second)
+    if 2 * fewer == throws:
+        return 1.0
+    ways = math.lgamma(throws + 1) - throws * math.log(2)
+    tail = sum(math.exp(ways - math.lgamma(k + 1) - math.lgamma(throws - k + 1)) for k in range(fewer + 1))
+    return min(1.0, 2 * tail)
+
+
+def _bootstrap(labels: np.ndarray, predictions: list[np.ndarray], classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Accuracy and macro F1 of each of the predictions: on all rows [k, 2] and on each sample [SAMPLES, k, 2]."""
+    cells, counts = np.unique(np.stack([labels, *predictions]), axis=1, return_counts=True)
+    random = np.random.default_rng(0)
+    empty = [classes - len(np.union1d(cells[0], each[each < classes])) for each in cells[1:]]
+
+    def measured(counts: np.ndarray) -> list[list[float]]:
+        pairs = zip(cells[1:], empty, strict=True)
+        return [_measures(cells[0], each, counts, classes, without) for each, without in pairs]
+
+    draws = (random.multinomial(len(labels), counts / len(labels)) for _ in range(SAMPLES))
+    return np.array(measured(counts)), np.array([measured(drawn) for drawn in draws])
+
+
+def _measures(labels: np.ndarray, predicted: np.ndarray, counts: np.ndarray, classes: int, empty: int) -> list[float]:
+    """Accuracy and macro F1 of cells that occur so often. A class that a sample happens to have no row of, neither true
+    nor predicted, does not count in it; the `empty` classes, which all rows have none of, count as 0 as ever."""
+    right = labels == predicted
+    support = np.bincount(labels, counts, classes)
+    both = support + np.bincount(predicted, counts, classes + 1)[:classes]
+    hits = np.bincount(labels[right], counts[right], classes)
+    f1 = np.divide(2 * hits, both, out=np.zeros(classes), where=both > 0)
+    return [hits.sum() / counts.sum(), f1.sum() / (np.sum(both > 0) + empty)]
+
+
+def _estimates(values: np.ndarray, samples: np.ndarray) -> dict[str, Any]:
+    low, high = np.quantile(samples, [0.025, 0.975], axis=0)
+    return {
+        name: Estimate(value=value, low=min(value, bottom), high=max(value, top))
+        for name, value, bottom, top in zip(
+            ("accuracy", "f1"), values.tolist(), low.tolist(), high.tolist(), strict=True
+        )
+    }

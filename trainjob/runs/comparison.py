@@ -1,0 +1,49 @@
+"""`baselines.json`: how the trained model compares with the baselines on the rows that are held back."""
+
+from typing import Literal
+
+from trainjob.api.base import StrictModel
+from trainjob.evaluation.paired import Lead, Standing
+from trainjob.runs.files import BASELINES
+from trainjob.storage import Folder
+
+
+class Baseline(StrictModel):
+    """A classifier that the model is compared with."""
+
+    name: str
+    """As in `spec.baselines`."""
+    standing: Standing | None = None
+    """How good it is; none where it could not be computed."""
+    lead: Lead | None = None
+    """How much better the model is."""
+    notes: list[str] = []
+    """What was simplified, in words."""
+    error: str = ""
+    """Why it could not be computed."""
+    seconds: float = 0.0
+    """How long it took."""
+
+
+class Comparison(StrictModel):
+    """The model and the baselines on the same rows."""
+
+    set_name: Literal["test", "validation"]
+    """Where the rows come from; validation where there is no test set."""
+    rows: int
+    """Rows that were compared."""
+    of_rows: int
+    """Rows of the set; where it has more than were compared, these are drawn at random."""
+    model: Standing
+    """How good the trained model is on them."""
+    baselines: list[Baseline]
+    """In the order of `spec.baselines`."""
+
+
+def read_comparison(run: Folder) -> Comparison | None:
+    """None where nothing was compared. Raises ValueError for what is no comparison."""
+    return Comparison.model_validate_json(run.read(BASELINES)) if run.exists(BASELINES) else None
+
+
+def write_comparison(run: Folder, comparison: Comparison) -> None:
+    run.write(BASELINES, comparison.model_dump_json(by_alias=True, indent=1).encode())
