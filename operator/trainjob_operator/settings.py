@@ -1,15 +1,15 @@
 """The operator's settings: one YAML file, in a cluster from the chart's values."""
 
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Literal, Self
 
-import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from trainjob.api.base import StrictModel
+from trainjob.api.base import StrictModel, refuse
 from trainjob.api.cluster import (
     Affinity,
     Annotations,
+    CPUs,
     Duration,
     KubernetesObject,
     Labels,
@@ -17,8 +17,8 @@ from trainjob.api.cluster import (
     ResourceName,
     Toleration,
 )
+from trainjob.api.load import checked, read_document, without_nulls
 from trainjob.api.trainjob import Storage
-from trainjob.errors import UserError
 
 Name = Annotated[str, Field(min_length=1)]
 
@@ -47,15 +47,19 @@ class NodePool(StrictModel):
     @classmethod
     def _volumes_have_names(cls, pod: KubernetesObject) -> KubernetesObject:
         volumes: Any = pod.get("volumes", [])
-        if not isinstance(volumes, list) or not all("name" in volume for volume in cast("list[Any]", volumes)):
-            raise ValueError("volumes must be a list of volumes with names")
+        if not isinstance(volumes, list) or not all(map(_has_name, volumes)):
+            refuse([("volumes", "must be a list of volumes, each with a name")])
         return pod
+
+
+def _has_name(volume: Any) -> bool:
+    return isinstance(volume, dict) and isinstance(volume.get("name"), str)
 
 
 class Resources(StrictModel):
     """What a container asks for and may use at most."""
 
-    cpus: Annotated[float, Field(gt=0)]
+    cpus: CPUs
     """CPU cores."""
     memory: Quantity
     """Memory."""
@@ -70,11 +74,11 @@ class Defaults(StrictModel):
     """`spec.storage` by namespace, in place of `storage`; `uri` is taken as it is."""
     head: Resources = Resources(cpus=1, memory="4Gi")
     """The head pod, where the driver and Ray's own processes run. It offers no CPU to training."""
-    worker_cpus: Annotated[float, Field(gt=0)] = 1
+    worker_cpus: CPUs = 1
     """CPU cores of each worker."""
     worker_memory: Quantity = "4Gi"
     """Memory of each worker."""
-    data_cpus: Annotated[float, Field(gt=0)] = 1
+    data_cpus: CPUs = 1
     """CPU cores of every worker pod that are kept for Ray Data: a job whose workers take them all would hang."""
     start_deadline: Duration | None = None
     """`spec.deadlines.start`."""
@@ -85,9 +89,12 @@ class Defaults(StrictModel):
 
     @model_validator(mode="after")
     def _storage_is_not_relative(self) -> Self:
-        for storage in filter(None, (self.storage, *self.namespace_storage.values())):
-            if storage.uri is not None and "://" not in storage.uri and not storage.uri.startswith("/"):
-                raise ValueError(f"storage {storage.uri} must start with s3:// or gs://, or be an absolute path")
+        named = {f"namespaceStorage.{name}": storage for name, storage in self.namespace_storage.items()}
+        refuse(
+            (f"{field}.uri", "must start with s3:// or gs://, or be an absolute path")
+            for field, storage in {"storage": self.storage, **named}.items()
+            if storage and storage.uri and "://" not in storage.uri and not storage.uri.startswith("/")
+        )
         return self
 
 
@@ -96,7 +103,7 @@ class Settings(StrictModel):
 
     image: Name
     """Image with trainjob in it, for TrainJobs that name none."""
-    image_pull_policy: Annotated[str, Field(pattern="^(Always|IfNotPresent|Never)$")] = "IfNotPresent"
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     """When the image is pulled."""
     image_pull_secrets: list[ResourceName] = []
     """Secrets for pulling the image, in addition to the job's own."""
@@ -111,15 +118,6 @@ class Settings(StrictModel):
 
 
 def load_settings(path: Path) -> Settings:
-    """Raises UserError that names every wrong field."""
-    try:
-        data: Any = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: is not YAML: {error}") from None
-    try:
-        return Settings.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        problems = [f"  {'.'.join(map(str, part['loc'])) or 'the file'}: {part['msg']}" for part in error.errors()]
-        raise UserError("\n".join([f"{path}: the operator's settings are wrong:", *problems])) from None
+    """Raises UserError that names every wrong field and its line. The YAML is read as a TrainJob's is."""
+    document = read_document(path)
+    return checked(without_nulls(document.data, Settings), document, Settings)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,11 +32,12 @@ class Problem(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        return "  ".join(part for part in (self.place.text, dotted(self.path), self.message) if part)
+        text = "  ".join(part for part in (self.place.text, dotted(self.path), self.message) if part)
+        return " ".join(text.splitlines())  # a name or an override may have several
 
 
-class InvalidTrainJob(UserError):
-    """The file, with its overrides, is not a valid TrainJob: one line for each thing that is wrong."""
+class InvalidDocument(UserError):
+    """A file, with its overrides, is not valid: one line for each thing that is wrong."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: problem.place)
@@ -63,21 +64,22 @@ def dotted(path: FieldPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-def parse(text: str, place: Callable[[int, int | None], Place], at: FieldPath = ()) -> Document:
-    """Reads one YAML document, whose root lies at `at`; of several, the only TrainJob among them. `place` makes a Place
-    of a line and, where known, a column.
+def parse(
+    text: str, place: Callable[[int, int | None], Place], at: FieldPath = (), kind: str | None = None
+) -> Document:
+    """Reads one YAML document, whose root lies at `at`; of several, the only one of a `kind`. `place` makes a Place of
+    a line and, where known, a column.
 
-    Raises InvalidTrainJob for what is not YAML or holds no or several TrainJobs; lesser faults go into
-    `Document.problems`.
+    Raises InvalidDocument for what is not YAML or not one document; lesser faults go into `Document.problems`.
     """
 
-    def fail(line: int, column: int | None, message: str) -> InvalidTrainJob:
-        return InvalidTrainJob([Problem(place(line, column), at, message)])
+    def fail(line: int, column: int | None, message: str) -> InvalidDocument:
+        return InvalidDocument([Problem(place(line, column), at, message)])
 
     try:
-        roots = [node for node in yaml.compose_all(text, Loader=_Loader) if not _is_empty(node)]
+        roots = list(_roots(text))
         if len(roots) > 1:
-            roots = [_only_trainjob(roots, fail)]
+            roots = [_only_one(roots, kind, fail)]
         reader = _Reader(lambda line: place(line, None))
         first_line = roots[0].start_mark.line + 1 if roots else 1
         reader.document.places[at] = place(first_line, None)
@@ -91,17 +93,34 @@ def parse(text: str, place: Callable[[int, int | None], Place], at: FieldPath = 
         line, character = text.count("\n", 0, error.position) + 1, ord(text[error.position])
         raise fail(line, None, f"not valid YAML: the character U+{character:04X} is not allowed") from None
     except (RecursionError, _TooLarge):
-        raise fail(1, None, "not a TrainJob: nested too deeply or too large") from None
+        raise fail(1, None, "the YAML is nested too deeply or too large") from None
 
 
-def _only_trainjob(roots: list[yaml.Node], fail: Callable[[int, int | None, str], InvalidTrainJob]) -> yaml.Node:
-    jobs = [node for node in roots if _kind(node) == "TrainJob"]
-    if not jobs:
-        raise fail(1, None, f"there is no TrainJob among its documents: {', '.join(map(_kind, roots))}")
-    if len(jobs) > 1:
-        first, second = (node.start_mark.line + 1 for node in jobs[:2])
-        raise fail(second, None, f"a file may hold one TrainJob, and one begins on line {first}: write a file for each")
-    return jobs[0]
+def _roots(text: str) -> Iterator[yaml.Node]:
+    """The roots of the documents that are not empty."""
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            root = loader.get_node()
+            if root is not None and root.tag != _TAG + "null":
+                yield root
+    except (ValueError, OverflowError):  # what Python makes of "\\UFFFFFFFF"
+        problem = "an escape sequence or a number that is out of range"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=loader.get_mark()) from None
+
+
+def _only_one(
+    roots: list[yaml.Node], kind: str | None, fail: Callable[[int, int | None, str], InvalidDocument]
+) -> yaml.Node:
+    if kind is None:
+        raise fail(roots[1].start_mark.line + 1, None, "a second YAML document; only one is expected")
+    found = [node for node in roots if _kind(node) == kind]
+    if not found:
+        raise fail(1, None, f"there is no {kind} among its documents: {', '.join(map(_kind, roots))}")
+    if len(found) > 1:
+        first, second = (node.start_mark.line + 1 for node in found[:2])
+        raise fail(second, None, f"a file may hold one {kind}, and one begins on line {first}: write a file for each")
+    return found[0]
 
 
 class _TooLarge(Exception):
@@ -194,6 +213,8 @@ class _Reader:
     def scalar(self, node: yaml.Node, path: FieldPath) -> Any:
         try:
             value = self.loader.construct_object(node)
+            if isinstance(value, str):
+                value.encode()  # which half of a surrogate pair, written as an escape, does not allow
             return _json_number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
         except (ValueError, OverflowError, LookupError, yaml.YAMLError):
             tag = node.tag.replace(_TAG, "!!")
@@ -213,10 +234,6 @@ def _json_number(value: int | float) -> int | float:
 
 def _shortened(text: str) -> str:
     return repr(text) if len(text) <= 60 else f"{text[:50]!r}… ({len(text)} characters)"
-
-
-def _is_empty(node: yaml.Node) -> bool:
-    return node.tag == _TAG + "null"
 
 
 def _kind(node: yaml.Node) -> str:

@@ -4,14 +4,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from trainjob.api.base import StrictModel
 from trainjob.api.defaults import with_defaults
-from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, Problem, parse
+from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, Problem, parse
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
 from trainjob.api.uris import PATH
@@ -20,6 +20,8 @@ from trainjob.api.wording import fields_of, nested_model, problems_of, show
 MAX_BYTES = 3 * 2**20
 """An API server takes no larger request."""
 
+M = TypeVar("M", bound=StrictModel)
+
 
 def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
     """Reads the TrainJob in the YAML file `path`, with `overrides` such as "spec.training.epochs=3" applied.
@@ -27,35 +29,48 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
     As strict as an API server: text is no number, null is the same as leaving the field out. Relative paths in it
     become absolute, starting from the file's folder, and defaults that depend on the model are filled in.
 
-    Raises InvalidTrainJob: one line `FILE:LINE  field  what is wrong` for each problem.
+    Raises InvalidDocument: one line `FILE:LINE  field  what is wrong` for each problem.
     """
-    document = parse(_read(path), lambda line, column: Place(line, f"{path}:{line}" + (f":{column}" if column else "")))
+    document = read_document(path, TrainJob.__name__)
     _check_is_trainjob(document)
     apply_overrides(document, overrides)
-    data = _without_nulls(document.data, TrainJob)
+    data = without_nulls(document.data, TrainJob)
     _make_paths_absolute(data, Path(os.path.abspath(path)).parent)
-    job = None
+    return with_defaults(checked(data, document, TrainJob))
+
+
+def read_document(path: Path, kind: str | None = None) -> Document:
+    """The only YAML document in a file or, of several, the only one of a `kind`. Raises InvalidDocument."""
+    return parse(
+        _read(path), lambda line, column: Place(line, f"{path}:{line}" + (f":{column}" if column else "")), kind=kind
+    )
+
+
+def checked(data: Any, document: Document, model: type[M]) -> M:
+    """`data`, which comes from the document, as a `model`. Raises InvalidDocument, one line for each problem that it
+    or the document has."""
+    found = None
     try:
-        job = TrainJob.model_validate(data, strict=True, by_alias=True, by_name=False)
+        found = model.model_validate(data, strict=True, by_alias=True, by_name=False)
     except ValidationError as errors:
         for error in errors.errors(include_url=False):
-            document.problems += _problems(error, document)
-    if job is None or document.problems:
-        raise InvalidTrainJob(document.problems)
-    return with_defaults(job)
+            document.problems += _problems(error, document, model)
+    if found is None or document.problems:
+        raise InvalidDocument(document.problems)
+    return found
 
 
 def _read(path: Path) -> str:
-    def fail(message: str) -> InvalidTrainJob:
-        return InvalidTrainJob([Problem(Place(0, str(path)), (), message)])
+    def fail(message: str) -> InvalidDocument:
+        return InvalidDocument([Problem(Place(0, str(path)), (), message)])
 
     try:
         if path.is_dir():
-            raise fail("is a folder; give the YAML file of a TrainJob")
+            raise fail("is a folder; give a YAML file")
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise fail(f"is larger than {MAX_BYTES >> 20} MiB, so it is no TrainJob")
+            raise fail(f"is larger than {MAX_BYTES >> 20} MiB")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise fail(f"is not UTF-8 text: byte 0x{error.object[error.start]:02X} at offset {error.start}") from None
@@ -69,21 +84,21 @@ def _check_is_trainjob(document: Document) -> None:
     """Refuses what is no TrainJob at all, for which a list of unknown fields would say nothing."""
     data = document.data
     if data is None:
-        raise InvalidTrainJob([Problem(document.place(()), (), "the file is empty; a TrainJob is expected")])
+        raise InvalidDocument([Problem(document.place(()), (), "the file is empty; a TrainJob is expected")])
     if not isinstance(data, dict):
         message = f"expected a TrainJob (apiVersion, kind, metadata, spec), got {show(data)}"
-        raise InvalidTrainJob([Problem(document.place(()), (), message)])
+        raise InvalidDocument([Problem(document.place(()), (), message)])
     for name in ("kind", "apiVersion"):
         (expected,) = get_args(fields_of(TrainJob)[name].annotation)
         if name in data and data[name] != expected:
             message = f"must be {expected}, got {show(data[name])}"
-            raise InvalidTrainJob([Problem(document.place((name,)), (name,), message)])
+            raise InvalidDocument([Problem(document.place((name,)), (name,), message)])
 
 
-def _without_nulls(data: Any, part: type[StrictModel]) -> Any:
+def without_nulls(data: Any, part: type[StrictModel]) -> Any:
     """A copy in which fields of a model that are null are left out, as an API server does."""
     if isinstance(data, list):
-        return [_without_nulls(item, part) for item in data]
+        return [without_nulls(item, part) for item in data]
     if not isinstance(data, dict):
         return data
     fields = fields_of(part)
@@ -91,7 +106,7 @@ def _without_nulls(data: Any, part: type[StrictModel]) -> Any:
     for name, value in data.items():
         inner = nested_model(fields[name].annotation) if name in fields else None
         if value is not None or name not in fields:
-            copy[name] = _without_nulls(value, inner) if inner else value
+            copy[name] = without_nulls(value, inner) if inner else value
     return copy
 
 
@@ -114,8 +129,8 @@ def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
             part[name] = os.path.abspath(folder / value)
 
 
-def _problems(error: ErrorDetails, document: Document) -> Iterator[Problem]:
-    for path, message in problems_of(error, TrainJob):
+def _problems(error: ErrorDetails, document: Document, model: type[StrictModel]) -> Iterator[Problem]:
+    for path, message in problems_of(error, model):
         if error["type"] == "one_of":
             message += _hint_at_nulls(document.data, path)
         yield Problem(document.place(path), path, message)

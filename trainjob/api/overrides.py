@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from trainjob.api.document import Document, FieldPath, InvalidTrainJob, Place, Problem, dotted, parse
+from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, Problem, dotted, parse
 
 _NAME, _INDEX = r"[^.=\[\]\s]+", r"\[\d+\]"
 _PATH = re.compile(rf"{_NAME}({_INDEX})*(\.{_NAME}({_INDEX})*)*")
@@ -30,7 +30,7 @@ def _apply(document: Document, override: str, place: Place) -> None:
     try:
         value = parse(value_text, lambda _line, _column: place, at=path)
         _set(document.data, path, value.data)
-    except InvalidTrainJob as error:
+    except InvalidDocument as error:
         document.problems += error.problems
     except _CannotSet as error:
         document.problems.append(Problem(place, path, str(error)))

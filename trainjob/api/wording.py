@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -131,8 +131,8 @@ def nested_model(annotation: Any) -> type[StrictModel] | None:
 def _model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
     model = root
     for name in path:
-        if isinstance(name, str):
-            model = nested_model(fields_of(model)[name].annotation) or model
+        if isinstance(name, str) and (info := fields_of(model).get(name)):
+            model = nested_model(info.annotation) or model
     return model
 
 
@@ -158,5 +158,6 @@ def _all_fields(root: type[StrictModel]) -> list[FieldPath]:
     for name, info in fields_of(root).items():
         paths.append((name,))
         if model := nested_model(info.annotation):
-            paths += [(name, *path) for path in _all_fields(model)]
+            step = (name, "NAME") if get_origin(info.annotation) is dict else (name,)
+            paths += [(*step, *path) for path in _all_fields(model)]
     return paths

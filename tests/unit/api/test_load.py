@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from trainjob_files import GOOD, write
 
-from trainjob.api.document import InvalidTrainJob
+from trainjob.api.document import InvalidDocument
 from trainjob.api.load import load_trainjob
 
 
@@ -135,5 +135,5 @@ def test_the_trainjob_is_taken_out_of_a_file_of_other_documents(tmp_path: Path, 
 
 
 def test_lines_are_those_of_the_whole_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidTrainJob, match=r":20  spec\.training\.epochs  must be at least 1"):
+    with pytest.raises(InvalidDocument, match=r":20  spec\.training\.epochs  must be at least 1"):
         load_trainjob(write(tmp_path, OTHERS + GOOD.replace("epochs: 3", "epochs: 0")))

@@ -256,12 +256,13 @@ BAD_FILES = [
         "(while parsing a flow sequence that starts on line 1)",
     ),
     ("a: *b\n", "job.yaml:1:4  not valid YAML: found undefined alias 'b'"),
-    ("a: &a [*a]\n", "job.yaml:1  not a TrainJob: nested too deeply or too large"),
-    ("[" * 5000, "job.yaml:1  not a TrainJob: nested too deeply or too large"),
+    ("a: &a [*a]\n", "job.yaml:1  the YAML is nested too deeply or too large"),
+    ("[" * 5000, "job.yaml:1  the YAML is nested too deeply or too large"),
+    ('a: "\\UFFFFFFFF"\n', "job.yaml:1:7  not valid YAML: an escape sequence or a number that is out of range"),
     (b"\x89PNG\r\n\x1a\n", "job.yaml  is not UTF-8 text: byte 0x89 at offset 0"),
     ("name: caf\u00e9".encode("latin-1"), "job.yaml  is not UTF-8 text: byte 0xE9 at offset 9"),
     (b"a: 1\nb: \x00\n", "job.yaml:2  not valid YAML: the character U+0000 is not allowed"),
-    (b"x" * (3 * 2**20 + 1), "job.yaml  is larger than 3 MiB, so it is no TrainJob"),
+    (b"x" * (3 * 2**20 + 1), "job.yaml  is larger than 3 MiB"),
 ]
 
 
@@ -273,7 +274,7 @@ def test_what_is_no_trainjob_gets_one_clear_error(tmp_path: Path, content: str |
 def test_aliases_that_multiply_are_refused(tmp_path: Path) -> None:
     levels = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 9)]
     assert problems(write(tmp_path, "\n".join(["a0: &a0 [x]", *levels]))) == [
-        "job.yaml:1  not a TrainJob: nested too deeply or too large"
+        "job.yaml:1  the YAML is nested too deeply or too large"
     ]
 
 
@@ -281,7 +282,7 @@ def test_missing_file_folder_and_unreadable_file(tmp_path: Path) -> None:
     assert problems(tmp_path / "none.yaml") == ["none.yaml  no such file"]
     folder = tmp_path / "folder"
     folder.mkdir()
-    assert problems(folder) == ["folder  is a folder; give the YAML file of a TrainJob"]
+    assert problems(folder) == ["folder  is a folder; give a YAML file"]
     assert problems(write(tmp_path, GOOD) / "below") == ["below  cannot be read: Not a directory"]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainjob.api.document import InvalidTrainJob
+from trainjob.api.document import InvalidDocument
 from trainjob.api.load import load_trainjob
 
 GOOD = """\
@@ -32,6 +32,6 @@ def write(folder: Path, text: str | bytes) -> Path:
 
 def problems(file: Path, *overrides: str) -> list[str]:
     """The lines of the error, with the folder cut off."""
-    with pytest.raises(InvalidTrainJob) as caught:
+    with pytest.raises(InvalidDocument) as caught:
         load_trainjob(file, overrides)
     return str(caught.value).replace(f"{file.parent}/", "").splitlines()
