@@ -16,6 +16,7 @@ from trainjob.data.rows import Rows, open_seekable, open_stream, readable
 from trainjob.errors import DataError
 
 IDX_TABLE_BYTES = 4 * 2**20
+MOST_CHANNELS = 4
 _UINT8 = 8
 
 
@@ -61,10 +62,14 @@ class IDXFiles:
         with readable(self.labels_uri, "IDX"), open_stream(self.labels_uri, self.endpoint) as file:
             (count,) = _header(file, self.labels_uri, dimensions=(1,))
             labels = np.frombuffer(_body(file, count, self.labels_uri), np.uint8)
+            _check_end(file, self.labels_uri)
         with readable(self.uri, "IDX"), open_stream(self.uri, self.endpoint) as file:
             images, *shape = _header(file, self.uri, dimensions=(3, 4))
             if images != count:
                 raise DataError(f"{self.uri} holds {images} images but {self.labels_uri} holds {count} labels")
+            if 0 in shape or (shape[2:] and shape[2] > MOST_CHANNELS):
+                found = " x ".join(map(str, shape))
+                raise DataError(f"{self.uri} holds images of {found} pixels: it is damaged or holds none")
             rows = max(1, IDX_TABLE_BYTES // max(1, prod(shape)))
             for start in range(0, count, rows):
                 batch = labels[start : start + rows]
@@ -73,6 +78,8 @@ class IDXFiles:
                     pixels = np.frombuffer(_body(file, len(batch) * prod(shape), self.uri), np.uint8)
                     table["image"] = image_tensor(pixels.reshape(-1, *shape))
                 yield Rows(pa.table(table), _where(self.uri, start + 1))
+            if columns is None or "image" in columns:
+                _check_end(file, self.uri)
 
 
 def image_tensor(images: np.ndarray) -> pa.ExtensionArray:
@@ -104,7 +111,16 @@ def _header(file: pa.NativeFile, uri: str, dimensions: tuple[int, ...]) -> tuple
 
 
 def _body(file: pa.NativeFile, size: int, uri: str) -> bytes:
-    data = file.read(size)
-    if len(data) != size:
-        raise DataError(f"{uri} ends too early: it is cut off or not an IDX file")
-    return data
+    """The next `size` bytes, read piece by piece: a damaged header may ask for more than there is memory."""
+    pieces: list[bytes] = []
+    while size > 0:
+        pieces.append(file.read(min(size, IDX_TABLE_BYTES)))
+        size -= len(pieces[-1])
+        if not pieces[-1]:
+            raise DataError(f"{uri} ends too early: it is cut off or not an IDX file")
+    return b"".join(pieces)
+
+
+def _check_end(file: pa.NativeFile, uri: str) -> None:
+    if file.read(1):
+        raise DataError(f"{uri} goes on after the last item that its header tells of: it is damaged")

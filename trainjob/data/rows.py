@@ -128,7 +128,7 @@ def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None
         close = [match for name in missing for match in difflib.get_close_matches(name, found, n=1)]
         hint = f"; did you mean {' and '.join(close)}?" if close else ""
         raise DataError(f"{uri} has no column {names}; it has {', '.join(found) or 'none'}{hint}")
-    if twice := next((name for name in wanted if found.count(name) > 1), None):
+    if (twice := next((name for name in wanted if found.count(name) > 1), None)) is not None:
         raise DataError(f'{uri} has {found.count(twice)} columns "{twice}": rename all but one')
 
 

@@ -5,6 +5,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ HEADER_BYTES = 2**20
 DELIMITERS = ",;\t"
 ROW_GROUPS_BYTES = 64 * 2**20
 """Row groups of a Parquet file are read together up to about this size."""
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _text_table(table: pa.Table, columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
@@ -31,7 +33,7 @@ def _text_table(table: pa.Table, columns: Sequence[str], where: Callable[[int], 
 @dataclass(frozen=True)
 class CSVFile:
     """A file with a header and values between commas, or, where the header has none, semicolons or tabs; quoted values
-    may hold line breaks. Rows count from 1 after the header."""
+    may hold line breaks; blank lines are skipped. Rows count from 1 after the header."""
 
     uri: str
     endpoint: str | None
@@ -70,7 +72,8 @@ class CSVFile:
         for delimiter in DELIMITERS:
             lines.seek(0)
             try:
-                headers[delimiter] = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+                rows = csv.reader(lines, delimiter=delimiter, strict=True)
+                headers[delimiter] = next((row for row in rows if row), [])
             except csv.Error as error:
                 problem = problem or error
         if not headers:
@@ -120,7 +123,7 @@ class JSONLinesFile:
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
-            lines = ((number, line) for number, line in enumerate(io.BufferedReader(file), 1) if line.strip())
+            lines = _lines(file)
             for start, batch in enumerate(iter(lambda: list(itertools.islice(lines, TABLE_ROWS)), [])):
                 objects = [self._parse(number, line) for number, line in batch]
                 where = self._where([number for number, _ in batch])
@@ -135,8 +138,8 @@ class JSONLinesFile:
         """Names of the columns that hold no lists and no objects on any line."""
         plain: dict[str, bool] = {}
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
-            for number, line in enumerate(io.BufferedReader(file), 1):
-                for name, value in self._parse(number, line).items() if line.strip() else ():
+            for number, line in _lines(file):
+                for name, value in self._parse(number, line).items():
                     plain[name] = plain.get(name, True) and not isinstance(value, dict | list)
         return [name for name, is_plain in plain.items() if is_plain]
 
@@ -146,7 +149,9 @@ class JSONLinesFile:
     def _parse(self, number: int, line: bytes) -> dict[str, Any]:
         where = f"{self.uri}, line {number}"
         try:
-            row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            row = json.loads(line.decode())
+            if _SURROGATE.search(line):  # without its other half it is not text, nor would Arrow take it
+                row = json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
         except UnicodeDecodeError as error:
             byte = line[error.start]
             message = f"not UTF-8 text: byte 0x{byte:02x} at position {error.start}; save the file in UTF-8"
@@ -169,20 +174,28 @@ class JSONLinesFile:
                     f"and {where(len(objects) - 1)}: {error}"
                 ) from None
 
-        return pa.table({name: column(name) for name in _names(objects)})
+        names = _names(objects)
+        if not names:
+            raise DataError(f"{where(0)}: the object is empty, as are all that follow up to {where(len(objects) - 1)}")
+        return pa.table({name: column(name) for name in names})
 
     def _texts(self, objects: list[dict[str, Any]], columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
         def text(index: int, name: str) -> str | None:
             value = objects[index].get(name)
             if isinstance(value, dict | list):
                 raise DataError(f'{where(index)}: "{name}" holds {type(value).__name__}, not text')
-            if isinstance(value, str):
-                # A lone surrogate can be written in JSON but is not text.
-                return value if value.isascii() else value.encode("utf-8", "replace").decode()
-            return None if value is None else json.dumps(value)
+            return value if value is None or isinstance(value, str) else json.dumps(value)
 
         indices = range(len(objects))
         return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
+
+
+def _lines(file: pa.NativeFile) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each line that is not blank, without a byte order mark."""
+    for number, line in enumerate(io.BufferedReader(file), 1):
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if content.strip():
+            yield number, content
 
 
 def _names(objects: Iterable[dict[str, Any]]) -> dict[str, None]:

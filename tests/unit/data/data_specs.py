@@ -114,3 +114,12 @@ def read(uri: Path | str, columns: list[str] | None, file_format: Any = None) ->
     """The rows of a source."""
     found = parts(Source(uri=str(uri), format=file_format), None)
     return [row for rows in read_all(found, columns) for row in rows.table.to_pylist()]
+
+
+def places(uri: Path | str, columns: list[str]) -> list[str]:
+    """Where each row of a source says that it is from."""
+    return [
+        rows.where(index)
+        for rows in read_all(parts(Source(uri=str(uri)), None), columns)
+        for index in range(len(rows.table))
+    ]

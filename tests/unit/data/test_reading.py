@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_specs import random_images, read, write_csv, write_images, write_jsonl, write_mnist, write_parquet
+from data_specs import places, random_images, read, write_csv, write_images, write_jsonl, write_mnist, write_parquet
 
 from trainjob.api import Source
 from trainjob.data import tables
 from trainjob.data.fitting import read_all
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.source import parts
-from trainjob.data.tables import JSONLinesFile, ParquetRows
+from trainjob.data.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, Notice
 
 ROWS = [
@@ -25,14 +25,6 @@ ROWS = [
     {"text": "", "label": "b", "other": "4"},
 ]
 WRITERS = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
-
-
-def places(uri: Path | str, columns: list[str]) -> list[str]:
-    return [
-        rows.where(index)
-        for rows in read_all(parts(Source(uri=str(uri)), None), columns)
-        for index in range(len(rows.table))
-    ]
 
 
 @pytest.mark.parametrize("ending", WRITERS)
@@ -81,19 +73,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
 def test_parquet_columns_of_any_plain_type_are_text(values: pa.Array, expected: list[Any], tmp_path: Path) -> None:
     pq.write_table(pa.table({"label": values}), tmp_path / "rows.parquet")
     assert [row["label"] for row in read(tmp_path / "rows.parquet", ["label"])] == expected
-
-
-def test_json_values_of_any_plain_type_are_text(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "rows.jsonl", [{"x": value} for value in ("a", 1, 1.5, True, None)])
-    path.write_text(path.read_text() + '{"x": "\\ud800"}\n{}\n')
-    assert [row["x"] for row in read(path, ["x"])] == ["a", "1", "1.5", "true", None, "?", None]
-
-
-def test_blank_lines_of_json_lines_count_as_lines_only(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('\n{"x": "a"}\n\n  \n{"x": "b"}\n\n')
-    assert read(path, ["x"]) == [{"x": "a"}, {"x": "b"}]
-    assert places(path, ["x"]) == [f"{path}, line 2", f"{path}, line 5"]
 
 
 def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
@@ -157,6 +136,20 @@ def test_a_header_without_a_line_break_has_no_rows(tmp_path: Path) -> None:
     assert read(tmp_path / "rows.csv", ["text"]) == []
 
 
+def test_blank_lines_before_a_header(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("\n\ntext,label\n\na,b\n")
+    assert read(tmp_path / "rows.csv", ["text", "label"]) == [{"text": "a", "label": "b"}]
+    assert CSVFile(str(tmp_path / "rows.csv"), None, 0).names() == ["text", "label"]
+
+
+def test_columns_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label,,\na,b,c,d\n")
+    assert read(path, ["text", "label"]) == [{"text": "a", "label": "b"}]
+    with pytest.raises(DataError, match=r'rows\.csv has 2 columns "": rename all but one'):
+        CSVFile(str(path), None, 0).names()
+
+
 @pytest.mark.parametrize("columns", [None, ["text"]])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_two_columns_of_one_name(ending: str, columns: list[str] | None, tmp_path: Path) -> None:
@@ -167,23 +160,6 @@ def test_two_columns_of_one_name(ending: str, columns: list[str] | None, tmp_pat
         pq.write_table(pa.table([pa.array(["a"])] * 3, names=["text", "text", "label"]), path)
     with pytest.raises(DataError, match=rf'rows\.{ending} has 2 columns "text": rename all but one'):
         read(path, columns)
-
-
-@pytest.mark.parametrize("value", ['"text"', str(2**70)])
-def test_json_values_that_make_no_column(value: str, tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(f'{{"x": 1}}\n{{"x": {value}}}\n')
-    assert len(read(path, ["x"])) == 2
-    with pytest.raises(
-        DataError, match=r'"x" has values of several types, or numbers beyond 64 bits, between .*line 1'
-    ):
-        read(path, None)
-
-
-def test_names_of_json_columns_are_those_of_all_lines(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"a": 1, "b": 1}\n\n{"b": [], "c": null}\n')
-    assert JSONLinesFile(str(path), None, 0).names() == ["a", "c"]
 
 
 def test_globs(tmp_path: Path) -> None:

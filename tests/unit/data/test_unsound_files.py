@@ -51,6 +51,22 @@ from trainjob.errors import DataError
         ("rows.parquet", b"", "rows.parquet is not a sound Parquet file"),
         ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3), np.uint8))[:-1], "images-idx3-ubyte ends too early"),
         ("train-images-idx3-ubyte", idx_bytes(np.zeros((3, 3, 3), np.uint8)), "3 images but .* holds 2 labels"),
+        (
+            "train-images-idx3-ubyte",
+            idx_bytes(np.zeros((2, 3, 3), np.uint8)) + b"x",
+            "idx3-ubyte goes on after the last",
+        ),
+        (
+            "train-images-idx3-ubyte",
+            idx_bytes(np.zeros((2, 0, 3), np.uint8)),
+            "idx3-ubyte holds images of 0 x 3 pixels",
+        ),
+        ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3, 5), np.uint8)), "holds images of 3 x 3 x 5 pixels"),
+        (
+            "train-images-idx3-ubyte",
+            bytes([0, 0, 8, 3, 0, 0, 0, 2]) + b"\xff" * 8 + bytes(99),
+            "images-idx3-ubyte ends too early",
+        ),
         ("train-images-idx3-ubyte", b"\x00\x00\x0d\x03rest", "is not an IDX file .*: it begins 00 00 0d 03"),
         ("train-images-idx3-ubyte.gz", b"no gzip", "images-idx3-ubyte.gz is not a sound IDX file"),
     ],
