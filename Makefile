@@ -37,7 +37,8 @@ kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down
 
 soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs, and all that is random with many more examples
-	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py tests/unit/crd tests/unit/data tests/unit/operator
+	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py \
+		tests/unit/api tests/unit/crd tests/unit/data tests/unit/operator tests/unit/predictor
 
 mutation: $(VENV)/dev.stamp  ## Change the code in many places and count what the tests notice; FILES: of these files only
 	PYTHONPATH=hack $(BIN)/python hack/mutation.py $(FILES)

@@ -1,0 +1,83 @@
+"""Files of any content: training's rows, all of them, or a DataError that names the file.
+
+`make soak` tries many more.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from data_specs import image_spec, random_images, text_spec, write_images
+from hypothesis import given
+
+from odd_files import TABLES, idx_files, image_files
+from soak import examples
+from trainjob.api import Source, TrainJobSpec
+from trainjob.data import fit, prepare_examples
+from trainjob.data.fitting import read_all
+from trainjob.data.source import parts
+from trainjob.errors import DataError
+
+TRAIN = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("odd")
+
+
+def rows_of(uri: Path, read: Callable[[], int]) -> int | None:
+    """How many rows are read, or None where the file, the one beside it or a class is refused by its name."""
+    try:
+        return read()
+    except DataError as error:
+        if not str(error).startswith((str(uri.parent), 'class "')):
+            pytest.fail(f"which file? {error}")
+        return None
+
+
+def prepared(spec: TrainJobSpec) -> int:
+    """Rows that train and rows set aside."""
+    fitted = fit(spec)
+    found = {name: len(some) for name, some in prepare_examples(spec, fitted).items()}
+    assert found == fitted.rows
+    return sum(found.values())
+
+
+def count(uri: Path, columns: list[str] | None) -> int:
+    return sum(len(rows.table) for rows in read_all(parts(Source(uri=str(uri)), None), columns))
+
+
+def check(uri: Path, spec: TrainJobSpec, columns: list[str]) -> None:
+    rows = rows_of(uri, lambda: count(uri, columns))
+    trained = rows_of(uri, lambda: prepared(spec))
+    assert trained is None or trained == rows
+    raw = rows_of(uri, lambda: count(uri, None))
+    assert None in (raw, rows) or raw == rows
+
+
+@examples(60)
+@given(TABLES)
+def test_tables(folder: Path, file: tuple[str, bytes]):
+    name, content = file
+    uri = folder / name
+    uri.write_bytes(content)
+    check(uri, text_spec(uri, validation={"fraction": 0.3}), ["text", "label"])
+
+
+@examples(20)
+@given(image_files())
+def test_images(tmp_path_factory: pytest.TempPathFactory, file: tuple[str, bytes]):
+    name, content = file
+    uri = tmp_path_factory.mktemp("images")
+    write_images(uri, {label: random_images(3, (5, 6)) for label in ("a", "b")})
+    (uri / "a" / name).write_bytes(content)
+    check(uri, image_spec(uri, size=(5, 6)), ["image", "label"])
+
+
+@examples(60)
+@given(idx_files())
+def test_idx(folder: Path, files: tuple[bytes, bytes]):
+    for name, content in zip(TRAIN, files, strict=True):
+        (folder / name).write_bytes(content)
+    check(folder / TRAIN[0], image_spec(folder / TRAIN[0]), ["image", "label"])
