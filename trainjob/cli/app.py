@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from trainjob.cli.baseline import baseline
+from trainjob.cli.compare import compare
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.predict import predict
 from trainjob.cli.report import report
@@ -43,6 +44,9 @@ EXAMPLES = {
     baseline: """
         trainjob baseline runs/tags
         trainjob baseline s3://runs/tags --json""",
+    compare: """
+        trainjob compare runs/tags runs/tags-small
+        trainjob compare runs/tags s3://runs/tags --output compared.html""",
     report: """
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",

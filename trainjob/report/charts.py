@@ -72,16 +72,16 @@ def metric_names(epochs: Sequence[Record]) -> list[str]:
 
 def charts(steps: Sequence[Record], epochs: Sequence[Record]) -> list[Chart]:
     """The charts of a run's records: losses, metrics between 0 and 1, each other metric, learning rate and speed."""
-    reported = [_series(epochs, name) for name in metric_names(epochs)]
+    reported = [series_of(epochs, name) for name in metric_names(epochs)]
     losses = [series for series in reported if series.name.endswith("loss")]
     fractions = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
     others = [series for series in reported if series not in losses and series not in fractions]
-    progress = [_series(steps or epochs, name, marked=not steps) for name in ("learning_rate", "samples_per_second")]
+    progress = [series_of(steps or epochs, name, marked=not steps) for name in ("learning_rate", "samples_per_second")]
     return [
-        *_grouped("Loss", [_smoothed(_series(steps, "loss")), *losses]),
-        *_grouped("Metrics" if len(fractions) > 1 else "", fractions),
-        *(chart for series in others for chart in _grouped("", [series])),
-        *(chart for series in progress for chart in _grouped("", [series], from_zero=True)),
+        *grouped("Loss", [smoothed(series_of(steps, "loss")), *losses]),
+        *grouped("Metrics" if len(fractions) > 1 else "", fractions),
+        *(chart for series in others for chart in grouped("", [series])),
+        *(chart for series in progress for chart in grouped("", [series], from_zero=True)),
     ]
 
 
@@ -144,12 +144,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _series(rows: Iterable[Record], name: str, *, marked: bool = True) -> Series:
+def series_of(rows: Iterable[Record], name: str, *, marked: bool = True) -> Series:
+    """The finite values of one name in the records."""
     points = [(row["step"], row[name]) for row in rows if _is_number(row.get(name)) and math.isfinite(row[name])]
     return Series(readable(name), [x for x, _ in points], [y for _, y in points], marked)
 
 
-def _grouped(title: str, series: Sequence[Series], *, from_zero: bool = False) -> list[Chart]:
+def grouped(title: str, series: Sequence[Series], *, from_zero: bool = False) -> list[Chart]:
     """Charts of the series that have points, each with at most as many series as there are markers.
 
     Without a `title`, the first series of a chart gives it.
@@ -159,7 +160,7 @@ def _grouped(title: str, series: Sequence[Series], *, from_zero: bool = False) -
     return [Chart(title or capitalized(group[0].name), group, from_zero) for group in groups]
 
 
-def _smoothed(series: Series) -> Series:
+def smoothed(series: Series) -> Series:
     """A centred moving average over a fiftieth of the points, and over fewer at both ends."""
     if not series.y:
         return series

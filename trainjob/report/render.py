@@ -24,10 +24,11 @@ def render(run: Folder) -> str:
 
     Raises UserError if the folder is not that of a run or one of its files is damaged.
     """
-    return _template().render(_view(read_contents(run)))
+    return template("report.html.j2").render(_view(read_contents(run)))
 
 
-def _template() -> Template:
+def template(name: str) -> Template:
+    """The template in the file `name` beside this one."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -36,7 +37,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def _view(run: Contents) -> dict[str, object]:

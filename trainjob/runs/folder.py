@@ -126,7 +126,7 @@ def check_same(run: Folder, job: TrainJob) -> None:
     """Raises UserError where the folder holds the run of another TrainJob."""
     if not run.exists(TRAINJOB):
         return
-    old, new = _flat(yaml.safe_load(run.read(TRAINJOB))), _flat(to_dict(job))
+    old, new = flat(yaml.safe_load(run.read(TRAINJOB))), flat(to_dict(job))
     changed = [
         f"  {path}: {old.get(path, 'unset')} → {new.get(path, 'unset')}"
         for path in sorted(old.keys() | new.keys())
@@ -206,11 +206,12 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """The values of nested mappings by their paths, such as `spec.training.epochs`."""
     if not isinstance(value, dict) or not value:
         return {path: value}
     return {
         inner_path: inner
         for key, item in value.items()
-        for inner_path, inner in _flat(item, f"{path}.{key}" if path else key).items()
+        for inner_path, inner in flat(item, f"{path}.{key}" if path else key).items()
     }

@@ -1,0 +1,130 @@
+"""Runs side by side."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, write_run
+from typer.testing import CliRunner
+
+from trainjob.cli.app import app
+from trainjob.errors import UserError
+from trainjob.evaluation.scores import scores
+from trainjob.report.compare import compare, differences, render_comparison, score_table
+from trainjob.report.formatting import MISSING
+from trainjob.runs.predictions import table, write_predictions
+from trainjob.storage import Folder
+
+CLASSES = ["ham", "spam"]
+LABELS = np.arange(200) % 2
+
+
+def run_of(folder: Path, name: str, right: int, changes: tuple[str, str] = ("", ""), epochs: int = 3) -> Folder:
+    """A finished run whose model has the first so many of 200 validation rows right."""
+    records = [step(n, loss=2.0 / n) for n in range(1, 10 * epochs + 1)]
+    records += [epoch(n, train_loss=1.0 / n, validation_f1=0.2 * n) for n in range(1, epochs + 1)]
+    run = write_run(folder / name, TEXT_JOB.replace("mail", name, 1).replace(*changes), records)
+    finish(run, CLASSES)
+    predicted = np.where(np.arange(200) < right, LABELS, 1 - LABELS)
+    confusion = np.zeros((2, 2), np.int64)
+    np.add.at(confusion, (LABELS, predicted), 1)
+    found = scores(confusion, 20.0, CLASSES).model_dump(mode="json", by_alias=True)
+    run.write("evaluation.json", json.dumps({"validation": found, "test": None}).encode())
+    write_predictions(run, "model", table(np.arange(200), predicted, CLASSES, None, LABELS))
+    return run
+
+
+def cells(runs: list[Folder]) -> list[dict[str, str]]:
+    table = score_table(compare(runs))
+    return [{name: values[number] for name, values in table} for number in range(len(runs))]
+
+
+def test_what_differs_is_told_by_field(tmp_path: Path) -> None:
+    first = run_of(tmp_path, "first", 150)
+    second = run_of(tmp_path, "second", 150, ("epochs: 4}", "epochs: 9, earlyStopping: {patience: 2}}"))
+    assert differences(compare([first, second])) == [
+        ("spec.training.epochs", ["4", "9"]),
+        ("spec.training.earlyStopping.patience", [MISSING, "2"]),
+        ("spec.training.earlyStopping.minDelta", [MISSING, "0.0"]),
+    ]
+    assert differences(compare([first, run_of(tmp_path, "third", 100)])) == []
+
+
+def test_a_lead_over_the_first_is_told_on_the_same_rows(tmp_path: Path) -> None:
+    first, better = run_of(tmp_path, "first", 150), run_of(tmp_path, "better", 190)
+    other = run_of(tmp_path, "other", 190, ("/data/mail.csv", "/data/else.csv"))
+    lines = cells([first, better, other])
+    assert [line["It is"] for line in lines] == [MISSING, "better", MISSING]
+    assert lines[0]["Accuracy"].startswith("0.7500 [0.6")
+    assert lines[1]["Lead over the first in F1"].startswith("+0.2000 [+0.1")
+    assert lines[1]["McNemar's p"] == "< 0.0001"
+    assert [line["Set"] for line in lines] == ["validation"] * 3
+    assert lines[0]["Parameters"] == "1,234,567"
+    assert lines[0]["Trained in"] == "1 min 30 s"
+    assert cells([better, first])[1]["It is"] == "worse"
+
+
+@pytest.mark.parametrize("changes", [("epochs: 4", "seed: 1"), ("text: [body]", "text: [title]")])
+def test_another_split_has_other_rows(tmp_path: Path, changes: tuple[str, str]) -> None:
+    """Sorted by class, their labels may be the same nevertheless."""
+    first, second = run_of(tmp_path, "first", 150), run_of(tmp_path, "second", 190, changes)
+    assert cells([first, second])[1]["It is"] == MISSING
+
+
+def test_a_run_under_way_and_a_function_stand_beside(tmp_path: Path) -> None:
+    finished = run_of(tmp_path, "finished", 150)
+    open_run = write_run(tmp_path / "open", TEXT_JOB.replace("mail", "open", 1), [])
+    function = write_run(tmp_path / "function", FUNCTION_JOB, [epoch(1, bleu=20.0)])
+    lines = cells([open_run, finished, function])
+    assert [line["Trained in"] for line in lines] == ["not finished", "1 min 30 s", "not finished"]
+    assert [line["Accuracy"] == MISSING for line in lines] == [True, False, True]
+    page = Page(render_comparison(compare([open_run, finished, function])))
+    assert page.tables["compared"][0] == ["Measure", "open", "finished", "own-loop"]
+
+
+def test_runs_of_one_name_are_told_by_their_place(tmp_path: Path) -> None:
+    first, second = (run_of(tmp_path / place, "tags", 150) for place in ("here", "there"))
+    assert [run.name for run in compare([first, second])] == [first.uri, second.uri]
+
+
+def test_curves_lie_over_each_other(tmp_path: Path) -> None:
+    """Also of runs of unequal length, and of more than a chart has markers for."""
+    runs = [run_of(tmp_path, f"run-{number}", 150, epochs=number) for number in range(1, 8)]
+    html = render_comparison(compare(runs))
+    page = Page(html)
+    labels = [named["aria-label"] for _, named in page.elements if named.get("role") == "img"]
+    assert len(labels) == 6, "three metrics, five runs on one chart and two on another"
+    assert labels[0].startswith("Training loss, smoothed over the course of training: run-1 from")
+    assert "run-5 from 1 to 0.2" in next(label for label in labels if label.startswith("Train loss"))
+    assert html.count("<svg") == 6
+
+
+def test_the_command(tmp_path: Path) -> None:
+    first, second = run_of(tmp_path, "first", 150), run_of(tmp_path, "second", 190, ("epochs: 4", "epochs: 5"))
+    result = CliRunner().invoke(app, ["compare", first.uri, second.uri], env={"COLUMNS": "150"})
+    assert result.exit_code == 0
+    shown = " ".join(result.stdout.replace("│", " ").split())
+    assert "spec.training.epochs 4 5" in shown
+    assert f"It is {MISSING} better" in shown
+    file = tmp_path / "compared.html"
+    result = CliRunner().invoke(app, ["compare", first.uri, second.uri, "--output", str(file)])
+    assert result.stdout == f"{file}\n"
+    assert Page(file.read_text()).tables["fields"][1] == ["spec.training.epochs", "4", "5"]
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    first = run_of(tmp_path, "first", 150)
+    with pytest.raises(UserError, match="give at least two runs"):
+        compare([first])
+    with pytest.raises(UserError, match="is given twice"):
+        compare([first, Folder(first.uri + "/")])
+    with pytest.raises(UserError, match="is not the folder of a run"):
+        compare([first, Folder(str(tmp_path))])
+
+
+def test_markup_in_values_is_text(tmp_path: Path) -> None:
+    first = run_of(tmp_path, "first", 150)
+    second = run_of(tmp_path, "second", 150, ("text: [body]", "text: ['<i>body']"))
+    html = render_comparison(compare([first, second]))
+    assert "<i>body" not in html

@@ -1,0 +1,45 @@
+"""`trainjob compare`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN RUN...", help="The folders of two or more runs.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it as HTML, with curves, to FILE.")
+    ] = None,
+) -> None:
+    """Show what differs between runs, and which is better.
+
+    Whether that may be luck is told where they were scored on the same rows as the first one.
+    """
+    from trainjob.report.compare import compare as read
+    from trainjob.report.compare import differences, render_comparison, score_table
+    from trainjob.storage import Folder
+
+    compared = read([Folder(run) for run in runs])
+    if output is not None:
+        Folder(str(output.parent)).write(output.name, render_comparison(compared).encode())
+        print(output)
+        return
+    names = [run.name for run in compared]
+    _show("Scores", names, score_table(compared))
+    _show("What differs", names, differences(compared))
+
+
+def _show(title: str, names: list[str], lines: list[tuple[str, list[str]]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left")
+    for heading in ("", *names):
+        table.add_column(Text(heading), overflow="fold")
+    for line, values in lines:
+        table.add_row(Text(line), *map(Text, values))
+    Console(highlight=False).print(table)

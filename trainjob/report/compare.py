@@ -1,0 +1,165 @@
+"""Several runs side by side: what differs in their TrainJobs, their scores, their curves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import yaml
+
+from trainjob.errors import UserError
+from trainjob.evaluation.paired import Lead, Standing, lead, standing_of_confusion
+from trainjob.report.baselines import interval, probability, said_verdict
+from trainjob.report.charts import Chart, Series, describe, draw, grouped, metric_names, series_of, smoothed
+from trainjob.report.formatting import MISSING, capitalized, count, duration, readable, score
+from trainjob.report.render import describe_model, template
+from trainjob.runs.contents import Contents, read_contents
+from trainjob.runs.files import MODEL, PREDICTIONS
+from trainjob.runs.folder import flat, to_dict
+from trainjob.runs.predictions import read_predictions
+from trainjob.storage import Folder
+
+_NOT_COMPARED = ("spec.storage",)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of the runs that are compared."""
+
+    name: str
+    """Its TrainJob's, or where it is kept if that would tell it from no other."""
+    contents: Contents
+    set_name: str
+    """Of the rows that it is judged by: test or, without a test set, validation; empty before there are scores."""
+    standing: Standing | None
+    lead: Lead | None
+    """Over the first run, where both were scored on the same rows."""
+
+
+def compare(folders: Sequence[Folder]) -> list[Run]:
+    """Reads the runs. Raises UserError where there are not at least two different ones, or one cannot be read."""
+    uris = [folder.uri.rstrip("/") for folder in folders]
+    if twice := next((uri for uri in uris if uris.count(uri) > 1), None):
+        raise UserError(f"{twice} is given twice")
+    if len(folders) < 2:
+        raise UserError("give at least two runs to compare")
+    contents = [read_contents(folder) for folder in folders]
+    names = [each.job.metadata.name for each in contents]
+    held = [_held_back(each, folder) for each, folder in zip(contents, folders, strict=True)]
+    return [
+        _run(each.uri if names.count(name) > 1 else name, each, _lead(rows, held[0]) if number > 0 else None)
+        for number, (name, each, rows) in enumerate(zip(names, contents, held, strict=True))
+    ]
+
+
+def differences(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    """Path and, for each run, value of every field that is not the same in all TrainJobs."""
+    specs = [flat({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
+    paths = list(dict.fromkeys(path for spec in specs for path in spec if not path.startswith(_NOT_COMPARED)))
+    lines = [(path, [_shown(spec.get(path)) for spec in specs]) for path in paths]
+    return [(path, values) for path, values in lines if len(set(values)) > 1]
+
+
+def score_table(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    """Name and, for each run, value of each measure."""
+    columns = [_measures(run) for run in runs]
+    return [(name, [column[name] for column in columns]) for name in columns[0]]
+
+
+def render_comparison(runs: Sequence[Run]) -> str:
+    """One HTML document that loads nothing from elsewhere."""
+    drawn = [
+        (chart, describe(chart), draw(chart, ticks, None, f"chart-{number}"))
+        for number, (chart, ticks) in enumerate(_charts(runs), start=1)
+    ]
+    models = [(run.name, run.contents.uri, describe_model(run.contents.job.spec.model)) for run in runs]
+    return template("compare.html.j2").render(
+        names=[run.name for run in runs],
+        models=models,
+        differences=differences(runs),
+        scores=score_table(runs),
+        charts=drawn,
+    )
+
+
+def _run(name: str, contents: Contents, over_first: Lead | None) -> Run:
+    set_name = next((each for each in ("test", "validation") if each in contents.evaluation), "")
+    found = standing_of_confusion(np.array(contents.evaluation[set_name].confusion)) if set_name else None
+    return Run(name, contents, set_name, found, over_first)
+
+
+@dataclass(frozen=True)
+class _HeldBack:
+    key: dict[str, Any]
+    """Tells the rows from others."""
+    labels: list[str]
+    predicted: list[str]
+
+
+def _held_back(contents: Contents, folder: Folder) -> _HeldBack | None:
+    """What the model of a run predicts for the rows that it is judged by; None where there is no such file."""
+    dataset, spec = contents.job.spec.dataset, contents.job.spec
+    if dataset is None or not folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
+        return None
+    stored = read_predictions(folder, MODEL)
+    key: dict[str, Any] = {"test": dataset.test}
+    if dataset.test is None:
+        key = {"validation": dataset.validation, "train": dataset.train}
+    if dataset.test is None and dataset.validation.fraction is not None:
+        key |= {"seed": spec.training.seed, "text": dataset.text}  # by which the split knows the rows
+    return _HeldBack(key, stored["label"].to_pylist(), stored["prediction"].to_pylist())
+
+
+def _lead(rows: _HeldBack | None, first: _HeldBack | None) -> Lead | None:
+    if rows is None or first is None or (rows.key, rows.labels) != (first.key, first.labels):
+        return None
+    classes = sorted({*rows.labels, *rows.predicted, *first.predicted})
+    numbers = {name: number for number, name in enumerate(classes)}
+    labels, own, other = (
+        np.array([numbers[name] for name in names]) for names in (rows.labels, rows.predicted, first.predicted)
+    )
+    return lead(labels, own, other, len(classes))
+
+
+def _measures(run: Run) -> dict[str, str]:
+    summary, found = run.contents.summary, run.standing
+    scores = run.contents.evaluation[run.set_name] if run.set_name else None
+    return {
+        "Set": run.set_name or MISSING,
+        "Rows": count(scores.rows) if scores else MISSING,
+        "Accuracy": interval(found.accuracy) if found else MISSING,
+        "F1, macro average": interval(found.f1) if found else MISSING,
+        "Lead over the first in F1": interval(run.lead.f1, "+.4f") if run.lead else MISSING,
+        "McNemar's p": probability(run.lead.p) if run.lead else MISSING,
+        "It is": said_verdict(run.lead) if run.lead else MISSING,
+        "Loss": score(scores.loss if scores else None),
+        "Parameters": count(summary.parameters) if summary and summary.parameters is not None else MISSING,
+        "Trained in": duration(sum(summary.seconds.values())) if summary else "not finished",
+    }
+
+
+def _charts(runs: Sequence[Run]) -> list[tuple[Chart, list[dict[str, Any]]]]:
+    """Charts with a curve for each run, and the epochs that mark their axis; that of the loss by steps has none."""
+    records = [run.contents.records for run in runs]
+    epochs = [[record | {"step": record["epoch"]} for record in each if record["kind"] == "epoch"] for each in records]
+    last = max((each[-1]["epoch"] for each in epochs if each), default=0)
+    ticks = [{"step": epoch, "epoch": epoch} for epoch in range(1, last + 1)]
+    steps = [smoothed(series_of([row for row in each if row["kind"] == "step"], "loss")) for each in records]
+    by_step = grouped("Training loss, smoothed", [_named(run, each) for run, each in zip(runs, steps, strict=True)])
+    by_epoch = [
+        chart
+        for name in dict.fromkeys(name for each in epochs for name in metric_names(each))
+        for chart in grouped(
+            capitalized(readable(name)),
+            [_named(run, series_of(each, name)) for run, each in zip(runs, epochs, strict=True)],
+        )
+    ]
+    return [*((chart, []) for chart in by_step), *((chart, ticks) for chart in by_epoch)]
+
+
+def _named(run: Run, series: Series) -> Series:
+    return replace(series, name=run.name)
+
+
+def _shown(value: Any) -> str:
+    return MISSING if value is None else yaml.safe_dump(value, default_flow_style=True, width=10**6).split("\n")[0]
