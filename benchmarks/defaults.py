@@ -89,6 +89,7 @@ def _score(arguments: argparse.Namespace, split: Path, name: str, training: dict
         "training": {"epochs": arguments.epochs, **training},
         "checkpoints": {"metric": "validation_f1"},
         "storage": {"uri": str(split / "runs")},
+        "baselines": {},
     }
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": run}, "spec": spec}
     file = split / f"{run}.yaml"

@@ -102,6 +102,7 @@ def main() -> None:
             f"spec.training.epochs={arguments.epochs}",
             "spec.workers.count=2",
             "spec.dataset.loader=rayData",
+            "spec.baselines={}",
         ]
         job = load_trainjob(EXAMPLE, overrides)
         for number in range(arguments.rounds):

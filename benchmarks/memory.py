@@ -45,6 +45,7 @@ def trainjob(folder: Path, loader: str) -> Path:
         "training": {"epochs": 1, "batchSize": 1024},
         "workers": {"count": 2},
         "storage": {"uri": "runs"},
+        "baselines": {},
     }
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": loader.lower()}}
     file = folder / f"{loader}.yaml"

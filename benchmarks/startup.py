@@ -39,6 +39,7 @@ def small_job(folder: Path, loader: str, workers: int, rows: int) -> Path:
     spec["training"]["epochs"] = 1
     spec["workers"] = {"count": workers}
     spec["storage"] = {"uri": "runs"}
+    spec["baselines"] = {}
     document["metadata"]["name"] = f"{loader.lower()}-{workers}"
     file = folder / f"{document['metadata']['name']}.yaml"
     file.write_text(yaml.safe_dump(document))

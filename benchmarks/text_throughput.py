@@ -149,6 +149,7 @@ def main() -> None:
                     "spec.model.textClassifier.maxLength=256",
                     "spec.workers.count=2",
                     "spec.dataset.loader=rayData",
+                    "spec.baselines={}",
                 ],
             )
             ours_, plain_ = ours(job), plain(job, Path(temporary))
