@@ -20,7 +20,7 @@ from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
 from trainjob_operator.ray_jobs import RayJobs
-from trainjob_operator.render import with_storage
+from trainjob_operator.render import storage_of, with_storage
 from trainjob_operator.settings import Settings
 from trainjob_operator.snapshot import keep_config
 from trainjob_operator.status import FINAL, deadline_of, derive, is_starting, same
@@ -59,7 +59,6 @@ class Reconciler:
         if "deletionTimestamp" in body["metadata"]:
             invalid = RayJobError(DELETING, "the TrainJob is being deleted")
         before, unreadable = read_status(body)
-        job = with_storage(job, before.storage, self.settings)
         if before.phase in FINAL:
             return await self._clean_up(job, before)
         ray_job, error = await self._ensure_ray_job(job, before, invalid)
@@ -82,7 +81,7 @@ class Reconciler:
             found = await ray_jobs.get(job)
             if invalid is not None:
                 return found, invalid
-            job, changed = keep_config(job, found)
+            job, changed = keep_config(with_storage(job, before.storage or storage_of(found), self.settings), found)
             ray_job = await ray_jobs.ensure(job, before, found)
         except RayJobError as error:
             return found, error

@@ -2,8 +2,12 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib.metadata import version
 from math import ceil
+from typing import Any
+
+from pydantic import ValidationError
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE, KubernetesObject, seconds
@@ -15,6 +19,7 @@ from trainjob_operator.names import (
     NAME_ANNOTATION,
     QUEUE_LABEL,
     RENDERED_ANNOTATION,
+    STORAGE_ANNOTATION,
     UID_LABEL,
     ray_job_name,
 )
@@ -53,6 +58,15 @@ def with_storage(job: TrainJob, kept: Storage | None, settings: Settings) -> Tra
     return job.model_copy(update={"spec": job.spec.model_copy(update={"storage": storage})})
 
 
+def storage_of(ray_job: Mapping[str, Any] | None) -> Storage | None:
+    """Where a RayJob's run is kept, if it says so."""
+    written = (ray_job or {}).get("metadata", {}).get("annotations", {}).get(STORAGE_ANNOTATION, "")
+    try:
+        return Storage.model_validate_json(written, by_alias=True, by_name=False)
+    except ValidationError:
+        return None
+
+
 def _default_storage(namespace: str, defaults: Defaults) -> Storage | None:
     """In one that all namespaces share, each has a folder of its own; a claim is a namespace's own anyway."""
     shared = defaults.storage
@@ -74,7 +88,11 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
             "name": ray_job_name(job.metadata.name),
             "namespace": job.metadata.namespace,
             "labels": labels,
-            "annotations": {NAME_ANNOTATION: job.metadata.name, RENDERED_ANNOTATION: digest(settings)},
+            "annotations": {
+                NAME_ANNOTATION: job.metadata.name,
+                RENDERED_ANNOTATION: digest(settings),
+                STORAGE_ANNOTATION: job.spec.storage.model_dump_json(by_alias=True, exclude_none=True),
+            },
             "ownerReferences": [
                 {
                     "apiVersion": job.api_version,

@@ -12,6 +12,7 @@ from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
+from trainjob_operator.render import storage_of
 from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of
 
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended"]
@@ -64,7 +65,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=cluster,
         dashboard_url=ray.get("dashboardURL") or None,
-        storage=job.spec.storage if observed.ray_job is not None and observed.error is None else before.storage,
+        storage=storage_of(observed.ray_job) or before.storage,
         workers=WorkersStatus(desired=job.spec.workers.count, ready=ready),
         waiting=waiting,
         interruptions=interruptions,

@@ -14,8 +14,8 @@ from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.names import RENDERED_ANNOTATION
-from trainjob_operator.render import render, with_storage
+from trainjob_operator.names import RENDERED_ANNOTATION, STORAGE_ANNOTATION
+from trainjob_operator.render import render, storage_of, with_storage
 from trainjob_operator.settings import Settings
 
 POOLS: Object = {
@@ -287,6 +287,16 @@ def test_a_default_claim_and_secret_reach_the_pods():
     assert {"name": "trainjob-storage", "persistentVolumeClaim": {"claimName": "runs"}} in pod["volumes"]
     secrets = [env["valueFrom"]["secretKeyRef"]["name"] for env in pod["containers"][0]["env"] if "valueFrom" in env]
     assert set(secrets) == {"s3"}
+
+
+@pytest.mark.parametrize("own", [{"uri": "gs://a/\N{ROCKET}", **MINIO}, CLAIM])
+def test_a_rayjob_says_where_its_run_is_kept(own: Object):
+    ray_job = rendered(trainjob(storage=own))
+    assert storage_of(ray_job) == Storage(**trainjob(storage=own).model_dump()["spec"]["storage"])
+    for written in ("", "runs", "null", "{}", '{"uri": 1}'):
+        ray_job["metadata"]["annotations"][STORAGE_ANNOTATION] = written
+        assert storage_of(ray_job) is None
+    assert storage_of({"metadata": {}}) is storage_of(None) is None
 
 
 def test_a_job_without_any_storage_is_told_what_to_do():
