@@ -61,7 +61,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         observed_generation=generation,
         start_time=start,
         completion_time=(verdict.at or now) if final else None,
-        attempt=_attempt(job, ray, before),
+        attempt=_attempt(ray, before),
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=cluster,
         dashboard_url=ray.get("dashboardURL") or None,
@@ -137,10 +137,10 @@ def _conditions(
     return [accepted, *others]
 
 
-def _attempt(job: TrainJob, ray: Object, before: TrainJobStatus) -> int:
+def _attempt(ray: Object, before: TrainJobStatus) -> int:
     """KubeRay counts failures; the last failure has no attempt after it."""
     failed, is_over = ray.get("failed", 0), ray.get("jobDeploymentStatus") == "Failed"
-    return max(before.attempt or 1, min(failed if is_over else failed + 1, job.spec.retries + 1))
+    return max(before.attempt or 1, failed if is_over else failed + 1)
 
 
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:

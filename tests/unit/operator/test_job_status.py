@@ -232,7 +232,7 @@ def test_a_job_that_has_not_started_meets_no_deadline():
     ("deployment", "failed", "retries", "before", "attempt"),
     [
         ("Running", 0, 0, None, 1),
-        ("Running", 1, 0, None, 1),
+        ("Running", 1, 0, None, 2),  # when the first one failed, retries were more
         ("Running", 1, 3, None, 2),
         ("Running", 0, 3, None, 1),
         ("Running", 0, 3, 2, 2),
