@@ -81,14 +81,22 @@ class Reconciler:
             found = await ray_jobs.get(job)
             if invalid is not None:
                 return found, invalid
+            is_lost = found is None and before.ray_job_name is not None
+            if is_lost and not await self._is_there(job):
+                return None, RayJobError(DELETING, "the TrainJob was deleted, and its RayJob with it")
             job, changed = keep_config(with_storage(job, before.storage or storage_of(found), self.settings), found)
             ray_job = await ray_jobs.ensure(job, before, found)
         except RayJobError as error:
             return found, error
-        if found is None and ray_job is not None and before.ray_job_name is not None:
+        if is_lost and ray_job is not None:
             message = f"RayJob {before.ray_job_name} was deleted before the job's end; created again"
             self.recorder.record(job.metadata.model_dump(), "RayJobRecreated", message, warning=True)
         return ray_job, changed
+
+    async def _is_there(self, job: TrainJob) -> bool:
+        """Whether the TrainJob was not deleted since it was read: its RayJob would go, too, and be missed."""
+        found = await self.api.get(TRAIN_JOBS, str(job.metadata.namespace), job.metadata.name)
+        return found is not None and found["metadata"]["uid"] == job.metadata.uid
 
     async def _write_status(self, body: Mapping[str, Any], before: TrainJobStatus, status: TrainJobStatus) -> None:
         if same(before, status):

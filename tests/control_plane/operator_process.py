@@ -1,5 +1,6 @@
 """The operator as a process of its own, and its settings."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import yaml
 
 from cluster.client import Cluster
 from cluster.component import ENDS_WITH_US, free_ports
-from cluster.jobs import eventually
+from cluster.jobs import Jobs, eventually
 
 SETTINGS = {
     "image": "registry.example/trainjob:1",
@@ -82,3 +83,13 @@ def operator(
         yield process
     finally:
         process.kill()
+
+
+def account(jobs: Jobs, folder: Path) -> Path:
+    """A kubeconfig of a new service account `operator` in the namespace."""
+    jobs.kubectl("create", "serviceaccount", "operator")
+    configuration = json.loads(jobs.cluster.kubeconfig.read_text())
+    configuration["users"][0]["user"] = {"token": jobs.kubectl("create", "token", "operator").strip()}
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(json.dumps(configuration))
+    return kubeconfig

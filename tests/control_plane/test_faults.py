@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from many_jobs import ManyJobs
-from operator_process import OperatorProcess, operator
+from operator_process import OperatorProcess, account, operator
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
@@ -113,19 +113,17 @@ def watch_from(jobs: Jobs, version: str) -> str:
 def slowed(jobs: Jobs, tmp_path: Path) -> Generator[Path]:
     """A kubeconfig of a service account of whose requests the API server takes only a few at once."""
     name, cluster = jobs.namespace, jobs.cluster
-    account = {"kind": "ServiceAccount", "name": "operator", "namespace": name}
     limited = {"nominalConcurrencyShares": 1, "lendablePercent": 0, "borrowingLimitPercent": 0}
     rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
     subject = {"kind": "ServiceAccount", "serviceAccount": {"name": "operator", "namespace": name}}
     flow, group = "flowcontrol.apiserver.k8s.io/v1", "rbac.authorization.k8s.io"
     objects: list[dict[str, Any]] = [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator", "namespace": name}},
         {
             "apiVersion": f"{group}/v1",
             "kind": "ClusterRoleBinding",
             "metadata": {"name": name},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [account],
+            "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": name}],
         },
         {
             "apiVersion": flow,
@@ -145,11 +143,7 @@ def slowed(jobs: Jobs, tmp_path: Path) -> Generator[Path]:
         },
     ]
     cluster.apply(*objects)
-    configuration = json.loads(cluster.kubeconfig.read_text())
-    configuration["users"][0]["user"]["token"] = jobs.kubectl("create", "token", "operator").strip()
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps(configuration))
-    yield kubeconfig
+    yield account(jobs, tmp_path)
     for kind in ("flowschema", "prioritylevelconfiguration", "clusterrolebinding"):
         cluster.kubectl("delete", kind, name)
 
