@@ -1,6 +1,5 @@
 """What several folders of tests share."""
 
-import secrets
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from cluster.client import Cluster
-from cluster.jobs import eventually
+from cluster.jobs import new_namespace
 from soak import SOAK
 
 pytest.register_assert_rewrite("folder_contract")
@@ -51,8 +50,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 @pytest.fixture
 def namespace(cluster: Cluster) -> Generator[str]:
     """The name of a new namespace, which goes after the test with all that is in it."""
-    name = f"test-{secrets.token_hex(4)}"
-    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    eventually(lambda: cluster.get("serviceaccounts", name, "default"))
-    yield name
-    cluster.request("DELETE", f"/api/v1/namespaces/{name}")
+    with new_namespace(cluster) as name:
+        yield name

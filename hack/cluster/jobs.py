@@ -1,7 +1,9 @@
 """TrainJobs of a namespace, as their users see them."""
 
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from cluster.client import Cluster, KubectlError
@@ -63,6 +65,16 @@ class Jobs:
         selector = f"involvedObject.kind=TrainJob,involvedObject.name={name}"
         found = self.cluster.find("events", self.namespace, fields=selector)
         return [event["reason"] for event in sorted(found, key=lambda event: event["metadata"]["creationTimestamp"])]
+
+
+@contextmanager
+def new_namespace(cluster: Cluster) -> Generator[str]:
+    """The name of a namespace, which goes in the end with all that is in it."""
+    name = f"test-{secrets.token_hex(4)}"
+    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    eventually(lambda: cluster.get("serviceaccounts", name, "default"))
+    yield name
+    cluster.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def document(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:

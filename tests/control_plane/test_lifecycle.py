@@ -70,24 +70,6 @@ def test_what_is_no_longer_wanted_is_taken_away(jobs: Jobs):
 
 
 @pytest.mark.usefixtures("process")
-def test_a_deleted_rayjob_is_made_again_before_the_end_only(jobs: Jobs):
-    jobs.create()
-    first = jobs.ray_job()["metadata"]["uid"]
-    jobs.until(rayJobName="job")
-    jobs.delete("rayjobs")
-    eventually(lambda: jobs.ray_job()["metadata"]["uid"] != first)
-    eventually(lambda: "RayJobRecreated" in jobs.events())
-    jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
-    jobs.until(phase="Succeeded")
-    jobs.delete("rayjobs")
-    jobs.patch("trainjob", "job", {"metadata": {"labels": {"look": "again"}}})
-    jobs.create("other")
-    jobs.ray_job("other")
-    assert jobs.get("rayjobs") is None
-    assert jobs.status()["phase"] == "Succeeded"
-
-
-@pytest.mark.usefixtures("process")
 def test_suspend_at_creation_while_running_and_back(jobs: Jobs):
     jobs.create(suspend=True)
     jobs.until(phase="Suspended")
@@ -107,12 +89,6 @@ def test_deleting_a_trainjob_deletes_all_it_made(jobs: Jobs):
     jobs.kubectl("delete", "trainjob", "job")
     for kind in ("rayjobs", "rayclusters", "pods"):
         eventually(lambda kind=kind: jobs.cluster.find(kind, jobs.namespace) == [])
-
-
-def test_trainjobs_from_before_the_operator_are_picked_up(cluster: Cluster, jobs: Jobs, tmp_path: Path):
-    jobs.create()
-    with operator(cluster, tmp_path, [jobs.namespace]):
-        jobs.until(phase="Pending", rayJobName="job")
 
 
 @pytest.mark.usefixtures("process")
@@ -135,38 +111,6 @@ def test_the_total_deadline_ends_a_job_and_its_pods(jobs: Jobs):
 
 
 @pytest.mark.usefixtures("process")
-def test_a_finished_trainjob_goes_when_its_time_is_over(jobs: Jobs):
-    jobs.create(ttlAfterFinished="1s")
-    jobs.ray_job()
-    jobs.report("rayjob", "job", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"})
-    eventually(lambda: jobs.get("trainjobs") is None and jobs.get("rayjobs") is None)
-
-
-@pytest.mark.usefixtures("process")
-def test_the_trainers_final_report_outranks_kuberays(jobs: Jobs):
-    jobs.create()
-    jobs.until(phase="Pending")
-    jobs.report("trainjob", "job", {"training": {"stage": "Finished", "percent": 100}})
-    status = jobs.until(phase="Succeeded")
-    jobs.report("rayjob", "job", {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed"})
-    jobs.create("other")
-    jobs.until("other", phase="Pending")
-    assert jobs.status() == status
-
-
-@pytest.mark.usefixtures("process")
-def test_a_failure_is_told_in_the_trainers_words(jobs: Jobs):
-    jobs.create()
-    jobs.until(phase="Pending")
-    failure = {"rank": 1, "exception": "ValueError", "message": "no such class"}
-    jobs.report("trainjob", "job", {"training": {"stage": "Training", "failure": failure}})
-    jobs.report("rayjob", "job", {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "reason": "AppFailed"})
-    status = jobs.until(phase="Failed", reason="TrainingFailed")
-    assert status["message"] == "worker 1 failed: ValueError: no such class"
-    eventually(lambda: "Failed" in jobs.events())
-
-
-@pytest.mark.usefixtures("process")
 def test_kubectl_waits_and_lists(jobs: Jobs):
     jobs.create()
     jobs.ray_job()
@@ -175,15 +119,6 @@ def test_kubectl_waits_and_lists(jobs: Jobs):
     header, row = jobs.kubectl("get", "tj").splitlines()
     assert header.split()[:2] == ["NAME", "PHASE"]
     assert row.split()[:2] == ["job", "Succeeded"]
-
-
-@pytest.mark.usefixtures("process")
-def test_an_unknown_node_pool_is_told(jobs: Jobs):
-    jobs.create(workers={"gpus": 1, "nodePool": "h100"})
-    status = jobs.until(phase="Pending", reason="UnknownNodePool")
-    assert "a100" in status["message"]
-    accepted = {condition["type"]: condition["status"] for condition in status["conditions"]}["Accepted"]
-    assert accepted == "False"
 
 
 def test_a_restart_writes_nothing_of_what_is_settled(cluster: Cluster, jobs: Jobs, tmp_path: Path):

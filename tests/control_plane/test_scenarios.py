@@ -2,43 +2,21 @@
 
 | KubeRay's scenario | here | with pods, in tests/e2e |
 |---|---|---|
-| success; a later suspend is ignored | `test_an_end_is_final` | test_text_job |
-| failing application; stopped; broken submitter | `test_an_end_is_final` | test_own_functions |
+| success; a later suspend is ignored | test_stories | test_text_job |
+| failing application; stopped; broken submitter | test_stories | test_own_functions |
 | start deadline; two retries | `test_the_start_deadline_ends_each_attempt` | test_cannot_start |
-| cascading deletion; deadline; suspend and resume, created suspended; long name | test_lifecycle | |
+| cascading deletion; deadline; suspend and resume, created suspended; long name | test_lifecycle, test_stories | |
 | head pod deleted | | test_text_job |
 
 No TrainJob leads to a wrong runtime environment, deletion strategies, managedBy or token authentication. A submitter
 pod that is deleted or completed by force is KubeRay's own affair: a TrainJob sees its RayJob's status only.
 """
 
-from typing import Any
-
 import pytest
 
 from cluster.jobs import Jobs, eventually
 
 pytestmark = pytest.mark.usefixtures("process")
-
-
-@pytest.mark.parametrize(
-    ("ended", "phase", "reason"),
-    [
-        ({"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}, "Succeeded", "Succeeded"),
-        ({"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}, "Failed", "Stopped"),
-        ({"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed"}, "Failed", "AppFailed"),
-        ({"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed"}, "Failed", "SubmissionFailed"),
-    ],
-)
-def test_an_end_is_final(jobs: Jobs, ended: dict[str, Any], phase: str, reason: str):
-    jobs.create()
-    jobs.until(phase="Pending", reason="PodsStarting")
-    jobs.report("rayjob", "job", ended)
-    before = jobs.until(phase=phase, reason=reason)
-    jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
-    jobs.create("next")
-    jobs.until("next", phase="Pending", reason="PodsStarting")
-    assert jobs.status() == before
 
 
 @pytest.mark.parametrize("retries", [0, 2])
