@@ -80,7 +80,7 @@ def csv_files(draw: st.DrawFn) -> bytes:
     file = io.StringIO()
     writer = csv.writer(
         file,
-        delimiter=draw(st.sampled_from(",,,;\t|")),
+        delimiter=draw(st.sampled_from(",,,,,,;;\t\t|")),
         quoting=draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
         lineterminator=draw(st.sampled_from(["\n", "\n", "\r\n", "\r"])),
     )
@@ -88,7 +88,7 @@ def csv_files(draw: st.DrawFn) -> bytes:
     writer.writerows(rows)
     text = file.getvalue() if draw(st.booleans()) else file.getvalue().rstrip()
     encoding = draw(
-        st.sampled_from(["utf-8"] * 6 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1", "cp1252", "utf-32"])
+        st.sampled_from(["utf-8"] * 12 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1", "cp1252", "utf-32"])
     )
     return draw(corrupted(text.encode(encoding, "replace")))
 

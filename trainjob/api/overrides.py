@@ -6,7 +6,7 @@ from typing import Any
 
 from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, Problem, dotted, parse
 
-_NAME, _INDEX = r"[^.=\[\]\s]+", r"\[\d+\]"
+_NAME, _INDEX = r"[^.=\[\]\s\ud800-\udfff]+", r"\[\d+\]"
 _PATH = re.compile(rf"{_NAME}({_INDEX})*(\.{_NAME}({_INDEX})*)*")
 _AFTER_THE_FILE = 10**9
 """Places of overrides come after every line of the file."""

@@ -35,6 +35,9 @@ def test_each_problem_has_one_line(tmp_path: Path):
         "--set spec.retries=[1, 2]  spec.retries  expected a whole number, got a list",
         "--set spec.suspend=1 --- 2  spec.suspend  a second YAML document; only one is expected",
     ]
+    assert problems(write(tmp_path, GOOD), "spec.\udcff=1") == [
+        "--set spec.\udcff=1  write it as PATH=VALUE, such as spec.training.epochs=3"
+    ]
     assert len(problems(write(tmp_path, GOOD + '  "a\\nb": 1\n'))) == 1
 
 

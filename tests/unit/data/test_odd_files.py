@@ -3,6 +3,9 @@
 `make soak` tries many more.
 """
 
+import codecs
+import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 from data_specs import image_spec, random_images, text_spec, write_images
 from hypothesis import given
 
-from odd_files import TABLES, idx_files, image_files
+from odd_files import ROWS, TABLES, idx_files, image_files
 from soak import examples
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
@@ -48,12 +51,28 @@ def count(uri: Path, columns: list[str] | None) -> int:
     return sum(len(rows.table) for rows in read_all(parts(Source(uri=str(uri)), None), columns))
 
 
-def check(uri: Path, spec: TrainJobSpec, columns: list[str]) -> None:
+def check(uri: Path, spec: TrainJobSpec, columns: list[str]) -> int | None:
+    """How many rows are read, in each way alike, or None where the file is refused."""
     rows = rows_of(uri, lambda: count(uri, columns))
     trained = rows_of(uri, lambda: prepared(spec))
     assert trained is None or trained == rows
     raw = rows_of(uri, lambda: count(uri, None))
     assert None in (raw, rows) or raw == rows
+    return rows
+
+
+def csv_rows(content: bytes) -> int:
+    """As Python's own reader counts them, without blank lines."""
+    text = content.decode("utf-8-sig", "replace")
+    tables = [list(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=sign))) for sign in ",;\t"]
+    return len(next((table for table in tables if len(table[0]) > 1), tables[0])) - 1
+
+
+def json_rows(content: bytes) -> int:
+    return sum(bool(line.strip()) for line in content.removeprefix(codecs.BOM_UTF8).split(b"\n"))
+
+
+ALL_ROWS = {"rows.csv": csv_rows, "rows.jsonl": json_rows, "rows.parquet": lambda _: len(ROWS)}
 
 
 @examples(60)
@@ -62,7 +81,8 @@ def test_tables(folder: Path, file: tuple[str, bytes]):
     name, content = file
     uri = folder / name
     uri.write_bytes(content)
-    check(uri, text_spec(uri, validation={"fraction": 0.3}), ["text", "label"])
+    rows = check(uri, text_spec(uri, validation={"fraction": 0.3}), ["text", "label"])
+    assert rows is None or rows == ALL_ROWS[name](content), "rows are lost"
 
 
 @examples(20)

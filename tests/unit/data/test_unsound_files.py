@@ -1,5 +1,6 @@
 """Files that are not what they should be, and URIs that lead nowhere, are named."""
 
+import bz2
 import gzip
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from data_specs import idx_bytes, read, write_parquet
 
 from trainjob.data import tables
 from trainjob.errors import DataError
+
+
+def _zstd(content: bytes) -> bytes:
+    return pa.compress(content, "zstd", asbytes=True)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +43,8 @@ from trainjob.errors import DataError
             gzip.compress(b"text,label\n" + b"a,b\n" * 9999, mtime=0)[:-20],
             "rows.csv.gz is not a sound CSV file",
         ),
+        ("rows.csv.bz2", bz2.compress(b"text,label\n" + b"a,b\n" * 9999)[:-9], "rows.csv.bz2 is not a sound CSV file"),
+        ("rows.jsonl.zst", _zstd(b'{"text": "a", "label": "b"}\n' * 9999)[:-9], "jsonl.zst is not a sound JSON Lines"),
         ("rows.jsonl", b'{"text": "a", "label": "b"}\n{"text": \n', "rows.jsonl, line 2: not JSON"),
         ("rows.jsonl", b'{"text": "a", "label": "b"}\n[1]\n', "rows.jsonl, line 2: must be a JSON object"),
         (
