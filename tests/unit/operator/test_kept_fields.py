@@ -8,6 +8,8 @@ from operator_objects import Object, container, pod, ray_job, trainjob
 from trainjob.api.trainjob import Storage
 from trainjob.api.trainjob_status import Interruptions, TrainJobStatus
 from trainjob_operator.errors import RayJobError
+from trainjob_operator.render import render
+from trainjob_operator.settings import Settings
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import Observed
 
@@ -22,14 +24,16 @@ BEFORE = TrainJobStatus(
     storage=EARLIER,
     interruptions=Interruptions(count=2, last_reason="Evicted", last_pod="a", last_time=NOW),
 )
+STORED = render(trainjob(storage={"uri": "s3://runs"}), Settings(image="i"))
 REFUSED = RayJobError("UnknownNodePool", "there is no node pool h100")
 
 
 @pytest.mark.parametrize(
     ("found", "storage"),
     [
-        (Observed(ray_job("Running", "RUNNING")), PRESENT),
-        (Observed(ray_job("Running", "RUNNING"), error=REFUSED), EARLIER),
+        (Observed(STORED), PRESENT),
+        (Observed(STORED, error=REFUSED), PRESENT),
+        (Observed(ray_job("Running", "RUNNING")), EARLIER),
         (Observed(), EARLIER),
         (Observed(error=REFUSED), EARLIER),
     ],
