@@ -9,7 +9,7 @@ from trainjob_operator.api import RAY_JOBS, Api, ApiError
 from trainjob_operator.drift import has_drifted
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
-from trainjob_operator.render import changeable, render
+from trainjob_operator.render import changeable, digest, render
 from trainjob_operator.settings import Settings
 from trainjob_operator.verdict import has_finished
 
@@ -46,15 +46,14 @@ class RayJobs:
             return None  # its queue would start it
         if found is not None and "deletionTimestamp" in found["metadata"]:
             return found
-        desired = render(job, self.settings, before.training)
-        name = str(job.metadata.namespace), desired["metadata"]["name"]
-        try:
-            if found is None:
-                return await self.api.apply(RAY_JOBS, *name, desired)
+        name = str(job.metadata.namespace), ray_job_name(job.metadata.name)
+        if found is not None:
             found["spec"].setdefault("suspend", False)  # KubeRay leaves that out when it writes its finalizer
-            if _has_other_settings(found, desired):
-                changes = changeable(desired)
+        try:
+            if found is not None and self._has_other_settings(found):
+                changes = changeable(job, self.settings, before.training)
                 return await self.api.merge(RAY_JOBS, *name, changes) if has_drifted(found, changes) else found
+            desired = render(job, self.settings, before.training)
             return await self.api.apply(RAY_JOBS, *name, desired) if has_drifted(found, desired) else found
         except ApiError as error:
             if error.status not in REFUSALS:
@@ -65,8 +64,6 @@ class RayJobs:
         metadata = ray_job["metadata"]
         await self.api.delete(RAY_JOBS, metadata["namespace"], metadata["name"], metadata["uid"])
 
-
-def _has_other_settings(found: KubernetesObject, desired: KubernetesObject) -> bool:
-    """Whether a RayJob was created with other settings or by another version of the operator."""
-    digests = [each["metadata"].get("annotations", {}).get(RENDERED_ANNOTATION) for each in (found, desired)]
-    return digests[0] != digests[1]
+    def _has_other_settings(self, ray_job: KubernetesObject) -> bool:
+        """Whether a RayJob was created with other settings or by another version of the operator."""
+        return ray_job["metadata"].get("annotations", {}).get(RENDERED_ANNOTATION) != digest(self.settings)

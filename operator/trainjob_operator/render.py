@@ -34,10 +34,6 @@ from trainjob_operator.pods import (
 from trainjob_operator.settings import Defaults, NodePool, Settings
 from trainjob_operator.snapshot import snapshot
 
-_CHANGEABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
-"""Fields of a RayJob's spec that may change after its creation; KubeRay ignores changes of the others until the next
-attempt, or refuses them."""
-
 _RAY_START = {
     "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
 }
@@ -115,19 +111,18 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
     }
 
 
-def changeable(ray_job: KubernetesObject) -> KubernetesObject:
-    """Merge patch with what may be changed of a RayJob that was created with other settings."""
-    labels, annotations = ray_job["metadata"]["labels"], ray_job["metadata"]["annotations"]
+def changeable(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:
+    """Merge patch with what may be changed of a RayJob that was created with other settings, in which its node pool may
+    be missing."""
     return {
-        "metadata": {
-            "labels": {UID_LABEL: labels[UID_LABEL]},
-            "annotations": {NAME_ANNOTATION: annotations[NAME_ANNOTATION]},
-        },
-        "spec": {name: value for name, value in ray_job["spec"].items() if name in _CHANGEABLE},
+        "metadata": {"labels": {UID_LABEL: job.metadata.uid}, "annotations": {NAME_ANNOTATION: job.metadata.name}},
+        "spec": _changeable_spec(job, settings, training),
     }
 
 
 def _changeable_spec(job: TrainJob, settings: Settings, training: TrainingStatus | None) -> KubernetesObject:
+    """Fields that may change after the RayJob's creation; KubeRay ignores changes of the others until the next attempt,
+    or refuses them."""
     spec: KubernetesObject = {"backoffLimit": 0 if has_failed_for_good(training) else job.spec.retries}
     start = job.spec.deadlines.start or settings.defaults.start_deadline
     if start is not None:

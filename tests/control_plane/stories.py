@@ -79,8 +79,10 @@ STORIES = {
     "its-pool-is-removed": story(
         step(created(workers=OLD_POOL), then=CREATED, says="Created"),
         TRAINING,
-        step(new_settings, then=TRAINS | {"accepted": "UnknownNodePool"}),
-        step(FAILED, then=has_failed("AppFailed"), says="Failed"),
+        step(new_settings, then=TRAINS | {"accepted": "Accepted"}),
+        step(user(suspend=True, retries=1), then=IS_SUSPENDED, says="Suspended"),
+        step(FAILED, then=has_failed("AppFailed"), says="Failed", answers=True),
+        left={"suspend": True, "backoffLimit": 1},
     ),
     "its-pool-is-removed-after-the-end": story(
         step(created(workers=OLD_POOL), then=CREATED, says="Created"),

@@ -37,8 +37,9 @@ def test_the_workers_offer_places_for_workers():
 
 
 def test_of_a_rayjob_that_exists_only_its_course_and_its_names_are_changed():
-    spec = {"retries": 3, "suspend": True, "deadlines": {"start": "1m"}}
-    assert changeable(ray_job(spec)) == {
+    pool = {"nodePool": "removed"}
+    job = trainjob(retries=3, suspend=True, deadlines={"start": "1m"}, workers=pool)
+    assert changeable(job, Settings(image="i")) == {
         "metadata": {
             "labels": {"trainjob.dev/uid": UID},
             "annotations": {"trainjob.dev/name": "job"},
