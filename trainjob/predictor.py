@@ -184,5 +184,5 @@ def _encoded(image: Any, where: str) -> bytes:
 def _arrow(make: Callable[[], pa.Table]) -> pa.Table:
     try:
         return make()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise UserError(f"the rows make no table: {error}") from None

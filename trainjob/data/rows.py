@@ -135,9 +135,11 @@ def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None
 def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:
     """The column as strings: numbers and truth values in their usual spelling, bytes decoded as UTF-8.
 
-    Raises DataError for bytes that are not UTF-8 and for nested values.
+    Raises DataError for bytes that are not UTF-8, for nested values and others that are no text.
     """
     kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return as_text(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type), name, where)
     if pa.types.is_dictionary(kind):
         return as_text(column.cast(kind.value_type), name, where)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -146,7 +148,9 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
         raise DataError(f'{where(0)}: column "{name}" holds {kind}, not text')
     try:
         return column.cast(pa.string())
-    except pa.ArrowInvalid:
+    except pa.ArrowException as error:
+        if not _is_binary(kind):
+            raise DataError(f'{where(0)}: column "{name}" holds {kind}, which cannot be made text: {error}') from None
         for index, value in enumerate(column.to_pylist()):
             try:
                 (value or b"").decode()
@@ -157,3 +161,8 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
                     "save the file in UTF-8"
                 ) from None
         raise
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)

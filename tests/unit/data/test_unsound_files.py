@@ -118,6 +118,25 @@ def test_nested_columns_are_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (pa.array([[1, 2]], pa.list_(pa.uint8(), 2)), r"holds fixed_size_list<.*, not text"),
+        (
+            pa.array([0], pa.timestamp("s", "Nowhere/None")),
+            r"holds timestamp\[.*Nowhere/None\], which cannot be made text",
+        ),
+    ],
+    ids=["tensor", "time zone"],
+)
+def test_other_columns_that_are_no_text(values: pa.Array, message: str, tmp_path: Path) -> None:
+    if pa.types.is_fixed_size_list(values.type):
+        values = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.uint8(), (2,)), values)
+    pq.write_table(pa.table({"text": values}), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=rf'rows\.parquet, row 1: column "text" {message}'):
+        read(tmp_path / "rows.parquet", ["text"])
+
+
+@pytest.mark.parametrize(
     ("uri", "message"),
     [
         ("absent.csv", "absent.csv: there is nothing here"),

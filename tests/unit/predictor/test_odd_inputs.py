@@ -11,13 +11,14 @@ from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from predictor_runs import make_run
 
-from odd_files import ROWS, TABLES, idx_files, image_files
+from odd_files import COLUMNS, ROWS, TABLES, idx_files, image_files
 from soak import examples
 from trainjob import Predictor
 from trainjob.api import Source
@@ -93,6 +94,15 @@ def check(run: Path, uri: Path, columns: list[str], output: Path) -> None:
     written = rows_of(uri, lambda: predicted(run, uri, output))
     assert scored in (rows, None)
     assert None in (written, rows) or written == rows
+
+
+@pytest.mark.parametrize("kind", sorted(COLUMNS))
+def test_columns_of_any_type(text_run: Path, kind: str):
+    try:
+        assert len(Predictor.load(text_run).predict(pa.table({"text": COLUMNS[kind]}))) == len(ROWS)
+    except UserError as error:
+        if 'row 1: column "text" ' not in str(error):
+            pytest.fail(f"where? {error}")
 
 
 OUTPUTS = st.sampled_from(["out.csv", "out.parquet"])

@@ -124,6 +124,8 @@ def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path, text_run: Path
         (np.array("a cat"), "expected a list of rows or a table, not ndarray"),
         (["a cat", 3], "row 2: the model takes texts or mappings, not int"),
         ([{"title": "x", "body": "y"}, {"title": 3, "body": "y"}], "the rows make no table"),
+        (["half of a pair: \ud800"], "the rows make no table: .*surrogates not allowed"),
+        ([{"title": 10**30, "body": "y"}], "the rows make no table: .*too large"),
     ],
 )
 def test_rows_that_are_no_texts_are_named(text_run: Path, rows: object, message: str) -> None:
