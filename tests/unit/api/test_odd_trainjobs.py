@@ -30,6 +30,13 @@ def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path):
     assert "job.yaml:6  spec.model.function.config  '\\udfff' does not fit the YAML tag !!str" in found
 
 
+def test_a_number_that_no_float_holds(tmp_path: Path):
+    text = GOOD.replace("    textClassifier:", "    function: {name: a:b, config: {a: 1e999}}\n    textClassifier:")
+    assert "job.yaml:6  spec.model.function.config.a  '1e999' does not fit the YAML tag !!float" in problems(
+        write(tmp_path, text)
+    )
+
+
 def test_each_problem_has_one_line(tmp_path: Path):
     assert problems(write(tmp_path, GOOD), "spec.retries=[1,\n2]", "spec.suspend=1\n---\n2") == [
         "--set spec.retries=[1, 2]  spec.retries  expected a whole number, got a list",
