@@ -5,6 +5,7 @@ from math import ceil
 from typing import Any
 
 from trainjob.api import TrainJob
+from trainjob.api.baselines import LANGUAGE_MODEL_KEY
 from trainjob.api.cluster import HOME, JOB_FOLDER, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
 from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, UID_LABEL, WORKERS_ANNOTATION
 from trainjob_operator.settings import NodePool, Settings
@@ -52,7 +53,9 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str) -> Kubernete
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
     mount = {"name": "trainjob", "mountPath": JOB_FOLDER, "readOnly": True}
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
-    template["spec"]["containers"][0]["readinessProbe"] = _READINESS
+    container = template["spec"]["containers"][0]
+    container["readinessProbe"] = _READINESS
+    container["env"] = _named([*_language_model_key(job), *container["env"]])
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 
@@ -166,6 +169,15 @@ def _credentials(job: TrainJob) -> list[KubernetesObject]:
         {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": may_lack}}}
         for key, may_lack in optional.items()
     ]
+
+
+def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
+    """For the driver alone, which asks the model."""
+    model = job.spec.baselines and job.spec.baselines.language_model
+    if model is None or model.secret_name is None:
+        return []
+    reference = {"name": model.secret_name, "key": LANGUAGE_MODEL_KEY}
+    return [{"name": LANGUAGE_MODEL_KEY, "valueFrom": {"secretKeyRef": reference}}]
 
 
 def _own_annotations(job: TrainJob) -> dict[str, str]:

@@ -199,6 +199,8 @@ def _mounted_at(path: str) -> Document:
     return {"volumes": [{"name": "a", "emptyDir": {}}], "volumeMounts": [{"name": "a", "mountPath": path}]}
 
 
+_LANGUAGE_MODEL = {"endpoint": "http://vllm:8000/v1", "model": "tiny"}
+
 _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "model", {"model.function": {"name": "a:b"}}),
     ("textClassifier", "model.textClassifier", {"model.textClassifier.pretrained": "bert"}),
@@ -225,6 +227,21 @@ _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("imageClassifier", "checkpoints.metric", {"checkpoints.metric": "accuracy"}),
     ("imageClassifier", "baselines.tfidf", {"baselines": {"tfidf": {}}}),
     ("textClassifier", "baselines.pixels", {"baselines": {"mostFrequent": {}, "pixels": {}}}),
+    ("imageClassifier", "baselines.languageModel", {"baselines": {"languageModel": _LANGUAGE_MODEL}}),
+    *(
+        (
+            "textClassifier",
+            f"baselines.languageModel.{name}",
+            {"baselines": {"languageModel": _LANGUAGE_MODEL | {name: value}}},
+        )
+        for name, value in (
+            ("endpoint", "vllm:8000"),
+            ("model", ""),
+            ("shots", 51),
+            ("examples", "best"),
+            ("maxCost", 0),
+        )
+    ),
     ("function", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
     ("function", "dataset.loader", {"dataset.loader": "dataLoader"}),
     ("function", "model", {"model.function": None}),

@@ -232,8 +232,23 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     return merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
 
 
-def _baselines(*names: str) -> Strategy:
-    return part(**{name: st.just({}) for name in names})
+def _baselines(*names: str, **others: Strategy) -> Strategy:
+    return part(**{name: st.just({}) for name in names}, **others)
+
+
+_language_model = part(
+    {"endpoint": st.just("http://vllm:8000/v1"), "model": st.just("tiny")},
+    secretName=names,
+    descriptions=st.dictionaries(st.sampled_from(["red", "a b"]), st.text(string.printable, max_size=9), max_size=2),
+    shots=st.integers(0, 50),
+    examples=st.sampled_from(["random", "nearest"]),
+    concurrency=st.integers(1, 256),
+    maxRequests=st.integers(1, 10**6),
+    maxTokens=st.integers(1, 10**9),
+    maxCost=st.floats(0.01, 1000),
+    inputPrice=st.floats(0, 100),
+    outputPrice=st.floats(0, 100),
+)
 
 
 specs: Strategy = st.one_of(
@@ -241,7 +256,7 @@ specs: Strategy = st.one_of(
         "textClassifier",
         _text_classifier,
         _metrics,
-        part({"dataset": _text_data}, baselines=_baselines("mostFrequent", "tfidf")),
+        part({"dataset": _text_data}, baselines=_baselines("mostFrequent", "tfidf", languageModel=_language_model)),
     ),
     _spec(
         "imageClassifier",

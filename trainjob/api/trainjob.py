@@ -137,7 +137,7 @@ class TrainJobSpec(StrictModel):
         for name in self.baselines.named if self.baselines is not None else []:
             if self.model.classifier is None:
                 yield f"baselines.{name}", "is for textClassifier and imageClassifier"
-            elif name == "tfidf" and self.model.text_classifier is None:
+            elif name in ("tfidf", "languageModel") and self.model.text_classifier is None:
                 yield f"baselines.{name}", "is for model.textClassifier"
             elif name == "pixels" and self.model.image_classifier is None:
                 yield f"baselines.{name}", "is for model.imageClassifier"

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,21 @@ UPDATES = 1e9
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 300
 FEW_ROWS = 1000
 """In fewer a word that occurs once tells something."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a baseline predicts for the held rows."""
+
+    predicted: np.ndarray
+    """int64 [n]; the number of classes where it is none of them."""
+    probabilities: np.ndarray | None
+    """Of these predictions, float32 [n]; None where it tells none."""
+    places: np.ndarray
+    """Which of the held rows they are for, int64 [n]."""
+    notes: list[str]
+    """What is to be known besides, in words."""
+
 
 Probabilities = np.ndarray
 """float32 [n, C]."""
@@ -53,6 +69,15 @@ CLASSIFIERS: dict[str, Callable[[Sampled, Sampled, list[int]], Probabilities]] =
     "pixels": pixels,
 }
 """Gives the probabilities of the held rows by the training rows and the classes' counts in the whole training part."""
+
+
+def guess(name: str, train: Sampled, held: Sampled, class_counts: list[int]) -> Guess:
+    """The guess of one of CLASSIFIERS."""
+    probabilities = CLASSIFIERS[name](train, held, class_counts)
+    notes: list[str] = []
+    if name != "mostFrequent" and len(train.rows) < train.of_rows:
+        notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"]
+    return Guess(probabilities.argmax(axis=1), probabilities.max(axis=1), np.arange(len(held.labels)), notes)
 
 
 def _logistic_regression(features: Any, labels: np.ndarray, held: Any, classes: int) -> Probabilities:

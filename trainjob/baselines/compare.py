@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainjob.api import TrainJob
-from trainjob.baselines.classifiers import CLASSIFIERS
+from trainjob.baselines.classifiers import Guess, guess
 from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
 from trainjob.errors import DataError
@@ -34,7 +34,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
         rows=len(held.rows),
         of_rows=held.of_rows,
         model=standing(held.labels, predicted, len(fitted.preprocessor.classes)),
-        baselines=[_computed(name, run, fitted, train, held, predicted) for name in names],
+        baselines=[_computed(name, job, run, fitted, train, held, predicted) for name in names],
     )
     write_comparison(run, comparison)
     return comparison
@@ -49,24 +49,30 @@ def _model_on(run: Folder, held: Sampled, classes: list[str]) -> np.ndarray:
     return indices(stored["prediction"], classes)[held.rows]
 
 
-def _computed(name: str, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, predicted: np.ndarray) -> Baseline:
+def _computed(
+    name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, predicted: np.ndarray
+) -> Baseline:
     since, classes = time.perf_counter(), fitted.preprocessor.classes
     try:
-        probabilities = CLASSIFIERS[name](train, held, fitted.preprocessor.class_counts)
-        surest = probabilities.argmax(axis=1)
-        write_predictions(run, name, table(held.rows, surest, classes, probabilities.max(axis=1)))
+        guessed = _guessed(name, job, run, fitted, train, held)
+        rows = held.rows[guessed.places]
+        write_predictions(run, name, table(rows, guessed.predicted, classes, guessed.probabilities))
     except Exception as error:  # whatever it is, the training has succeeded and the other baselines may
         return Baseline(name=name, error=str(error) or type(error).__name__)
+    labels, models = held.labels[guessed.places], predicted[guessed.places]
     return Baseline(
         name=name,
-        standing=standing(held.labels, surest, len(classes)),
-        lead=lead(held.labels, predicted, surest, len(classes)),
-        notes=_notes(name, train),
+        standing=standing(labels, guessed.predicted, len(classes)),
+        lead=lead(labels, models, guessed.predicted, len(classes)),
+        notes=guessed.notes,
         seconds=time.perf_counter() - since,
     )
 
 
-def _notes(name: str, train: Sampled) -> list[str]:
-    if name == "mostFrequent" or len(train.rows) == train.of_rows:
-        return []
-    return [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"]
+def _guessed(name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled) -> Guess:
+    model = job.spec.baselines and job.spec.baselines.language_model
+    if name != "languageModel" or model is None:
+        return guess(name, train, held, fitted.preprocessor.class_counts)
+    from trainjob.baselines.language_model.classify import classify
+
+    return classify(model, run, fitted.preprocessor.classes, train, held, job.spec.training.seed)

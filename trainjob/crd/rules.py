@@ -108,7 +108,12 @@ _IS_FUNCTION = "has(self.model.__function__)"
 _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
 _IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
 
-_BASELINES = {"mostFrequent": "", "tfidf": "textClassifier", "pixels": "imageClassifier"}
+_BASELINES = {
+    "mostFrequent": "",
+    "tfidf": "textClassifier",
+    "languageModel": "textClassifier",
+    "pixels": "imageClassifier",
+}
 """The model that each baseline is for; empty for either classifier."""
 
 

@@ -164,6 +164,20 @@ def test_storages_secret_is_only_referred_to(which: str, monkeypatch: pytest.Mon
 
 
 @EVERY_POD
+def test_only_the_driver_gets_the_key_of_a_language_model(which: str):
+    model = {"endpoint": "http://vllm:8000/v1", "model": "tiny", "secretName": "llm"}
+    job = trainjob(
+        model={"textClassifier": {"encoder": {}}},
+        dataset={"train": {"uri": "s3://data/rows.csv"}, "text": ["title"], "label": "tag"},
+        baselines={"languageModel": model},
+    )
+    container = templates(job)[which]["spec"]["containers"][0]
+    reference = {"secretKeyRef": {"name": "llm", "key": "OPENAI_API_KEY"}}
+    expected = [{"name": "OPENAI_API_KEY", "valueFrom": reference}] if which == "head" else []
+    assert [each for each in container.get("env", []) if each["name"] == "OPENAI_API_KEY"] == expected
+
+
+@EVERY_POD
 def test_storages_claim_is_mounted_in_every_pod(which: str):
     ray_job = render(trainjob(storage={"persistentVolumeClaim": "runs"}), SETTINGS)
     pods = pod_templates(ray_job)

@@ -1,0 +1,132 @@
+"""Asks a server that speaks OpenAI's protocol: again after errors that may pass, several questions at once."""
+
+import os
+import random
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+from trainjob.api.baselines import LANGUAGE_MODEL_KEY, LanguageModel
+from trainjob.baselines.language_model.answers import Answer, Answers, key
+from trainjob.baselines.language_model.budget import Budget, Spent
+from trainjob.baselines.language_model.prompt import Message, response_format
+from trainjob.errors import UserError
+
+ATTEMPTS = 6
+"""Of one question, after which the whole is given up; what is known is kept."""
+TIMEOUT_SECONDS = 60.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+WAVES = 32
+"""Questions are made for so many rounds of requests at a time."""
+ANSWER_TOKENS = 512
+"""Enough for a class, also after a few thoughts."""
+
+
+class Asker:
+    """One model on one server, for one run."""
+
+    def __init__(self, model: LanguageModel, classes: list[str], answers: Answers) -> None:
+        """Raises UserError where the `openai` package is missing."""
+        try:
+            from openai import OpenAI
+        except ImportError:
+            raise UserError("spec.baselines.languageModel needs the package openai: pip install openai") from None
+        self.model, self.budget = model, Budget(model)
+        self._answers, self._classes = answers, classes
+        self._secret = os.environ.get(LANGUAGE_MODEL_KEY, "")
+        self._client = OpenAI(
+            api_key=self._secret or "none", base_url=model.endpoint, max_retries=0, timeout=TIMEOUT_SECONDS
+        )
+        self._structured = True
+        self._stop = threading.Event()
+
+    def ask_all(self, questions: Iterable[list[Message]]) -> list[Answer | None]:
+        """The answers in order, those that were kept from before among them; None, and no more answers than there are,
+        where the budget did not reach.
+
+        Raises UserError where the server refuses, or goes on failing.
+        """
+        answers: list[Answer | None] = []
+        remaining = iter(questions)
+        with ThreadPoolExecutor(self.model.concurrency) as executor:
+            try:
+                while not self.budget.reached and (some := list(islice(remaining, WAVES * self.model.concurrency))):
+                    answers += executor.map(self._answer, some)
+            except BaseException:
+                self._stop.set()
+                executor.shutdown(cancel_futures=True)
+                raise
+            finally:
+                self._answers.close()
+        return answers
+
+    def _answer(self, question: list[Message]) -> Answer | None:
+        name = key(self.model.endpoint, self.model.model, question)
+        if (known := self._answers.get(name)) is not None:
+            return known
+        try:
+            answer = self._ask(question)
+        except Spent:
+            return None
+        except UserError:
+            self._stop.set()
+            raise
+        self._answers.add(name, answer)
+        return answer
+
+    def _ask(self, question: list[Message]) -> Answer:
+        import openai
+
+        for attempt in range(ATTEMPTS):
+            if self._stop.is_set():  # another question has failed for good
+                raise Spent
+            structured = self._structured
+            self.budget.request()
+            try:
+                return self._read(self._send(question, structured))
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if not structured:
+                    raise self._refused(error) from None
+                self._structured = False  # this server does not know it: asked in words alone from now on
+            except openai.APIStatusError as error:
+                if error.status_code not in (408, 409, 429) and error.status_code < 500:
+                    raise self._refused(error) from None
+                self._pause(attempt, error, error.response.headers.get("retry-after"))
+            except (openai.APIError, ValueError, TypeError, AttributeError, LookupError) as error:
+                self._pause(attempt, error, None)  # no connection, or what is no answer
+        raise AssertionError  # the last pause raises
+
+    def _send(self, question: list[Message], structured: bool) -> Any:
+        options: dict[str, Any] = {"messages": question}
+        options |= {"response_format": response_format(self._classes)} if structured else {}
+        return self._client.chat.completions.create(
+            model=self.model.model, temperature=0, max_tokens=ANSWER_TOKENS, **options
+        )
+
+    def _read(self, completion: Any) -> Answer:
+        """Raises ValueError, TypeError, AttributeError or LookupError for what is no answer."""
+        text, usage = completion.choices[0].message.content, completion.usage
+        input_tokens, output_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+        self.budget.answered(input_tokens, output_tokens)
+        return Answer(text or "", input_tokens, output_tokens)
+
+    def _pause(self, attempt: int, error: Exception, wanted: str | None) -> None:
+        """Waits as long as the server wants, or ever longer. Raises UserError after the last attempt."""
+        if attempt + 1 == ATTEMPTS:
+            raise UserError(
+                f"{self.model.endpoint} failed {ATTEMPTS} times, at last with: {self._without_secret(error)}; "
+                "what is answered is kept: `trainjob baseline` goes on from there"
+            ) from None
+        pause = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.0)
+        if wanted is not None and wanted.replace(".", "", 1).isdigit():
+            pause = max(pause, float(wanted))
+        self._stop.wait(min(pause, LONGEST_PAUSE_SECONDS))
+
+    def _refused(self, error: Exception) -> UserError:
+        return UserError(f"{self.model.endpoint} refuses {self.model.model}: {self._without_secret(error)}")
+
+    def _without_secret(self, error: Exception) -> str:
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        return text.replace(self._secret, "***") if self._secret else text
