@@ -11,6 +11,14 @@ from trainjob.api.uris import ENDPOINT
 LANGUAGE_MODEL_KEY = "OPENAI_API_KEY"
 """The environment variable with the key of a language model's server."""
 
+CLASSIFIER_OF = {
+    "mostFrequent": "",
+    "tfidf": "textClassifier",
+    "languageModel": "textClassifier",
+    "pixels": "imageClassifier",
+}
+"""The model that each baseline is for; empty for either classifier."""
+
 
 class MostFrequent(StrictModel):
     """The most frequent class of the training part, whatever the row."""

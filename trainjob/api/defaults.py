@@ -23,11 +23,11 @@ def with_defaults(job: TrainJob) -> TrainJob:
     """
     spec = job.spec
     training = _filled(spec.training, spec.model, spec.workers.count)
-    baselines = _baselines(spec.model) if spec.baselines is None else spec.baselines
+    baselines = usual_baselines(spec.model) if spec.baselines is None else spec.baselines
     return job.model_copy(update={"spec": spec.model_copy(update={"training": training, "baselines": baselines})})
 
 
-def _baselines(model: Model) -> Baselines | None:
+def usual_baselines(model: Model) -> Baselines | None:
     """What costs seconds; a function's scores are its own affair."""
     if model.text_classifier is not None:
         return Baselines(most_frequent=MostFrequent(), tfidf=Tfidf())

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from trainjob.api.base import OneOf, StrictModel, refuse
-from trainjob.api.baselines import Baselines
+from trainjob.api.baselines import CLASSIFIER_OF, Baselines
 from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import Dataset
 from trainjob.api.model import Model, PositiveInt
@@ -137,10 +137,8 @@ class TrainJobSpec(StrictModel):
         for name in self.baselines.named if self.baselines is not None else []:
             if self.model.classifier is None:
                 yield f"baselines.{name}", "is for textClassifier and imageClassifier"
-            elif name in ("tfidf", "languageModel") and self.model.text_classifier is None:
-                yield f"baselines.{name}", "is for model.textClassifier"
-            elif name == "pixels" and self.model.image_classifier is None:
-                yield f"baselines.{name}", "is for model.imageClassifier"
+            elif CLASSIFIER_OF[name] not in ("", to_camel(self.model.chosen)):
+                yield f"baselines.{name}", f"is for model.{CLASSIFIER_OF[name]}"
 
 
 class Metadata(StrictModel):

@@ -20,11 +20,10 @@ def baseline(
 
     The baselines are those of spec.baselines, or the usual ones where it names none. The report is written again.
     """
-    from trainjob.api.defaults import with_defaults
+    from trainjob.api.defaults import usual_baselines
     from trainjob.baselines.compare import compare_with_baselines
-    from trainjob.report.render import render
+    from trainjob.report.render import write_report
     from trainjob.runs.contents import read_contents
-    from trainjob.runs.files import REPORT
     from trainjob.runs.folder import locked
     from trainjob.storage import Folder
 
@@ -32,14 +31,13 @@ def baseline(
     contents = read_contents(folder)
     if contents.summary is None:
         raise UserError(f"{run}: this run has not finished; continue it with `trainjob run`")
-    usual = contents.job.model_copy(update={"spec": contents.job.spec.model_copy(update={"baselines": None})})
     baselines = contents.job.spec.baselines
-    chosen = baselines if baselines is not None and baselines.named else with_defaults(usual).spec.baselines
+    chosen = baselines if baselines is not None and baselines.named else usual_baselines(contents.job.spec.model)
     if chosen is None:
         raise UserError(f"{run}: a function has no baselines; they are for textClassifier and imageClassifier")
     with locked(folder):
         comparison = compare_with_baselines(contents.job, folder, chosen.named)
-        folder.write(REPORT, render(folder).encode())
+        write_report(folder)
     if as_json:
         print(comparison.model_dump_json(by_alias=True, indent=2))
     else:

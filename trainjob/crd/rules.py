@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic.alias_generators import to_camel
 
 from trainjob.api.base import OneOf, StrictModel
+from trainjob.api.baselines import CLASSIFIER_OF
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.model import Encoder, TextClassifier
@@ -108,14 +109,6 @@ _IS_FUNCTION = "has(self.model.__function__)"
 _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
 _IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
 
-_BASELINES = {
-    "mostFrequent": "",
-    "tfidf": "textClassifier",
-    "languageModel": "textClassifier",
-    "pixels": "imageClassifier",
-}
-"""The model that each baseline is for; empty for either classifier."""
-
 
 def _baseline_of(name: str, model: str) -> Rule:
     fits, message = f"has(self.model.{model})", f"is for model.{model}"
@@ -211,7 +204,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "dataset.train.format",
         ),
         Rule(f"!({_IS_IMAGE}) || !has(self.dataset.text)", "is for model.textClassifier", "dataset.text"),
-        *(_baseline_of(name, model) for name, model in _BASELINES.items()),
+        *(_baseline_of(name, model) for name, model in CLASSIFIER_OF.items()),
         Rule(
             f"{_IS_FUNCTION} || self.checkpoints.metric in [{_METRICS}]",
             f"must be one of {', '.join(CLASSIFIER_METRICS)} for a classifier",

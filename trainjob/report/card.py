@@ -1,18 +1,15 @@
 """A run's folder → the model's card: `README.md` in the format of the Hugging Face hub."""
 
-import re
-from pathlib import Path
 from posixpath import basename
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from trainjob.api import Model
 from trainjob.evaluation import Scores
-from trainjob.report.formatting import FILTERS, capitalized
-from trainjob.report.render import describe_model
+from trainjob.report.formatting import capitalized
+from trainjob.report.render import describe_model, template, usage
 from trainjob.runs.contents import Contents
 
 
@@ -23,28 +20,21 @@ def card(run: Contents) -> str:
     """
     assert run.summary is not None
     assert run.job.spec.dataset is not None
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=False,  # Markdown: what comes from the user passes through `cell`
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= FILTERS | {"cell": _cell}
-    dataset = file_name(run.job.spec.dataset.train.uri)
-    return environment.get_template("card.md.j2").render(
+    model, dataset = run.job.spec.model, file_name(run.job.spec.dataset.train.uri)
+    commands, code = (text for _, text in usage("FOLDER", model))
+    text = template("card.md.j2").render(
         metadata=yaml.safe_dump(_metadata(run, dataset), sort_keys=False, allow_unicode=True),
         run=run,
         spec=run.job.spec,
         summary=run.summary,
         best=run.summary.best_checkpoint,
-        model=describe_model(run.job.spec.model),
+        model=describe_model(model),
         dataset=dataset,
         sets=sorted(run.evaluation.items()),  # test comes before validation
-        example='--text "…"' if run.job.spec.model.text_classifier else "--image image.png",
-        rows='["a text", "another"]' if run.job.spec.model.text_classifier else '["image.png"]',
+        commands=commands.splitlines(),
+        code=code,
     )
+    return f"{text}\n"
 
 
 def file_name(uri: str) -> str:
@@ -88,8 +78,3 @@ def _base_model(model: Model) -> str | None:
     """The encoder's name on the hub, where it comes from there: folders are absolute in a run's TrainJob."""
     pretrained = model.text_classifier.pretrained if model.text_classifier else None
     return pretrained if pretrained and not pretrained.startswith("/") and "://" not in pretrained else None
-
-
-def _cell(text: object) -> str:
-    """Text that stays in its cell of a Markdown table and is shown as it is."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", " ".join(str(text).split()))

@@ -1,6 +1,7 @@
 """How the report and the command line format numbers, times and names."""
 
 import math
+import re
 from datetime import UTC, datetime
 
 MISSING = "\N{EN DASH}"
@@ -47,7 +48,13 @@ def capitalized(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
+def cell(text: object) -> str:
+    """Text that stays in its cell of a Markdown table and is shown as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", " ".join(str(text).split()))
+
+
 FILTERS = {
+    "cell": cell,
     "readable": readable,
     "capitalized": capitalized,
     "score": score,

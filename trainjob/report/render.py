@@ -4,7 +4,7 @@ import json
 import shlex
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
 from trainjob.api import Model
 from trainjob.report.baselines import HEADINGS, comparison_table, remarks
@@ -12,6 +12,7 @@ from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
 from trainjob.report.formatting import FILTERS
 from trainjob.runs.contents import Contents, read_contents
+from trainjob.runs.files import REPORT
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
 
@@ -27,11 +28,16 @@ def render(run: Folder) -> str:
     return template("report.html.j2").render(_view(read_contents(run)))
 
 
+def write_report(run: Folder) -> None:
+    """Writes the run's report, or replaces it."""
+    run.write(REPORT, render(run).encode())
+
+
 def template(name: str) -> Template:
-    """The template in the file `name` beside this one."""
+    """The template in the file `name` beside this one; in HTML, what is filled in is escaped."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
+        autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -24,7 +24,7 @@ from trainjob.training.classifier import Retry, Training
 from trainjob.training.launch.ray_cluster import on_cluster, set_environment
 from trainjob.training.outcome import failure_of
 from trainjob.training.retries import is_retryable, with_retries
-from trainjob.training.summarize import final_fields, reached, summarize, write_report, write_results
+from trainjob.training.summarize import final_fields, reached, summarize, write_results
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,7 @@ def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison
         return None
     snapshots.comparing()
     from trainjob.baselines.compare import compare_with_baselines
+    from trainjob.report.render import write_report
 
     try:
         comparison = compare_with_baselines(job, folder, names)

@@ -15,7 +15,7 @@ from trainjob.data import Fitted
 from trainjob.evaluation import Scores
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.runs.contents import read_contents
-from trainjob.runs.files import CARD, EVALUATION, REPORT, SUMMARY
+from trainjob.runs.files import CARD, EVALUATION, SUMMARY
 from trainjob.runs.folder import Attempts
 from trainjob.runs.history import last_metrics
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
@@ -100,17 +100,13 @@ def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> Non
         }
         run.write(EVALUATION, json.dumps(evaluation, indent=1).encode())
     run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
+    from trainjob.report.render import write_report  # matplotlib takes long to import
+
     write_report(run)
     if outcome is not None:
         from trainjob.report.card import card
 
         run.write(CARD, card(read_contents(run)).encode())
-
-
-def write_report(run: Folder) -> None:
-    from trainjob.report.render import render  # matplotlib takes long to import
-
-    run.write(REPORT, render(run).encode())
 
 
 def versions() -> dict[str, str]:
