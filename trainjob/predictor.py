@@ -17,7 +17,7 @@ from trainjob.data.image_files import image_tensor
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
 from trainjob.models import Classifier, load_model
-from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB
+from trainjob.runs.model import model_folder
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -51,7 +51,7 @@ class Predictor:
         `uri` is a path, s3:// or gs://; `endpoint` an S3 server other than Amazon's (default: AWS_ENDPOINT_URL).
         Raises UserError where there is no model, StorageError where the folder cannot be read.
         """
-        folder = _model_folder(Folder(str(uri), endpoint))
+        folder = model_folder(Folder(str(uri), endpoint))
         if "://" not in folder.uri:
             return cls(*load_model(Path(folder.uri)))
         with scratch_folder() as copy:
@@ -125,21 +125,6 @@ def _sliceable(rows: Any) -> _Sliceable:
     if isinstance(rows, Iterator):
         return list(rows)
     raise UserError(f"expected a list of rows or a table, not {type(rows).__name__}")
-
-
-def _model_folder(folder: Folder) -> Folder:
-    """The folder of the model that is meant by a run's, a model's or a checkpoint's folder."""
-    for candidate in (folder / MODEL, folder):
-        if candidate.exists("config.json"):
-            return candidate
-    if folder.exists(TRAINJOB):
-        if folder.exists(SUMMARY):
-            raise UserError(f"{folder.uri} holds no classifier, but what a function of one's own has saved")
-        checkpoints = folder.list(CHECKPOINTS)
-        other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
-        raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
-    found = ", ".join(folder.list()[:10]) or "nothing"
-    raise UserError(f"{folder.uri} is no run: expected model/config.json (or config.json) there, found {found}")
 
 
 def _text_table(rows: Sequence[Any] | np.ndarray, columns: list[str], where: Callable[[int], str]) -> pa.Table:
