@@ -30,6 +30,8 @@ class Guess:
     """Which of the held rows they are for, int64 [n]."""
     notes: list[str]
     """What is to be known besides, in words."""
+    tokens: np.ndarray | None = None
+    """Asked and answered for each of them, int64 [n, 2]; None for what is no language model."""
 
 
 Probabilities = np.ndarray

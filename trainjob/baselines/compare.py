@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainjob.api import TrainJob
+from trainjob.baselines.cascade import curve
 from trainjob.baselines.classifiers import Guess, guess
 from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
@@ -28,43 +29,46 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
     set_name = "validation" if job.spec.dataset.test is None else "test"
     held = sample(job.spec, fitted, set_name)
     train = sample(job.spec, fitted, "train")
-    predicted = _model_on(run, held, fitted.preprocessor.classes)
+    model = _model_on(run, held, fitted.preprocessor.classes)
     comparison = Comparison(
         set_name=set_name,
         rows=len(held.rows),
         of_rows=held.of_rows,
-        model=standing(held.labels, predicted, len(fitted.preprocessor.classes)),
-        baselines=[_computed(name, job, run, fitted, train, held, predicted) for name in names],
+        model=standing(held.labels, model.predicted, len(fitted.preprocessor.classes)),
+        baselines=[_computed(name, job, run, fitted, train, held, model) for name in names],
     )
     write_comparison(run, comparison)
     return comparison
 
 
-def _model_on(run: Folder, held: Sampled, classes: list[str]) -> np.ndarray:
-    """What the trained model predicted for these rows, int64 [n]."""
+def _model_on(run: Folder, held: Sampled, classes: list[str]) -> Guess:
+    """What the trained model predicted for these rows."""
     stored = read_predictions(run, MODEL)
     same = len(stored) == held.of_rows
     if not same or not np.array_equal(indices(stored["label"], classes)[held.rows], held.labels):
         raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it anew")
-    return indices(stored["prediction"], classes)[held.rows]
+    probabilities = stored["probability"].to_numpy()[held.rows]
+    return Guess(indices(stored["prediction"], classes)[held.rows], probabilities, np.arange(len(held.rows)), [])
 
 
 def _computed(
-    name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, predicted: np.ndarray
+    name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, model: Guess
 ) -> Baseline:
     since, classes = time.perf_counter(), fitted.preprocessor.classes
     try:
         guessed = _guessed(name, job, run, fitted, train, held)
         rows = held.rows[guessed.places]
-        write_predictions(run, name, table(rows, guessed.predicted, classes, guessed.probabilities))
+        stored = table(rows, guessed.predicted, classes, guessed.probabilities, tokens=guessed.tokens)
+        write_predictions(run, name, stored)
     except Exception as error:  # whatever it is, the training has succeeded and the other baselines may
         return Baseline(name=name, error=str(error) or type(error).__name__)
-    labels, models = held.labels[guessed.places], predicted[guessed.places]
+    labels = held.labels[guessed.places]
     return Baseline(
         name=name,
         standing=standing(labels, guessed.predicted, len(classes)),
-        lead=lead(labels, models, guessed.predicted, len(classes)),
+        lead=lead(labels, model.predicted[guessed.places], guessed.predicted, len(classes)),
         notes=guessed.notes,
+        cascade=curve(job.spec.baselines, labels, model, guessed, len(classes)),
         seconds=time.perf_counter() - since,
     )
 

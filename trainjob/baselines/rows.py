@@ -51,7 +51,7 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
         chosen = np.sort(np.random.default_rng(spec.training.seed).choice(total, most, replace=False))
     values: list[Any] = []
     labels: list[np.ndarray] = []
-    for rows, classes in _chosen(read_set(spec, fitted, name), chosen):
+    for rows, classes in taken(read_set(spec, fitted, name), chosen):
         values.extend(_values(rows, fitted))
         labels.append(classes)
     kept = np.concatenate([np.empty(0, np.int64), *labels])
@@ -71,7 +71,14 @@ def most_rows(fitted: Fitted) -> int:
     return max(1, min(most, MOST_PIXELS // (features * classes)))
 
 
-def _chosen(tables: Iterator[tuple[Rows, np.ndarray]], chosen: np.ndarray) -> Iterator[tuple[Rows, np.ndarray]]:
+def cleaned_texts(rows: Rows, preprocessor: TextPreprocessor) -> list[str]:
+    """The text of each row, as far as the model could read it."""
+    longest = CHARACTERS_PER_TOKEN * preprocessor.max_length
+    texts = joined_texts(rows.table, preprocessor.columns, rows.where)
+    return [clean(text[:longest], preprocessor.cleaning) for text in texts]
+
+
+def taken(tables: Iterator[tuple[Rows, np.ndarray]], chosen: np.ndarray) -> Iterator[tuple[Rows, np.ndarray]]:
     """Of consecutive rows and their classes those whose places are `chosen`, which is sorted."""
     first = 0
     for rows, labels in tables:
@@ -85,9 +92,7 @@ def _chosen(tables: Iterator[tuple[Rows, np.ndarray]], chosen: np.ndarray) -> It
 def _values(rows: Rows, fitted: Fitted) -> list[str] | list[np.ndarray]:
     preprocessor = fitted.preprocessor
     if isinstance(preprocessor, TextPreprocessor):
-        longest = CHARACTERS_PER_TOKEN * preprocessor.max_length
-        texts = joined_texts(rows.table, preprocessor.columns, rows.where)
-        return [clean(text[:longest], preprocessor.cleaning) for text in texts]
+        return cleaned_texts(rows, preprocessor)
     pixels = preprocessor.transform(rows.table, rows.where).flatten().to_numpy()
     images = pixels.reshape(-1, preprocessor.height, preprocessor.width, preprocessor.channels)
     step = _step(preprocessor)

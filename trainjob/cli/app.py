@@ -40,6 +40,7 @@ EXAMPLES = {
     predict: """
         trainjob predict runs/tags --text "Quantum dots"
         trainjob predict runs/tags new.csv --output predictions.parquet
+        trainjob predict runs/tags new.csv --cascade 0.8
         trainjob predict s3://runs/digits --image 7.png --image 9.png""",
     baseline: """
         trainjob baseline runs/tags

@@ -46,17 +46,23 @@ def baseline(
 
 def _show(comparison: "Comparison") -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    from trainjob.report.baselines import HEADINGS, comparison_table, remarks
+    from trainjob.cli.table import show_table
+    from trainjob.report.baselines import (
+        CASCADE_HEADINGS,
+        CASCADE_REMARK,
+        HEADINGS,
+        cascade_of,
+        cascade_table,
+        comparison_table,
+        remarks,
+    )
 
     console = Console(highlight=False)
-    table = Table()
-    for number, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="left" if number == 0 else "right")
-    for line in comparison_table(comparison):
-        table.add_row(*map(Text, line))
-    console.print(table)
+    show_table(console, HEADINGS, comparison_table(comparison))
     for remark in remarks(comparison):
         console.print(Text(remark))
+    if (cascade := cascade_of(comparison)) is not None:
+        show_table(console, CASCADE_HEADINGS, cascade_table(cascade))
+        console.print(Text(CASCADE_REMARK))

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainjob.errors import UserError
-from trainjob.runs.files import FITTED, TRAINJOB
+from trainjob.runs.files import FITTED
 
 if TYPE_CHECKING:
-    from trainjob.api import TrainJob
     from trainjob.evaluation import Scores
     from trainjob.storage import Folder
 
@@ -46,8 +45,9 @@ def _scores(run: "Folder", data: str) -> "Scores":
     from trainjob.evaluation import scores
     from trainjob.models import sample_losses
     from trainjob.predictor import Predictor
+    from trainjob.runs.contents import read_job
 
-    job = _job(run)
+    job = read_job(run)
     predictor = Predictor.load(run.uri)
     preprocessor, classes = predictor.preprocessor, predictor.classes
     losses = sample_losses(job.spec.model, preprocessor)
@@ -61,17 +61,6 @@ def _scores(run: "Folder", data: str) -> "Scores":
     if not confusion.any():
         raise UserError(f"{data} holds no rows")
     return scores(confusion, loss_sum, classes)
-
-
-def _job(run: "Folder") -> "TrainJob":
-    import yaml
-
-    from trainjob.api import TrainJob
-
-    if not run.exists(TRAINJOB):
-        found = ", ".join(run.list()[:10]) or "nothing"
-        raise UserError(f"{run.uri} is no run's folder: expected {TRAINJOB} there, found {found}")
-    return TrainJob.model_validate(yaml.safe_load(run.read(TRAINJOB)))
 
 
 def _show(scores: "Scores") -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from trainjob.baselines.cascade import Decided, LanguageModelCascade
     from trainjob.data.rows import Part, Rows
     from trainjob.predictor import Predictor
 
@@ -38,29 +39,44 @@ def predict(
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="Where the predictions for DATA go: .csv or .parquet."),
     ] = Path("predictions.csv"),
+    cascade: Annotated[
+        float | None,
+        typer.Option(
+            metavar="THRESHOLD",
+            help="Ask the language model of spec.baselines where the model's prediction is less probable than this.",
+        ),
+    ] = None,
 ) -> None:
     """Apply a trained model to rows, texts or images.
 
-    DATA's rows are written to FILE with the predicted class, its probability, and the probability of each class.
+    DATA's rows are written to FILE with the predicted class, its probability, and the probability of each class; of
+    a cascade also with who answered.
     """
     if sum(choice is not None for choice in (data, text or None, image or None)) != 1:
         raise UserError("give one of DATA, --text and --image")
     if data is not None:
         _check_output(output)
+    if cascade is not None and not 0 <= cascade <= 1:
+        raise UserError(f"--cascade {cascade}: a threshold is a probability, from 0 to 1")
 
     from trainjob.predictor import Predictor
 
     predictor = Predictor.load(run)
     kind = predictor.preprocessor.kind
+    second = None if cascade is None else _cascade(run, kind, cascade)
     if data is not None:
-        rows = _write(_counted(_predicted(predictor, data)), data, output)
+        rows = _write(_counted(_predicted(predictor, data, second)), data, output)
         print(f"{rows:,} predictions written to {output}")
+        for note in second.notes() if second is not None else []:
+            print(note)
         return
     if (kind == "text") != bool(text):
         raise UserError(f"{run} is a model for {kind}s: give --{kind} or DATA")
     inputs = text or image or []
     logits = predictor.logits(inputs, where=lambda index: inputs[index])
-    _show(inputs, predictor.classes, predictor.model.probabilities(logits).numpy())
+    probabilities = predictor.model.probabilities(logits).numpy()
+    said = _said(inputs, predictor, probabilities, second) if second is not None else [""] * len(inputs)
+    _show(inputs, predictor.classes, probabilities, said)
 
 
 def _check_output(output: Path) -> None:
@@ -72,23 +88,52 @@ def _check_output(output: Path) -> None:
         raise UserError(f"cannot write {output}: there is no folder {output.parent}")
 
 
-def _show(inputs: list[str], classes: list[str], probabilities: "np.ndarray") -> None:
-    """A table for each input, most probable class first."""
+def _cascade(run: str, kind: str, threshold: float) -> "LanguageModelCascade":
+    if kind != "text":
+        raise UserError(f"--cascade asks a language model, which sorts texts; {run} is a model for {kind}s")
+    from trainjob.baselines.cascade import LanguageModelCascade
+    from trainjob.storage import Folder
+
+    return LanguageModelCascade(Folder(run), threshold)
+
+
+def _said(
+    inputs: list[str], predictor: "Predictor", probabilities: "np.ndarray", cascade: "LanguageModelCascade"
+) -> list[str]:
+    """What the cascade answers to each text, in words."""
+    import pyarrow as pa
+
+    from trainjob.data.rows import Rows
+
+    columns = dict.fromkeys(predictor.preprocessor.columns, [""] * len(inputs))
+    columns[predictor.preprocessor.columns[0]] = inputs
+    decided = cascade.decide(Rows(pa.table(columns), lambda index: inputs[index]), probabilities)
+    names = [*predictor.classes, "no class"]
+    return [
+        f"{'languageModel' if asked else 'model'}: {names[number]}"
+        for number, asked in zip(decided.predicted, decided.asked, strict=True)
+    ]
+
+
+def _show(inputs: list[str], classes: list[str], probabilities: "np.ndarray", said: list[str]) -> None:
+    """A table for each input, most probable class first, with what is `said` of it below."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    for name, row in zip(inputs, probabilities, strict=True):
+    for name, row, caption in zip(inputs, probabilities, said, strict=True):
         table = Table(title=Text(name[:LONGEST_TITLE]), title_justify="left")
         table.add_column("class")
         table.add_column("probability", justify="right")
         for index in (-row).argsort(kind="stable"):
             table.add_row(Text(classes[index]), f"{row[index]:.4f}")
         console.print(table)
+        if caption:
+            console.print(Text(caption))
 
 
-def _predicted(predictor: "Predictor", data: str) -> "Iterator[pa.Table]":
+def _predicted(predictor: "Predictor", data: str, cascade: "LanguageModelCascade | None") -> "Iterator[pa.Table]":
     """The rows of `data`, some at a time, with the columns that hold the predictions; older ones are replaced."""
     import pyarrow as pa
 
@@ -96,7 +141,6 @@ def _predicted(predictor: "Predictor", data: str) -> "Iterator[pa.Table]":
     from trainjob.data.image_files import ImageFiles
     from trainjob.data.source import parts
 
-    classes = predictor.classes
     found = parts(Source(uri=data), None, labelled=False)
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
     for part in found:
@@ -105,10 +149,22 @@ def _predicted(predictor: "Predictor", data: str) -> "Iterator[pa.Table]":
             columns = _shown(rows)
             if not has_labels:
                 del columns["label"]
-            columns["prediction"] = pa.array([classes[index] for index in probabilities.argmax(axis=1)], pa.string())
-            columns["probability"] = probabilities.max(axis=1)
-            columns |= {f"probability_{name}": probabilities[:, index] for index, name in enumerate(classes)}
-            yield pa.table(columns)
+            decided = cascade.decide(rows, probabilities) if cascade is not None else None
+            yield pa.table(columns | _columns(probabilities, predictor.classes, decided))
+
+
+def _columns(probabilities: "np.ndarray", classes: list[str], decided: "Decided | None") -> "dict[str, Any]":
+    """What is predicted for rows with `probabilities` [n, C]. Of a language model's answer no probability is known."""
+    import pyarrow as pa
+
+    predicted = probabilities.argmax(axis=1) if decided is None else decided.predicted
+    columns: dict[str, Any] = {
+        "prediction": pa.array([*classes, None], pa.string()).take(pa.array(predicted)),
+        "probability": pa.array(probabilities.max(axis=1), mask=None if decided is None else decided.asked),
+    }
+    if decided is not None:
+        columns["answered_by"] = pa.array(["model", "languageModel"]).take(pa.array(decided.asked.astype("int64")))
+    return columns | {f"probability_{name}": probabilities[:, index] for index, name in enumerate(classes)}
 
 
 def _read(part: "Part", needed: list[str]) -> "Iterator[Rows]":

@@ -1,8 +1,9 @@
 """How the model compares with the baselines, as the report and the commands say it."""
 
 from trainjob.evaluation.paired import Estimate, Lead
+from trainjob.report.charts import Chart, Series
 from trainjob.report.formatting import MISSING, count
-from trainjob.runs.comparison import Baseline, Comparison
+from trainjob.runs.comparison import Baseline, Cascade, Comparison
 
 HEADINGS = ("Classifier", "Accuracy", "F1, macro average", "Lead of the model in F1", "McNemar's p", "The model is")
 
@@ -14,6 +15,55 @@ def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
         ("model", interval(model.accuracy), interval(model.f1), "", "", ""),
         *(_line(baseline) for baseline in comparison.baselines),
     ]
+
+
+PER_ROWS = 1000
+CASCADE_HEADINGS = (
+    "Sure from",
+    f"Requests for {PER_ROWS:,} rows",
+    f"Tokens for {PER_ROWS:,} rows",
+    f"Cost of {PER_ROWS:,} rows",
+    "Accuracy",
+    "F1, macro average",
+)
+CASCADE_REMARK = (
+    "The trained model answers where the probability of its prediction is at least that of the first column, the "
+    "language model otherwise. `trainjob predict RUN DATA --cascade THRESHOLD` does it."
+)
+
+
+def cascade_of(comparison: Comparison | None) -> Cascade | None:
+    found = (each.cascade for each in (comparison.baselines if comparison else []))
+    return next((cascade for cascade in found if cascade is not None), None)
+
+
+def cascade_table(cascade: Cascade) -> list[tuple[str, ...]]:
+    """A line for each threshold, with a cell for each of CASCADE_HEADINGS."""
+    share = PER_ROWS / cascade.rows
+    has_price = any(point.cost for point in cascade.points)
+    return [
+        (
+            f"{point.threshold:g}",
+            count(round(point.asked * share)),
+            count(round(point.tokens * share)),
+            f"{point.cost * share:.4f}" if has_price else MISSING,
+            interval(point.accuracy),
+            interval(point.f1),
+        )
+        for point in cascade.points
+    ]
+
+
+def cascade_chart(cascade: Cascade) -> Chart:
+    asked = [PER_ROWS * point.asked / cascade.rows for point in cascade.points]
+    return Chart(
+        "Cascade with the language model",
+        [
+            Series("F1, macro average", asked, [point.f1.value for point in cascade.points]),
+            Series("accuracy", asked, [point.accuracy.value for point in cascade.points]),
+        ],
+        x_label=f"requests for {PER_ROWS:,} rows",
+    )
 
 
 def remarks(comparison: Comparison) -> list[str]:

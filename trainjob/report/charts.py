@@ -54,6 +54,8 @@ class Chart:
     title: str
     series: list[Series]
     from_zero: bool = False
+    x_label: str = ""
+    """What the x axis shows where it is not how far training has come."""
 
     @property
     def needs_legend(self) -> bool:
@@ -88,7 +90,7 @@ def charts(steps: Sequence[Record], epochs: Sequence[Record]) -> list[Chart]:
 def describe(chart: Chart) -> str:
     """What the chart shows, as text for people who cannot see it."""
     curves = "; ".join(f"{s.name} from {s.y[0]:.4g} to {s.y[-1]:.4g}" for s in chart.series)
-    return f"{chart.title} over the course of training: {curves}."
+    return f"{chart.title} over {chart.x_label or 'the course of training'}: {curves}."
 
 
 def draw(chart: Chart, epochs: Sequence[Record], best_step: int | None, prefix: str) -> str:
@@ -101,7 +103,7 @@ def draw(chart: Chart, epochs: Sequence[Record], best_step: int | None, prefix: 
         if best_step is not None:
             axes.axvline(best_step, color=INK, linewidth=0.9, linestyle=":")
         _style_axes(axes, chart, epochs)
-        return _inline_svg(figure, prefix)
+        return inline_svg(figure, prefix)
 
 
 def _plot(axes: Axes, series: Series, colour: str, marker: str) -> None:
@@ -123,7 +125,7 @@ def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.locator_params(axis="y", nbins=6)
-    axes.set_xlabel("epoch" if epochs else "step", color=INK)
+    axes.set_xlabel(chart.x_label or ("epoch" if epochs else "step"), color=INK)
     if epochs:
         shown = epochs[:: math.ceil(len(epochs) / 10)]
         axes.set_xticks([row["step"] for row in shown], [str(row["epoch"]) for row in shown])
@@ -131,7 +133,8 @@ def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
         axes.set_ylim(bottom=0)
 
 
-def _inline_svg(figure: Figure, prefix: str) -> str:
+def inline_svg(figure: Figure, prefix: str) -> str:
+    """The figure as an `<svg>` element whose ids start with `prefix`, its colours as CSS variables."""
     text = io.StringIO()
     FigureCanvasSVG(figure).print_svg(text, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = text.getvalue()

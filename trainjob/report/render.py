@@ -7,7 +7,16 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
 from trainjob.api import Model
-from trainjob.report.baselines import HEADINGS, comparison_table, remarks
+from trainjob.report.baselines import (
+    CASCADE_HEADINGS,
+    CASCADE_REMARK,
+    HEADINGS,
+    cascade_chart,
+    cascade_of,
+    cascade_table,
+    comparison_table,
+    remarks,
+)
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
 from trainjob.report.formatting import FILTERS
@@ -56,6 +65,8 @@ def _view(run: Contents) -> dict[str, object]:
         (chart, describe(chart), draw(chart, epochs, best.step if best else None, f"chart-{number}"))
         for number, chart in enumerate(charts(steps, epochs), start=1)
     ]
+    cascade = cascade_of(run.comparison)
+    cascade_charts = [cascade_chart(cascade)] if cascade is not None else []
     matrices = {name: matrix(scores) for name, scores in run.evaluation.items()}
     return {
         "run": run,
@@ -72,6 +83,10 @@ def _view(run: Contents) -> dict[str, object]:
         "headings": HEADINGS,
         "comparison_table": comparison_table(run.comparison) if run.comparison else [],
         "remarks": remarks(run.comparison) if run.comparison else [],
+        "cascade_headings": CASCADE_HEADINGS,
+        "cascade_table": cascade_table(cascade) if cascade else [],
+        "cascade_remark": CASCADE_REMARK,
+        "cascade_charts": [(chart, describe(chart), draw(chart, [], None, "cascade")) for chart in cascade_charts],
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
     }

@@ -3,9 +3,35 @@
 from typing import Literal
 
 from trainjob.api.base import StrictModel
-from trainjob.evaluation.paired import Lead, Standing
+from trainjob.evaluation.paired import Estimate, Lead, Standing
 from trainjob.runs.files import BASELINES
 from trainjob.storage import Folder
+
+
+class CascadePoint(StrictModel):
+    """The trained model where the probability of its prediction reaches a threshold, the language model otherwise."""
+
+    threshold: float
+    """In 0 to 1."""
+    asked: int
+    """Rows that the language model is asked about: a request each."""
+    tokens: int
+    """Of these requests and their answers."""
+    cost: float
+    """Of these tokens, in the currency of the prices."""
+    accuracy: Estimate
+    """Fraction of rows for which the right class is predicted."""
+    f1: Estimate
+    """F1, the mean over classes."""
+
+
+class Cascade(StrictModel):
+    """What a cascade of both would score and cost."""
+
+    rows: int
+    """Rows that the language model has answered, which all points are on."""
+    points: list[CascadePoint]
+    """By ascending threshold, from the trained model alone on."""
 
 
 class Baseline(StrictModel):
@@ -19,6 +45,8 @@ class Baseline(StrictModel):
     """How much better the model is."""
     notes: list[str] = []
     """What was simplified, in words."""
+    cascade: Cascade | None = None
+    """Of the trained model and this one; none for what is no language model."""
     error: str = ""
     """Why it could not be computed."""
     seconds: float = 0.0

@@ -1,7 +1,7 @@
 """A language model as a baseline."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -18,29 +18,58 @@ from trainjob.storage import Folder
 _SHOWN, _LONGEST = 5, 60
 
 
+class Sorter:
+    """A language model that sorts texts into the classes of a run, in whose folder its answers are kept."""
+
+    def __init__(
+        self, model: LanguageModel, run: Folder, classes: list[str], train: Callable[[], Sampled], seed: int
+    ) -> None:
+        """`train` gives the rows that examples come from, where there are any.
+
+        Raises UserError for descriptions of what is no class.
+        """
+        if unknown := sorted(model.descriptions.keys() - set(classes)):
+            raise UserError(f"descriptions names {', '.join(unknown)}, but the classes are {', '.join(classes)}")
+        self.classes, self.asker = classes, Asker(model, classes, Answers(run))
+        self._descriptions = model.descriptions
+        self._examples: Callable[[str], list[tuple[str, str]]] = lambda _: []
+        if model.shots > 0:
+            self._examples = chooser(train(), classes, model.shots, model.examples == "nearest", seed)
+
+    def answers(self, texts: Sequence[str]) -> list[Answer | None]:
+        """One for each text; None where the budget did not reach.
+
+        Raises UserError where the server refuses or goes on failing.
+        """
+        questions = (messages(text, self.classes, self._descriptions, self._examples(text)) for text in texts)
+        found = self.asker.ask_all(questions)
+        return [*found, *[None] * (len(texts) - len(found))]
+
+    def meant(self, answers: Sequence[Answer]) -> np.ndarray:
+        """The class of each, int64 [n]; the number of classes where it is none of them."""
+        names = [read_answer(answer.text, self.classes) for answer in answers]
+        numbers = [self.classes.index(name) if name is not None else len(self.classes) for name in names]
+        return np.array(numbers, np.int64)
+
+
 def classify(model: LanguageModel, run: Folder, classes: list[str], train: Sampled, held: Sampled, seed: int) -> Guess:
     """Asks about the held rows in random order, until all are answered or the budget is spent.
 
     Raises UserError for descriptions of what is no class, and where the server refuses or goes on failing.
     """
-    if unknown := sorted(model.descriptions.keys() - set(classes)):
-        raise UserError(f"descriptions names {', '.join(unknown)}, but the classes are {', '.join(classes)}")
     order = np.random.default_rng(seed).permutation(len(held.labels))
-    texts = [str(held.values[index]) for index in order]
-    examples = chooser(train, texts, classes, model.shots, model.examples == "nearest", seed)
-    asker = Asker(model, classes, Answers(run))
-    questions = (messages(text, classes, model.descriptions, examples(index)) for index, text in enumerate(texts))
-    answers = asker.ask_all(questions)
-    answered = {int(place): answer for place, answer in zip(order, answers, strict=False) if answer is not None}
+    sorter = Sorter(model, run, classes, lambda: train, seed)
+    answers = sorter.answers([str(held.values[index]) for index in order])
+    answered = {int(place): answer for place, answer in zip(order, answers, strict=True) if answer is not None}
     if not answered:
-        raise UserError(f"no row was asked about: {asker.budget.reached} is reached already")
+        raise UserError(f"no row was asked about: {sorter.asker.budget.reached} is reached already")
     places = sorted(answered)
     found = [answered[place] for place in places]
-    meant = [read_answer(answer.text, classes) for answer in found]
-    predicted = [classes.index(name) if name is not None else len(classes) for name in meant]
-    unread = [answer.text for answer, name in zip(found, meant, strict=True) if name is None]
-    notes = [*_left_out(asker, len(places), len(texts)), *_unknown(unread), _cost(asker, found)]
-    return Guess(np.array(predicted), None, np.array(places), notes)
+    predicted = sorter.meant(found)
+    unread = [answer.text for answer, number in zip(found, predicted, strict=True) if number == len(classes)]
+    notes = [*_left_out(sorter.asker, len(places), len(order)), *_unknown(unread), _cost(sorter.asker, found)]
+    tokens = np.array([(answer.input_tokens, answer.output_tokens) for answer in found], np.int64)
+    return Guess(predicted, None, np.array(places), notes, tokens)
 
 
 def _left_out(asker: Asker, asked: int, rows: int) -> list[str]:

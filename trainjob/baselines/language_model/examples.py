@@ -11,41 +11,36 @@ Examples = list[tuple[str, str]]
 """(text, class)."""
 
 
-def chooser(
-    train: Sampled, texts: Sequence[str], classes: Sequence[str], shots: int, nearest: bool, seed: int
-) -> Callable[[int], Examples]:
-    """Gives the examples, `shots` of each class or all that there are, for the text at an index of `texts`.
+def chooser(train: Sampled, classes: Sequence[str], shots: int, nearest: bool, seed: int) -> Callable[[str], Examples]:
+    """Gives the examples, `shots` of each class or all that there are, for a text.
 
     They are the same for all texts, drawn by the seed, or the `nearest` to each by the cosine of TF-IDF, the nearest
     last. They come from `train` alone.
     """
     of_class = [np.flatnonzero(train.labels == number) for number in range(len(classes))]
-    if shots == 0:
-        return lambda _: []
     if nearest:
-        rank = _similarities(train, texts)
+        rank = _similarities(train)
 
-        def chosen(index: int) -> list[int]:
-            similar = rank(index)
+        def chosen(text: str) -> list[int]:
+            similar = rank(text)
             best = [rows[np.argsort(-similar[rows], kind="stable")[:shots]] for rows in of_class]
             found = np.concatenate(best)
             return found[np.argsort(similar[found], kind="stable")].tolist()
 
-        return lambda index: [_example(train, row, classes) for row in chosen(index)]
+        return lambda text: [_example(train, row, classes) for row in chosen(text)]
     random = np.random.default_rng(seed)
     drawn = np.concatenate([random.permutation(rows)[:shots] for rows in of_class])
     fixed = [_example(train, row, classes) for row in random.permutation(drawn).tolist()]
     return lambda _: fixed
 
 
-def _similarities(train: Sampled, texts: Sequence[str]) -> Callable[[int], np.ndarray]:
-    """Cosine of the text at an index to each training text, float [n]."""
+def _similarities(train: Sampled) -> Callable[[str], np.ndarray]:
+    """Cosine of a text to each training text, float [n]."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\b\w+\b")
+    vectorizer: Any = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\b\w+\b")
     known = vectorizer.fit_transform(train.values)
-    asked: Any = vectorizer.transform(texts)
-    return lambda index: (known @ asked[index].T).toarray()[:, 0]
+    return lambda text: (known @ vectorizer.transform([text]).T).toarray()[:, 0]
 
 
 def _example(train: Sampled, row: int, classes: Sequence[str]) -> tuple[str, str]:

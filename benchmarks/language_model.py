@@ -1,0 +1,77 @@
+"""A language model as a baseline: how long 1,000 rows take at a server that answers after 200 ms, and a second time.
+
+The limit is what the server allows: rows / concurrency * 200 ms.
+"""
+
+import argparse
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+
+from trainjob.api.baselines import LanguageModel
+from trainjob.baselines.language_model.classify import classify
+from trainjob.baselines.rows import Sampled
+from trainjob.storage import Folder
+
+SECONDS = 0.2
+CLASSES = ["animal", "plant", "stone"]
+
+
+@contextmanager
+def slow_server() -> Generator[tuple[str, list[float]]]:
+    """Its address, and when each request came."""
+    requests: list[float] = []
+    message = {"role": "assistant", "content": json.dumps({"label": CLASSES[0]})}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
+    head = {"id": "chat", "object": "chat.completion", "created": 0, "model": "tiny"}
+    content = json.dumps(head | {"choices": choices, "usage": usage}).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections stay, as with real servers
+
+        def do_POST(self) -> None:
+            requests.append(time.perf_counter())
+            self.rfile.read(int(self.headers["Content-Length"]))
+            time.sleep(SECONDS)
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+            self.wfile.write(head.encode() + content)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class's name
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1", requests
+    server.shutdown()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--concurrency", type=int, default=16)
+    arguments = parser.parse_args()
+    labels = np.arange(arguments.rows) % len(CLASSES)
+    texts = [f"Text {number}, which is about some {CLASSES[label]}." for number, label in enumerate(labels)]
+    held = Sampled(texts, labels, np.arange(arguments.rows), arguments.rows)
+    limit = -(-arguments.rows // arguments.concurrency) * SECONDS
+    print("| | seconds | beside the limit | requests |\n|---|---|---|---|")
+    with slow_server() as (address, requests), tempfile.TemporaryDirectory() as folder:
+        model = LanguageModel(
+            endpoint=address, model="tiny", concurrency=arguments.concurrency, max_requests=arguments.rows
+        )
+        for name in ("first time", "second time"):
+            before, since = len(requests), time.perf_counter()
+            classify(model, Folder(folder), CLASSES, held, held, seed=0)
+            seconds = time.perf_counter() - since
+            print(f"| {name} | {seconds:.2f} | {seconds / limit:.2f} | {len(requests) - before} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The trained model where it is sure, a language model where it is not: what that scores, what it costs, doing it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainjob.api import Baselines
+from trainjob.baselines.classifiers import Guess
+from trainjob.baselines.language_model.budget import price
+from trainjob.baselines.language_model.classify import Sorter
+from trainjob.baselines.rows import cleaned_texts, sample
+from trainjob.data import Fitted, TextPreprocessor
+from trainjob.data.rows import Rows
+from trainjob.errors import UserError
+from trainjob.evaluation.paired import standing
+from trainjob.runs.comparison import Cascade, CascadePoint
+from trainjob.runs.contents import read_job
+from trainjob.runs.files import FITTED, TRAINJOB
+from trainjob.storage import Folder
+
+STEPS = 10
+"""The curve's thresholds are such that the language model is asked about none, a tenth, two tenths … of the rows."""
+DIGITS = 4
+
+
+def is_sure(probabilities: np.ndarray, threshold: float) -> np.ndarray:
+    """Whether the trained model answers itself, bool [n], by the probability of its prediction, float32 [n]."""
+    return probabilities.astype(np.float64) >= threshold
+
+
+def curve(
+    baselines: Baselines | None, labels: np.ndarray, model: Guess, guessed: Guess, classes: int
+) -> Cascade | None:
+    """Of the trained model's guess on all rows and a language model's on some, whose labels are `labels`, int64 [n];
+    None where there is no language model."""
+    limits = baselines and baselines.language_model
+    tokens, probabilities = guessed.tokens, model.probabilities
+    if limits is None or tokens is None or probabilities is None:
+        return None
+    own, sure = model.predicted[guessed.places], probabilities[guessed.places]
+
+    def point(threshold: float) -> CascadePoint:
+        asked = ~is_sure(sure, threshold)
+        input_tokens, output_tokens = tokens[asked].sum(axis=0).tolist()
+        reached = standing(labels, np.where(asked, guessed.predicted, own), classes)
+        return CascadePoint(
+            threshold=threshold,
+            asked=int(asked.sum()),
+            tokens=input_tokens + output_tokens,
+            cost=price(limits, input_tokens, output_tokens),
+            accuracy=reached.accuracy,
+            f1=reached.f1,
+        )
+
+    return Cascade(rows=len(labels), points=[point(threshold) for threshold in _thresholds(sure)])
+
+
+def _thresholds(probabilities: np.ndarray) -> list[float]:
+    """From 0 to 1, few enough to read, and short enough to type."""
+    inner = np.quantile(probabilities.astype(np.float64), np.arange(1, STEPS) / STEPS, method="higher")
+    rounded = np.ceil(inner * 10**DIGITS) / 10**DIGITS
+    return np.unique(np.clip([0.0, *rounded, 1.0], 0.0, 1.0)).tolist()
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The classes of some rows."""
+
+    predicted: np.ndarray
+    """int64 [n]; the number of classes where the language model's answer is none of them."""
+    asked: np.ndarray
+    """Whether it is the language model that answered, bool [n]."""
+
+
+class LanguageModelCascade:
+    """The cascade of a run's model and the language model that its TrainJob names."""
+
+    def __init__(self, run: Folder, threshold: float) -> None:
+        """Raises UserError where there is no language model to ask, or the folder is no run's."""
+        job = read_job(run)
+        model = job.spec.baselines and job.spec.baselines.language_model
+        if model is None:
+            raise UserError(
+                f"{run.uri}: its TrainJob names no language model to ask: add one, spec.baselines.languageModel, in "
+                f"{run.uri}/{TRAINJOB}"
+            )
+        fitted = Fitted.load(run / FITTED)
+        assert isinstance(fitted.preprocessor, TextPreprocessor)
+        self.threshold, self._preprocessor = threshold, fitted.preprocessor
+        train = lambda: sample(job.spec, fitted, "train")  # noqa: E731
+        self._sorter = Sorter(model, run, fitted.preprocessor.classes, train, job.spec.training.seed)
+        self._rows = self._answered = self._unknown = self._left = 0
+
+    def decide(self, rows: Rows, probabilities: np.ndarray) -> Decided:
+        """What both say to rows to which the trained model gives `probabilities`, float32 [n, C].
+
+        Rows that the budget does not reach are the trained model's to answer. Raises UserError where the server
+        refuses or goes on failing.
+        """
+        predicted = probabilities.argmax(axis=1)
+        unsure = np.flatnonzero(~is_sure(probabilities.max(axis=1), self.threshold))
+        texts = cleaned_texts(rows.take(unsure), self._preprocessor)
+        answers = zip(unsure, self._sorter.answers(texts), strict=True)
+        found = [(place, answer) for place, answer in answers if answer is not None]
+        asked = np.zeros(len(predicted), bool)
+        asked[np.array([place for place, _ in found], np.int64)] = True
+        predicted[asked] = self._sorter.meant([answer for _, answer in found])
+        self._count(predicted, len(found), len(unsure))
+        return Decided(predicted, asked)
+
+    def notes(self) -> list[str]:
+        """What there is to say at the end, in words."""
+        budget, model = self._sorter.asker.budget, self._sorter.asker.model
+        money = f", which cost {budget.cost:.4f}" if model.input_price or model.output_price else ""
+        said = f"{self._answered:,} of {self._rows:,} rows answered by {model.model}"
+        notes = [f"{said}: {budget.requests:,} requests now{money}"]
+        if self._unknown:
+            notes.append(f"{self._unknown:,} of its answers are of no class: there, the prediction is empty")
+        if self._left:
+            notes.append(f"{self._left:,} rows were left to the trained model, as {budget.reached} was reached")
+        return notes
+
+    def _count(self, predicted: np.ndarray, answered: int, unsure: int) -> None:
+        self._rows += len(predicted)
+        self._answered += answered
+        self._unknown += int(np.sum(predicted == len(self._preprocessor.classes)))
+        self._left += unsure - answered
