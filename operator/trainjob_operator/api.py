@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -49,8 +49,11 @@ class ApiError(Exception):
 class Api:
     """Reads and writes single objects of a namespace."""
 
-    def __init__(self, client: ApiClient) -> None:
-        self._client = client
+    def __init__(
+        self, client: ApiClient, timeout: float = TIMEOUT_SECONDS, may_write: Callable[[], bool] = lambda: True
+    ) -> None:
+        """A request ends after `timeout` seconds; while `may_write` says no, none changes anything."""
+        self._client, self._timeout, self._may_write = client, timeout, may_write
         self._server_time: tuple[datetime, float] | None = None
         """The API server's time at its last answer, and what this machine's monotonic clock said then."""
 
@@ -113,6 +116,10 @@ class Api:
         path, query = _path(resource, namespace, name), {"fieldManager": MANAGER}
         return await self._send("PATCH", path, patch, query, "application/json-patch+json")
 
+    async def replace(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> KubernetesObject:
+        """Writes an object as a whole, unless it has changed since its `resourceVersion`."""
+        return await self._send("PUT", _path(resource, namespace, name), body, {"fieldManager": MANAGER})
+
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
         """Deletes the object of this UID, and then what it owns; one that has gone is fine."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
@@ -131,10 +138,12 @@ class Api:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> KubernetesObject:
+        if method != "GET" and not self._may_write():
+            raise ApiError(409, "this replica does not lead any more, so it writes nothing")
         headers = {"Content-Type": content_type, "Accept": accept}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
-        response = await self._client.call_api(method, url, headers, body, _request_timeout=TIMEOUT_SECONDS)
+        response = await self._client.call_api(method, url, headers, body, _request_timeout=self._timeout)
         if date := response.headers.get("Date"):
             self._server_time = parsedate_to_datetime(date), time.monotonic()
         answer = await response.read()

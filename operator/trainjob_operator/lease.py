@@ -1,30 +1,111 @@
 """The Lease that says which of several replicas works."""
 
+import asyncio
+import logging
+import math
 import socket
+from typing import Any
 from uuid import uuid4
 
-from kubernetes.aio.client import ApiClient, V1Lease, V1ObjectMeta
-from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
-from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
+from trainjob.api.cluster import KubernetesObject
+from trainjob_operator.api import Api
 
+LEASES = "/apis/coordination.k8s.io/v1", "leases"
 NAME = "trainjob-operator"
 
+LEASE_SECONDS = 15
+"""Another replica takes the Lease when it has seen no change of it for so long."""
+DEADLINE_SECONDS = 10
+"""So long after the begin of its last renewal, a replica leads no more: what it has on its way may still arrive."""
+RETRY_SECONDS = 2
+REQUEST_SECONDS = 5
 
-class Lease(LeaseLock):
-    """The client's lock, whose own `create` passes an argument that the client refuses (kubernetes 37.0)."""
+logger = logging.getLogger("trainjob.operator")
 
-    def __init__(self, namespace: str, client: ApiClient) -> None:
-        super().__init__(NAME, namespace, f"{socket.gethostname()}-{uuid4().hex[:8]}", client)
 
-    async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        lease = V1Lease(metadata=V1ObjectMeta(name=name), spec=self.update_lease(election_record))
-        try:
-            await self.api_instance.create_namespaced_lease(namespace, lease)
-        except ApiException:  # another replica was faster, or the API server is away: there is a next time
-            return False
-        return True
+class Lease:
+    """One replica's view of it. All times are of this machine's monotonic clock, so that no clock need be right."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        """The requests of `api` are to time out after REQUEST_SECONDS."""
+        self._api, self._namespace = api, namespace
+        self._identity = f"{socket.gethostname()}-{uuid4().hex[:8]}"
+        self._renewed = -math.inf
+        self._seen: str | None = None
+        self._seen_at = -math.inf
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this replica leads."""
+        return _now() < self._renewed + DEADLINE_SECONDS
+
+    async def acquire(self) -> None:
+        """Returns once this replica leads."""
+        while not self.is_held:
+            await self._try()
+            if not self.is_held:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def keep(self) -> None:
+        """Renews it, and returns once this replica leads no more."""
+        while self.is_held:
+            try:
+                async with asyncio.timeout_at(self._renewed + DEADLINE_SECONDS):
+                    await asyncio.sleep(RETRY_SECONDS)
+                    await self._try()
+            except TimeoutError:
+                return
 
     async def release(self) -> None:
-        """Gives it up, so that another replica need not wait until it runs out."""
-        await self.api_instance.delete_namespaced_lease(NAME, self.namespace)
+        """Gives it up, if this replica still has it, so that another one need not wait until it runs out."""
+        self._renewed = -math.inf
+        try:
+            found = await self._api.get(LEASES, self._namespace, NAME)
+            if found is not None and found["spec"].get("holderIdentity") == self._identity:
+                del found["spec"]["holderIdentity"]
+                await self._api.replace(LEASES, self._namespace, NAME, found)
+        except Exception as error:
+            logger.warning("the Lease could not be given up: %s", error or type(error).__name__)
+
+    async def _try(self) -> None:
+        """Takes or renews it, unless another replica has it. Whatever goes wrong, there is a next time."""
+        since = _now()
+        try:
+            found = await self._api.get(LEASES, self._namespace, NAME)
+            if found is not None and self._is_anothers(found):
+                self._renewed = -math.inf
+                return
+            wanted = self._renewal(found)
+            if found is None:
+                await self._api.create(LEASES, self._namespace, wanted)
+            else:
+                await self._api.replace(LEASES, self._namespace, NAME, wanted)
+        except Exception as error:
+            logger.warning("the Lease could not be renewed: %s; trying again", error or type(error).__name__)
+        else:
+            self._renewed = since
+
+    def _is_anothers(self, found: KubernetesObject) -> bool:
+        version = found["metadata"]["resourceVersion"]
+        if version != self._seen:
+            self._seen, self._seen_at = version, _now()
+        holder = found["spec"].get("holderIdentity")
+        return holder not in (None, self._identity) and _now() < self._seen_at + LEASE_SECONDS
+
+    def _renewal(self, found: KubernetesObject | None) -> KubernetesObject:
+        """The Lease in this replica's name; that of another version is refused by the API server."""
+        now = self._api.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        before: dict[str, Any] = found["spec"] if found is not None else {}
+        spec = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "acquireTime": before.get("acquireTime") if before.get("holderIdentity") == self._identity else now,
+            "renewTime": now,
+        }
+        if found is not None:
+            return {**found, "spec": spec}
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME}, "spec": spec}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -5,7 +5,7 @@ import logging
 import os
 import random
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,15 +14,13 @@ from typing import Any
 import kopf
 from aiohttp import ClientError, web
 from kubernetes.aio.client import ApiClient
-from kubernetes.aio.leaderelection.electionconfig import Config
-from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainjob.errors import UserError
 from trainjob_operator.api import PODS, RAY_JOBS, TRAIN_JOBS, Api, ApiError, api_client
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
-from trainjob_operator.lease import Lease
+from trainjob_operator.lease import REQUEST_SECONDS, Lease
 from trainjob_operator.metrics import LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
 from trainjob_operator.names import UID_LABEL
 from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
@@ -36,7 +34,6 @@ BUSY_SECONDS = 1.0, 5.0
 """When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
 ACCESS_SECONDS = 5
 """Between two attempts to list what is to be watched."""
-LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15, 10, 2
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -49,8 +46,6 @@ class Operator:
     queue: WorkQueue[Key] = field(default_factory=WorkQueue[Key])
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    leads: bool = False
     waits_for: str = "starting"
     """Why it is not ready."""
 
@@ -62,34 +57,26 @@ class Operator:
             loop.add_signal_handler(number, self.stop.set)
         async with api_client() as client, self._http(port):
             if lease_namespace is None:
-                await self._lead(client)
-                return
-            lease = Lease(lease_namespace, client)
-            election = asyncio.create_task(self._elect(client, lease))
-            stopped = asyncio.create_task(self.stop.wait())
-            await asyncio.wait([election, stopped], return_when=asyncio.FIRST_COMPLETED)
-            stopped.cancel()
-            if election.done():
-                election.result()
-                return
-            if self.leads:
-                await self.ended.wait()
-                await lease.release()
-            election.cancel()
+                LEADER.set(1)
+                await self._lead(Api(client))
+            else:
+                await self._elect(client, Lease(Api(client, REQUEST_SECONDS), lease_namespace))
 
     async def _elect(self, client: ApiClient, lease: Lease) -> None:
-        """Leads once it has the Lease; ends when it has lost it."""
+        """Leads once it has the Lease, until it is to stop or has lost it: a process that is started anew stands by."""
+        LEADER.set_function(lambda: lease.is_held)
         self.ready.set()  # a replica that stands by is as ready as it gets
-        lead = partial(self._lead, client)
-        await LeaderElection(Config(lease, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS, lead, _lost)).run()
+        if not await _ends_first(lease.acquire(), self.stop.wait()):
+            return
+        if await _ends_first(self._lead(Api(client, may_write=lambda: lease.is_held)), lease.keep()):
+            await lease.release()
+        else:
+            logger.error("the Lease could not be kept; ending")
 
-    async def _lead(self, client: ApiClient) -> None:
-        self.leads = True
-        LEADER.set(1)
+    async def _lead(self, api: Api) -> None:
         QUEUE_DEPTH.set_function(self.queue.__len__)
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
-        api = Api(client)
         watcher = Watcher(self.queue.add)
         watcher.register(registry)
         recorder = Recorder(api)
@@ -112,8 +99,6 @@ class Operator:
             for worker in workers:
                 worker.cancel()
             await recorder.flush()
-            self.stop.set()
-            self.ended.set()
 
     async def _await_access(self, api: Api) -> None:
         """Returns once all that is watched can be listed: kopf takes no notice of a CRD that discovery names later.
@@ -180,8 +165,17 @@ async def _forget_deleted(watcher: Watcher, api: Api, namespaces: list[str]) -> 
             await watcher.forget_deleted(partial(api.keys, TRAIN_JOBS, namespaces))
 
 
-async def _lost() -> None:
-    logger.error("the Lease could not be kept; ending")
+async def _ends_first(work: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object]) -> bool:
+    """Whether `work` ends before `other`; the one that does not is cancelled."""
+    first, second = asyncio.create_task(work), asyncio.create_task(other)
+    await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
+    if not first.done():
+        first.cancel()
+        await asyncio.wait([first])
+        return False
+    second.cancel()
+    first.result()
+    return True
 
 
 async def _metrics(_: web.Request) -> web.Response:

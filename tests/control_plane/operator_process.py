@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Generator, Mapping
@@ -42,13 +43,32 @@ class OperatorProcess:
         file.write_text(yaml.safe_dump({**settings, "namespaces": namespaces}))
         (self.port,) = free_ports(1)
         command = [str(Path(sys.executable).parent / "trainjob-operator"), "run"]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*ENDS_WITH_US, *command, "--settings", str(file), "--port", str(self.port), *options],
-                env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), **(environment or {})},
-                stdout=log,
-                stderr=log,
-            )
+        self._command = [*ENDS_WITH_US, *command, "--settings", str(file), "--port", str(self.port), *options]
+        self._environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), **(environment or {})}
+        self.process = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with self.log.open("ab") as log:
+            return subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+
+    @contextmanager
+    def kept_running(self) -> Generator[None]:
+        """In the block it is started again whenever it has ended, as by a kubelet."""
+        over = threading.Event()
+
+        def keep() -> None:
+            while not over.wait(0.2):
+                if self.process.poll() is not None:
+                    self.process = self._start()
+            self.kill()  # before the thread that has started it ends
+
+        thread = threading.Thread(target=keep)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def get(self, path: str) -> str:
         """What the operator's own server answers."""
@@ -93,3 +113,11 @@ def account(jobs: Jobs, folder: Path) -> Path:
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(configuration))
     return kubeconfig
+
+
+def leads(process: OperatorProcess) -> bool:
+    """Whether this replica says that it does the work; one that has ended does not."""
+    try:
+        return "trainjob_leader 1.0" in process.get("/metrics")
+    except OSError:
+        return False

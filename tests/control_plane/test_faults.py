@@ -9,13 +9,15 @@ import random
 import signal
 import time
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from many_jobs import ManyJobs
-from operator_process import OperatorProcess, account, operator
+from operator_process import OperatorProcess, account, leads, operator
+from tcp_proxy import proxy_to
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
@@ -33,6 +35,23 @@ def cluster(control_plane: ControlPlane) -> Cluster:
 
 
 @pytest.fixture
+def process(jobs: Jobs, tmp_path: Path) -> Generator[OperatorProcess]:
+    """One that leads by a Lease, and stands by after it has lost it."""
+    with replica(jobs, tmp_path) as process, process.kept_running():
+        yield process
+
+
+@contextmanager
+def replica(jobs: Jobs, folder: Path, environment: Mapping[str, str] | None = None) -> Generator[OperatorProcess]:
+    """An operator that leads. Of the Lease of an earlier one, which has ended, is not waited that it runs out."""
+    jobs.kubectl("delete", "lease", "--ignore-not-found", "trainjob-operator")
+    lease = ["--lease-namespace", jobs.namespace]
+    with operator(jobs.cluster, folder, [jobs.namespace], *lease, environment=environment) as process:
+        eventually(lambda: leads(process), because=process.log.read_text)
+        yield process
+
+
+@pytest.fixture
 def many(jobs: Jobs) -> ManyJobs:
     return ManyJobs(jobs, JOBS)
 
@@ -43,7 +62,7 @@ def test_the_operator_is_killed_at_random_moments(jobs: Jobs, many: ManyJobs, tm
     many.create()
     left = chance.sample(many.names, JOBS)
     while left:
-        with operator(jobs.cluster, tmp_path, [jobs.namespace]):
+        with replica(jobs, tmp_path):
             until = time.monotonic() + chance.uniform(0.0, 2.0)
             while left and time.monotonic() < until:
                 if not many.has_ray_job(left[0]):
@@ -52,7 +71,7 @@ def test_the_operator_is_killed_at_random_moments(jobs: Jobs, many: ManyJobs, tm
                     many.delete_ray_job(left[0])
                 else:
                     many.end(left.pop(0))
-    with operator(jobs.cluster, tmp_path, [jobs.namespace]):
+    with replica(jobs, tmp_path):
         many.assert_settled()
 
 
@@ -64,6 +83,27 @@ def test_the_api_server_is_restarted(control_plane: ControlPlane, many: ManyJobs
     control_plane.start("kube-apiserver")
     many.end_all()
     many.assert_settled()
+
+
+@pytest.mark.parametrize("how", ["fall_silent", "break_off"])
+def test_the_leader_is_cut_off(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path, how: str):
+    """Another replica goes on, and when the network is back, both are there."""
+    many, lease = ManyJobs(jobs, JOBS), ["--lease-namespace", jobs.namespace]
+    with (
+        proxy_to(control_plane, tmp_path) as (proxy, environment),
+        replica(jobs, tmp_path, environment) as first,
+        first.kept_running(),
+        operator(jobs.cluster, tmp_path, [jobs.namespace], *lease) as second,
+    ):
+        many.create()
+        getattr(proxy, how)()
+        eventually(lambda: leads(second), seconds=60)
+        for name in many.names[: JOBS // 2]:
+            eventually(lambda name=name: many.has_ray_job(name), seconds=90)
+            many.end(name)
+        proxy.recover()
+        many.end_all()
+        many.assert_settled()
 
 
 def test_a_watch_expires(control_plane: ControlPlane, many: ManyJobs, process: OperatorProcess):
@@ -153,7 +193,7 @@ def test_the_api_server_refuses_when_it_has_too_much_to_do(
 ):
     many = ManyJobs(jobs, JOBS // 2)
     many.create()  # beforehand: the operator wants to do all at once
-    with operator(control_plane, tmp_path, [jobs.namespace], environment={"KUBECONFIG": str(slowed)}):
+    with replica(jobs, tmp_path, {"KUBECONFIG": str(slowed)}):
         many.end_all()
         many.assert_settled()
     lines = control_plane.kubectl("get", "--raw", "/metrics").splitlines()
@@ -199,11 +239,11 @@ def test_two_operators_at_once(jobs: Jobs, many: ManyJobs, tmp_path: Path):
 def test_clocks_that_differ_by_hours(jobs: Jobs, tmp_path: Path):
     """The clock of one replica is an hour slow, and that of the next one an hour fast: no deadline has passed."""
     many = ManyJobs(jobs, 5)
-    with operator(jobs.cluster, tmp_path, [jobs.namespace], environment=clock(-HOUR)):
+    with replica(jobs, tmp_path, clock(-HOUR)):
         many.create(suspend=False, deadlines={"total": "30m"}, ttlAfterFinished="30m")
         for name in many.names:
             jobs.until(name, phase="Pending", reason="PodsStarting")
-    with operator(jobs.cluster, tmp_path, [jobs.namespace], environment=clock(HOUR)):
+    with replica(jobs, tmp_path, clock(HOUR)):
         many.names.append("job-1000")
         jobs.create("job-1000", suspend=True)
         jobs.until("job-1000", phase="Suspended")
@@ -213,16 +253,3 @@ def test_clocks_that_differ_by_hours(jobs: Jobs, tmp_path: Path):
 
 def clock(shift: int) -> dict[str, str]:
     return {"PYTHONPATH": str(Path(__file__).parent / "shifted_clock"), "CLOCK_SHIFT_SECONDS": str(shift)}
-
-
-@pytest.mark.parametrize("gracefully", [True, False])
-def test_another_replica_takes_over(jobs: Jobs, tmp_path: Path, gracefully: bool):
-    replicas = ["--lease-namespace", jobs.namespace]
-    with operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas) as first:
-        eventually(lambda: "trainjob_leader 1.0" in first.get("/metrics"))
-        with operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas) as second:
-            assert "trainjob_leader 0.0" in second.get("/metrics")
-            first.stop() if gracefully else first.kill()
-            jobs.create()
-            eventually(lambda: jobs.get("rayjobs"), seconds=40)
-            assert "trainjob_leader 1.0" in second.get("/metrics")

@@ -1,0 +1,129 @@
+"""Several replicas and one Lease: one of them works, whatever the network does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+from operator_process import OperatorProcess, leads, operator
+from tcp_proxy import proxy_to
+
+from cluster.client import Cluster
+from cluster.control_plane import ControlPlane
+from cluster.jobs import Jobs, eventually
+from trainjob_operator.api import Api, ApiError
+from trainjob_operator.lease import LEASES, NAME, Lease
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane) -> Cluster:
+    """The network between it and the operator is the tests' own."""
+    return control_plane
+
+
+def replicas(jobs: Jobs) -> list[str]:
+    return ["--lease-namespace", jobs.namespace]
+
+
+@pytest.mark.parametrize("gracefully", [True, False])
+def test_another_replica_takes_over(jobs: Jobs, tmp_path: Path, gracefully: bool):
+    with operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs)) as first:
+        eventually(lambda: leads(first))
+        with operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs)) as second:
+            assert not leads(second)
+            first.stop() if gracefully else first.kill()
+            jobs.create()
+            eventually(lambda: jobs.get("rayjobs"), seconds=40)
+            assert leads(second)
+
+
+def test_an_error_or_two_cost_no_leader_its_place(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path):
+    with (
+        proxy_to(control_plane, tmp_path) as (proxy, environment),
+        operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs), environment=environment) as process,
+    ):
+        eventually(lambda: leads(process))
+        proxy.break_off()
+        eventually(lambda: says(process, "the Lease could not be renewed"))
+        proxy.recover()
+        jobs.create()
+        jobs.ray_job()
+        assert leads(process)
+        assert process.process.poll() is None
+
+
+@pytest.mark.parametrize("how", ["fall_silent", "break_off"])
+def test_who_cannot_renew_the_lease_leads_no_more_when_another_does(
+    control_plane: ControlPlane, jobs: Jobs, tmp_path: Path, how: str
+):
+    with (
+        proxy_to(control_plane, tmp_path) as (proxy, environment),
+        operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs), environment=environment) as first,
+    ):
+        eventually(lambda: leads(first))
+        with operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs)) as second:
+            getattr(proxy, how)()
+            eventually(lambda: leads(second), seconds=60)
+            assert not leads(first)
+            assert first.process.wait(timeout=30) == 0
+            assert says(first, "the Lease could not be kept; ending")
+
+
+def test_a_replica_stands_by_until_there_is_an_api_server(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path):
+    with proxy_to(control_plane, tmp_path) as (proxy, environment):
+        proxy.break_off()
+        with operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs), environment=environment) as process:
+            eventually(lambda: says(process, "the Lease could not be renewed"))
+            proxy.recover()
+            jobs.create()
+            jobs.ray_job()
+
+
+def says(process: OperatorProcess, words: str) -> bool:
+    return words in process.log.read_text()
+
+
+def with_client(cluster: Cluster, do: Callable[[ApiClient], Awaitable[None]]) -> None:
+    async def connect() -> None:
+        configuration = Configuration()
+        await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
+        async with ApiClient(configuration) as client:
+            await do(client)
+
+    asyncio.run(connect())
+
+
+def test_only_who_has_the_lease_gives_it_up(jobs: Jobs):
+    async def hand_over(client: ApiClient) -> None:
+        api = Api(client)
+        first, second = Lease(api, jobs.namespace), Lease(api, jobs.namespace)
+        await first.acquire()
+        lease = await api.get(LEASES, jobs.namespace, NAME) or {}
+        del lease["spec"]["holderIdentity"]
+        await api.replace(LEASES, jobs.namespace, NAME, lease)
+        await second.acquire()
+        await first.release()
+        lease = await api.get(LEASES, jobs.namespace, NAME) or {}
+        assert "holderIdentity" in lease["spec"]
+        await second.release()
+        lease = await api.get(LEASES, jobs.namespace, NAME) or {}
+        assert "holderIdentity" not in lease["spec"]
+
+    with_client(jobs.cluster, hand_over)
+
+
+def test_who_leads_no_more_writes_nothing(jobs: Jobs):
+    kind, body = ("/api/v1", "configmaps"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}}
+
+    async def write(client: ApiClient) -> None:
+        lease = Lease(Api(client), jobs.namespace)
+        api = Api(client, may_write=lambda: lease.is_held)
+        await lease.acquire()
+        made = await api.create(kind, jobs.namespace, body)
+        await lease.release()
+        with pytest.raises(ApiError, match="does not lead any more"):
+            await api.replace(kind, jobs.namespace, "own", made)
+
+    with_client(jobs.cluster, write)
