@@ -26,7 +26,7 @@ class Workers(StrictModel):
     cpus: CPUs | None = None
     """CPU cores of each worker; on one machine, by default its cores are shared out evenly."""
     gpus: Annotated[int, Field(ge=0, le=1)] = 0
-    """GPUs of each worker process: 0 or 1."""
+    """GPUs of each worker process: 0 or 1. With 0 it trains on the CPU, whatever GPUs there are."""
     node_pool: ResourceName | None = None
     """The operator's node pool that the workers run on; by default, any node with room."""
     per_pod: PositiveInt | None = None

@@ -66,7 +66,7 @@ class Training:
 
     def _train_locally(self) -> tuple[Outcome, Fitted]:
         """Without Ray: the workers' libraries load while the data is prepared."""
-        with LocalWorkers(self.spec.workers.count, self.threads, _modules(self.spec)) as workers:
+        with LocalWorkers(self.spec.workers, self.threads, _modules(self.spec)) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
             with self.data_time.running():
                 save_arrays(prepare_examples(self.spec, fitted), arrays)

@@ -91,6 +91,12 @@ def _run(
             assert contents.summary is not None
             snapshots.take_up(reached(job, contents.records))
             return Finished(folder, contents.summary, contents.evaluation, contents.comparison, already=True)
+        if job.spec.workers.gpus and not on_cluster():
+            import torch
+
+            from trainjob.training.devices import check_gpus
+
+            check_gpus(job.spec.workers, torch.cuda.device_count())
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
         retry = partial(with_retries, job=job, attempts=attempts, on_retry=snapshots.restarting, retries=retries)

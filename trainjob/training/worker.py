@@ -12,7 +12,7 @@ import numpy as np
 import ray.data
 import ray.train
 import torch
-from ray.train.torch import get_device, prepare_model
+from ray.train.torch import prepare_model
 
 from trainjob.data.loaders import (
     Batch,
@@ -34,6 +34,7 @@ from trainjob.runs.files import EVALUATION, MODEL
 from trainjob.runs.history import History, last_metrics
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
+from trainjob.training.devices import device_of, out_of_memory
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer
@@ -50,6 +51,8 @@ def work(task: Task) -> Outcome | None:
         return _train(task, rank)
     except UserError:
         raise
+    except torch.OutOfMemoryError as error:
+        raise out_of_memory(task.spec, error) from None
     except Exception as error:
         raise WorkerError(
             rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
@@ -82,7 +85,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
 
 def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
     spec, preprocessor = task.spec, task.fitted.preprocessor
-    workers, device = ray.train.get_context().get_world_size(), get_device()
+    workers, device = ray.train.get_context().get_world_size(), device_of(spec.workers)
     training = spec.training
     _seed(training.seed)
     module = build(spec.model, preprocessor)
@@ -96,7 +99,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     return Trainer(
         spec,
         module,
-        prepare_model(module),
+        prepare_model(module, device),
         losses=losses,
         batches=batches,
         batches_per_epoch=shard.batches(rows),

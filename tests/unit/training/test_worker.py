@@ -195,3 +195,13 @@ def _worker_error(task: Task) -> WorkerError:
     with pytest.raises(WorkerError) as error:
         work(task)
     return error.value
+
+
+def out_of_memory() -> dict[str, Examples]:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
+
+
+def test_too_little_memory_on_a_gpu_is_told_with_what_to_lower(tmp_path: Path):
+    task = replace(task_of(image_setup(tmp_path, training={"batchSize": 8})), examples=out_of_memory)
+    with pytest.raises(UserError, match=r"too little memory for its 8 rows of each batch of 8: lower spec\.training"):
+        run_on(1, work, task)

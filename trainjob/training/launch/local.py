@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
+from trainjob.api.trainjob import Workers
 from trainjob.scratch import scratch_folder
 from trainjob.training.launch.fork_server import POLL_SECONDS
 from trainjob.training.launch.group import Group, log_file, result_file, task_file
@@ -34,8 +35,8 @@ class LocalWorkers:
     They end with the block, and with the driver, however it ends.
     """
 
-    def __init__(self, count: int, threads: int, modules: Sequence[str]) -> None:
-        self._count, self._threads, self._modules = count, threads, modules
+    def __init__(self, workers: Workers, threads: int, modules: Sequence[str]) -> None:
+        self._workers, self._threads, self._modules = workers, threads, modules
         self._scratch = ExitStack()
         self.folder = self._scratch.enter_context(scratch_folder())
         """For files that workers read; removed with them."""
@@ -60,16 +61,21 @@ class LocalWorkers:
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         task_file(folder).write_bytes(pickle.dumps(work))
         port = _free_port()
-        codes = self._exit_codes(Group(str(folder), [self._environment(rank, port) for rank in range(self._count)]))
+        codes = self._exit_codes(
+            Group(str(folder), [self._environment(rank, port) for rank in range(self._workers.count)])
+        )
         errors = [error for rank, code in enumerate(codes) if (error := _error(folder, rank, code)) is not None]
         if errors:
             raise first_failure(errors)
         return pickle.loads(result_file(folder, 0).read_bytes())[0]
 
     def _start_server(self) -> "subprocess.Popen[bytes]":
+        own = {"OMP_NUM_THREADS": str(self._threads), "TMPDIR": str(self.folder)}
+        if not self._workers.gpus:
+            own["CUDA_VISIBLE_DEVICES"] = ""  # or workers on the CPU would communicate by NCCL
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "trainjob.training.launch.fork_server", *self._modules],
-            env=os.environ | _ENVIRONMENT | {"OMP_NUM_THREADS": str(self._threads), "TMPDIR": str(self.folder)},
+            env=os.environ | _ENVIRONMENT | own,
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -105,8 +111,8 @@ class LocalWorkers:
         return {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(self._count),
-            "LOCAL_WORLD_SIZE": str(self._count),
+            "WORLD_SIZE": str(self._workers.count),
+            "LOCAL_WORLD_SIZE": str(self._workers.count),
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
-from trainjob.errors import PassingError
+from trainjob.errors import PassingError, notify
 from trainjob.storage import Folder, open_filesystem
 from trainjob.training.launch.ray_internals import print_no_deaths, trainer_class
 from trainjob.training.outcome import WorkerError, first_failure, worker_error
@@ -83,11 +83,21 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
                 f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
                 "RAY_AUTH_MODE=token if it asks for a token, or unset RAY_ADDRESS to train on this machine alone"
             ) from None
+        _say_what_is_missing(spec)
     else:
         _start_here(num_cpus=spec.workers.count * threads + DATA_CPUS, **quiet)
     print_no_deaths()
     for name in ("ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _say_what_is_missing(spec: TrainJobSpec) -> None:
+    """Of a cluster that the user has started: workers wait for the GPUs that it has not, which may be for ever."""
+    import ray
+
+    wanted, found = spec.workers.count * spec.workers.gpus, int(ray.cluster_resources().get("GPU", 0))
+    if found < wanted and not _made_by_operator():
+        notify(f"the Ray cluster has {found} GPUs and spec.workers asks for {wanted}: training waits until there are")
 
 
 def _start_here(**options: Any) -> None:

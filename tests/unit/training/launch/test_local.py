@@ -19,6 +19,7 @@ from worker_functions import (
     raise_what_does_not_travel,
 )
 
+from trainjob.api.trainjob import Workers
 from trainjob.errors import UserError
 from trainjob.training.launch.local import LocalWorkers
 from trainjob.training.outcome import WorkerError
@@ -36,7 +37,7 @@ def module_path() -> Generator[None]:
 
 @pytest.fixture(scope="module")
 def workers(module_path: None) -> Generator[LocalWorkers]:
-    with LocalWorkers(2, 1, ["worker_functions"]) as workers:
+    with LocalWorkers(Workers(count=2), 1, ["worker_functions"]) as workers:
         yield workers
 
 
@@ -93,7 +94,7 @@ def test_a_dead_server_is_told_and_started_again(workers: LocalWorkers):
 
 def test_libraries_that_cannot_be_imported_are_told(module_path: None):
     with (
-        LocalWorkers(1, 1, ["there_is_no_such_module"]) as workers,
+        LocalWorkers(Workers(count=1), 1, ["there_is_no_such_module"]) as workers,
         pytest.raises(WorkerError, match="the process that starts the workers exited with 1") as failure,
     ):
         workers.run(introduce)
@@ -106,12 +107,12 @@ def test_files_named_like_pythons_own_modules_are_not_imported(
     for name in ("random", "tokenize"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the standard library')\n")
     monkeypatch.chdir(tmp_path)
-    with LocalWorkers(1, 1, ["worker_functions"]) as workers:
+    with LocalWorkers(Workers(count=1), 1, ["worker_functions"]) as workers:
         assert workers.run(introduce)["threads"] == "1"
 
 
 def test_beside_threads_workers_are_new_processes(module_path: None):
-    with LocalWorkers(2, 1, ["starts_a_thread"]) as workers:
+    with LocalWorkers(Workers(count=2), 1, ["starts_a_thread"]) as workers:
         found = workers.run(introduce)
         assert WORKER in found["command"]
         server = psutil.Process(found["everybody"][0][2])

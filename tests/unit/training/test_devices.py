@@ -1,0 +1,74 @@
+"""GPUs that are asked for and not there, not asked for and there, too old for PyTorch, or too small."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from trainjob.api import TrainJob
+from trainjob.api.trainjob import Workers
+from trainjob.errors import UserError
+from trainjob.training.devices import check_gpus, check_kernels, device_of
+from trainjob.training.run import run
+
+IMAGES = {"model": {"imageClassifier": {"mlp": {}}}}
+
+
+@pytest.fixture(autouse=True)
+def no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        IMAGES | {"dataset": {"train": {"uri": "/data"}, "loader": "dataLoader"}},
+        IMAGES | {"dataset": {"train": {"uri": "/data"}, "loader": "rayData"}},
+        {"model": {"function": {"name": "own:loop"}}},
+    ],
+    ids=["dataLoader", "rayData", "function"],
+)
+def test_a_run_with_gpus_is_refused_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
+):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    spec |= {"workers": {"gpus": 1}, "storage": {"uri": str(tmp_path / "runs")}}
+    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "x"}, "spec": spec}
+    with pytest.raises(UserError, match=r"PyTorch can use no GPU of this machine \(\w.+\). Set it to 0 to train on"):
+        run(TrainJob.model_validate(document), source=tmp_path, started=time.time())
+    assert not (tmp_path / "runs" / "x" / "attempts.json").exists()
+
+
+def test_more_workers_than_gpus():
+    check_gpus(Workers(count=2, gpus=1), found=2)
+    with pytest.raises(UserError, match="PyTorch can use 1 on this machine: set the count to 1 or less"):
+        check_gpus(Workers(count=2, gpus=1), found=1)
+
+
+def test_a_worker_without_a_gpu():
+    assert device_of(Workers(gpus=0)) == torch.device("cpu")
+    with pytest.raises(UserError, match="a worker has no GPU that PyTorch can use"):
+        device_of(Workers(gpus=1))
+
+
+@pytest.mark.parametrize(
+    ("built_for", "runs"),
+    [
+        (["sm_80"], True),
+        (["sm_86"], True),
+        (["sm_90"], False),
+        (["sm_75"], False),
+        (["sm_70", "compute_70"], True),
+        (["compute_90"], False),
+        (["sm_90a", "sm_100", "sm_120"], False),
+        ([], False),
+    ],
+)
+def test_a_gpu_runs_what_was_built_for_its_kind(built_for: list[str], runs: bool):
+    if runs:
+        check_kernels("A10", (8, 6), built_for)
+    else:
+        with pytest.raises(UserError, match=r"has no code for the GPU A10 \(sm_86\)"):
+            check_kernels("A10", (8, 6), built_for)

@@ -1,0 +1,85 @@
+"""Which device a worker computes on, and whether the GPUs that a TrainJob asks for are there and can be used."""
+
+import torch
+from ray.train.torch import get_device
+
+from trainjob.api import TrainJobSpec
+from trainjob.api.trainjob import Workers
+from trainjob.errors import UserError
+
+
+def check_gpus(workers: Workers, found: int) -> None:
+    """Raises UserError where this machine has fewer GPUs, those `found`, than workers that are to have one each."""
+    if workers.count <= found:
+        return
+    if found == 0:
+        raise UserError(
+            f"spec.workers.gpus is 1 and PyTorch can use no GPU of this machine ({_why_none()}). "
+            "Set it to 0 to train on the CPU"
+        )
+    raise UserError(
+        f"spec.workers.count is {workers.count} with a GPU for each worker, and PyTorch can use {found} on this "
+        f"machine: set the count to {found} or less"
+    )
+
+
+def device_of(workers: Workers) -> torch.device:
+    """The device of this worker: the GPU that it was given, or the CPU where it asks for none, whatever there is.
+
+    Raises UserError where it has no GPU that PyTorch can use.
+    """
+    if workers.gpus == 0:
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise UserError(f"spec.workers.gpus is 1 and a worker has no GPU that PyTorch can use ({_why_none()})")
+    device = get_device()
+    check_kernels(torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device))
+    return device
+
+
+def check_kernels(name: str, capability: tuple[int, int], built_for: list[str] | None = None) -> None:
+    """Raises UserError where PyTorch was built for other GPUs than one of this name and compute capability.
+
+    A GPU runs binaries (`sm_80`) of its own major version up to its minor one, and any older PTX (`compute_80`):
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#application-compatibility
+    """
+    built_for = torch.cuda.get_arch_list() if built_for is None else built_for
+    if torch.version.hip is not None or any(_runs(arch, capability) for arch in built_for):
+        return
+    major, minor = capability
+    raise UserError(
+        f"this PyTorch ({torch.__version__}) has no code for the GPU {name} (sm_{major}{minor}), only for "
+        f"{', '.join(built_for)}: install a PyTorch that is built for it, or choose other GPUs with "
+        "spec.workers.nodePool"
+    )
+
+
+def out_of_memory(spec: TrainJobSpec, error: torch.OutOfMemoryError) -> UserError:
+    """In words, with what takes the memory of a GPU and what can be lowered."""
+    count, rows, text = spec.workers.count, spec.training.batch_size, spec.model.text_classifier
+    length, lower = "", "spec.training.batchSize (and raise gradientAccumulation by as much)"
+    if text is not None:
+        length = f" of up to {text.max_length} tokens"
+        lower += " or spec.model.textClassifier.maxLength"
+    return UserError(
+        f"a worker's GPU has too little memory for its {rows // count} rows{length} of each batch of {rows}: lower "
+        f"{lower}, or train with more workers or larger GPUs ({' '.join(str(error).split())[:300]})"
+    )
+
+
+def _runs(arch: str, capability: tuple[int, int]) -> bool:
+    kind, _, number = arch.partition("_")
+    digits = "".join(filter(str.isdigit, number))  # sm_90a
+    version = int(digits[:-1]), int(digits[-1])
+    if kind == "compute":
+        return version <= capability
+    return version[0] == capability[0] and version <= capability
+
+
+def _why_none() -> str:
+    """Why PyTorch finds no GPU, in its own words: no driver, one that is too old, built without CUDA."""
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as error:
+        return " ".join(str(error).partition("Please")[0].split()).rstrip(". ")
+    return "CUDA_VISIBLE_DEVICES hides them"
