@@ -32,8 +32,8 @@ class NodePool(StrictModel):
     """Taints that the pool's nodes have."""
     affinity: Affinity | None = None
     """Affinity of the pods; a job's own affinity replaces it."""
-    gpu_resource: Name = "nvidia.com/gpu"
-    """Name of the GPU resource: nvidia.com/gpu, amd.com/gpu, habana.ai/gaudi, google.com/tpu …"""
+    gpu_resource: Annotated[str, Field(pattern=r"^(nvidia|amd)\.com/.+$")] = "nvidia.com/gpu"
+    """Name of the GPU resource, of NVIDIA or AMD: nvidia.com/gpu, nvidia.com/mig-3g.40gb, amd.com/gpu …"""
     gpus_per_node: Annotated[int, Field(ge=1)] = 1
     """GPUs of one node: as many workers share a pod, so that they talk over the node's own links."""
     runtime_class_name: ResourceName | None = None

@@ -26,7 +26,7 @@ VARIANTS: dict[str, Values] = {
                     "runtimeClassName": "nvidia",
                     "priorityClassName": "research",
                 },
-                "gaudi": {"gpuResource": "habana.ai/gaudi"},
+                "mi300": {"gpuResource": "amd.com/gpu"},
             },
             "defaults": {"workerCpus": 4, "startDeadline": "30m"},
         },

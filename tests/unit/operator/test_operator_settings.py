@@ -17,7 +17,7 @@ nodePools:
     tolerations: [{key: nvidia.com/gpu, operator: Exists}]
     gpusPerNode: 8
     runtimeClassName: nvidia
-  gaudi: {gpuResource: habana.ai/gaudi}
+  mi300: {gpuResource: amd.com/gpu}
 defaults: {head: {cpus: 2, memory: 8Gi}, workerMemory: 16Gi, startDeadline: 30m}
 namespaces: [team-a, team-b]
 """
@@ -30,7 +30,7 @@ def test_a_file_with_every_kind_of_setting(tmp_path: Path):
     assert settings.image == "registry.example.com/trainjob:1.0"
     assert settings.node_pools["a100"].gpus_per_node == 8
     assert settings.node_pools["a100"].gpu_resource == "nvidia.com/gpu"
-    assert settings.node_pools["gaudi"].gpu_resource == "habana.ai/gaudi"
+    assert settings.node_pools["mi300"].gpu_resource == "amd.com/gpu"
     assert (settings.defaults.head.cpus, settings.defaults.data_cpus) == (2, 1)
     assert settings.namespaces == ["team-a", "team-b"]
 
@@ -48,6 +48,7 @@ def test_a_file_with_every_kind_of_setting(tmp_path: Path):
         ("{image: i, gpusPerNode: 8}", ["gpusPerNode  unknown field here; did you mean nodePools.NAME.gpusPerNode?"]),
         ("{image: i, nodePools: {a100: {gpusPerNode: 0}}}", ["nodePools.a100.gpusPerNode  must be at least 1"]),
         ("{image: i, nodePools: {a100: {gpu: 1}}}", ["nodePools.a100.gpu  unknown field; "]),
+        ("{image: i, nodePools: {a: {gpuResource: x.ai/g}}}", ["nodePools.a.gpuResource  must be text that matches"]),
         ("{image: i, nodePools: {a100: {tolerations: {}}}}", ["nodePools.a100.tolerations  expected a list"]),
         ("{image: i, nodePools: {A_100: {}}}", ["nodePools.A_100.[key]  must be lower-case letters"]),
         ("{image: i, nodePools: {a: {pod: {x: !!binary aGk=}}}}", ["nodePools.a.pod.x  the YAML tag !!binary is not"]),

@@ -29,8 +29,7 @@ POOLS: Object = {
         "pod": {"schedulerName": "packing", "hostIPC": False},
     },
     "mi300": {"gpuResource": "amd.com/gpu", "gpusPerNode": 8},
-    "gaudi": {"gpuResource": "habana.ai/gaudi", "gpusPerNode": 8},
-    "tpu": {"gpuResource": "google.com/tpu", "gpusPerNode": 4},
+    "slices": {"gpuResource": "nvidia.com/mig-3g.40gb", "gpusPerNode": 4},
     "cpu": {"nodeSelector": {"pool": "cpu"}},
 }
 
@@ -71,7 +70,7 @@ def snapshot(ray_job: Object) -> str:
         ({"count": 9, "gpus": 1, "nodePool": "a100"}, 3, 3),
         ({"count": 11, "gpus": 1, "nodePool": "a100"}, 11, 1),
         ({"count": 16, "gpus": 1, "nodePool": "a100", "perPod": 2}, 8, 2),
-        ({"count": 8, "gpus": 1, "nodePool": "tpu"}, 2, 4),
+        ({"count": 8, "gpus": 1, "nodePool": "slices"}, 2, 4),
     ],
 )
 def test_workers_share_pods_as_they_share_a_nodes_gpus(workers: Object, replicas: int, per_pod: int):
@@ -85,8 +84,7 @@ def test_workers_share_pods_as_they_share_a_nodes_gpus(workers: Object, replicas
     [
         ("a100", "nvidia.com/gpu", "8"),
         ("mi300", "amd.com/gpu", "8"),
-        ("gaudi", "habana.ai/gaudi", "8"),
-        ("tpu", "google.com/tpu", "4"),
+        ("slices", "nvidia.com/mig-3g.40gb", "4"),
     ],
 )
 def test_gpus_are_asked_for_by_the_pools_name_for_them(pool: str, resource: str, number: str):
@@ -162,7 +160,7 @@ def test_the_head_and_the_submitter_need_no_gpu_node():
 
 
 @pytest.mark.parametrize(
-    ("pools", "known"), [(POOLS, "a100, cpu, gaudi, mi300, tpu"), ({"only": {}}, "only"), ({}, "none")]
+    ("pools", "known"), [(POOLS, "a100, cpu, mi300, slices"), ({"only": {}}, "only"), ({}, "none")]
 )
 def test_an_unknown_pool_is_refused_by_naming_those_there_are(pools: Object, known: str):
     with pytest.raises(RayJobError, match=rf"spec\.workers\.nodePool: .*h100; there is: {known}$") as error:
