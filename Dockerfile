@@ -26,7 +26,7 @@ RUN python3 -m venv /opt/uv \
  && grep '^uv==' constraints.txt > /requirements/uv.txt \
  && compile="/opt/uv/bin/uv pip compile --quiet --no-header --no-annotate pyproject.toml --constraints constraints.txt" \
  && $compile --extra operator --output-file /requirements/operator.txt \
- && $compile --extra train --extra cluster ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+ && $compile --extra train --extra serve --extra cluster ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
     --output-file /requirements/trainer.txt
 
 

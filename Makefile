@@ -81,7 +81,7 @@ $(VENV)/train.stamp: $(BIN)/uv pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/train.stamp
-	$(INSTALL) -e '.[train,operator,dev]'
+	$(INSTALL) -e '.[train,serve,operator,dev]'
 	@touch $@
 
 $(BIN)/uv:

@@ -1,5 +1,6 @@
 """Pod templates of a job's head, workers and submitter; every pod meets Pod Security's level `restricted`."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from math import ceil
 from typing import Any
@@ -86,6 +87,17 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     own = {"restartPolicy": "Never", "automountServiceAccountToken": False}
     template["spec"] = _without_empty(template["spec"] | own)
     return template
+
+
+def serving_spec(
+    job: TrainJob, settings: Settings, name: str, container_resources: KubernetesObject, environment: Mapping[str, str]
+) -> KubernetesObject:
+    """Spec of a pod that serves the job's model; KubeRay itself asks whether it is ready."""
+    spec = _template(job, settings, name, container_resources)["spec"]
+    [container] = spec["containers"]
+    own = [{"name": name, "value": value} for name, value in environment.items()]
+    container["env"] = _named([*own, *container["env"]])
+    return _without_empty(spec | {"automountServiceAccountToken": False})
 
 
 def resources(cpus: float, memory: str, gpus: int = 0, gpu_resource: str = "") -> KubernetesObject:

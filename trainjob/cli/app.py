@@ -12,8 +12,10 @@ from trainjob.cli.baseline import baseline
 from trainjob.cli.compare import compare
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.predict import predict
+from trainjob.cli.push import push
 from trainjob.cli.report import report
 from trainjob.cli.run import run
+from trainjob.cli.serve import serve
 from trainjob.cli.validate import validate
 from trainjob.cli.version import print_version, version
 from trainjob.errors import Notice, UserError
@@ -48,6 +50,12 @@ EXAMPLES = {
     compare: """
         trainjob compare runs/tags runs/tags-small
         trainjob compare runs/tags s3://runs/tags --output compared.html""",
+    serve: """
+        trainjob serve runs/tags
+        trainjob serve runs/tags --variant int8 --port 8080
+        trainjob serve s3://runs/tags --manifest --set spec.pods.image=registry/trainer:0.1.0""",
+    push: """
+        trainjob push runs/tags my-team/tags""",
     report: """
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",

@@ -27,7 +27,7 @@ spec:
 HEAVY = ("torch", "ray", "transformers", "pyarrow", "numpy", "matplotlib", "sklearn")
 
 
-COMMANDS = ("run", "validate", "evaluate", "predict", "baseline", "compare", "report", "version")
+COMMANDS = ("run", "validate", "evaluate", "predict", "baseline", "compare", "serve", "push", "report", "version")
 
 
 def trainjob(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

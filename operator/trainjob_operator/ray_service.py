@@ -1,0 +1,59 @@
+"""TrainJob → RayService that serves the model of its run."""
+
+from collections.abc import Mapping
+from math import ceil
+
+import yaml
+
+from trainjob.api import TrainJob
+from trainjob.api.cluster import KubernetesObject
+from trainjob_operator.names import NAME_ANNOTATION, ray_job_name
+from trainjob_operator.pods import resources, serving_spec
+from trainjob_operator.settings import NodePool, Settings
+
+_RAY_START = {"include-log-monitor": "0"}
+
+
+def ray_service(
+    job: TrainJob, settings: Settings, cpus: float, serve_config: KubernetesObject, environment: Mapping[str, str]
+) -> KubernetesObject:
+    """A RayService of one worker pod, as the job's own are but with `cpus` cores, on which `serve_config` deploys a
+    replica; `environment` is for every pod."""
+    workers, defaults = job.spec.workers, settings.defaults
+    memory = workers.memory or defaults.worker_memory
+    worker = resources(cpus, memory, workers.gpus, NodePool().gpu_resource)
+    metadata = {"labels": job.spec.pods.labels, "annotations": job.spec.pods.annotations}
+    named = {"name": ray_job_name(job.metadata.name), "annotations": {NAME_ANNOTATION: job.metadata.name}}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayService",
+        "metadata": named | ({"namespace": job.metadata.namespace} if job.metadata.namespace else {}),
+        "spec": {
+            "serveConfigV2": yaml.safe_dump(serve_config, sort_keys=False, allow_unicode=True),
+            "rayClusterConfig": {
+                "rayVersion": settings.ray_version,
+                "headGroupSpec": {
+                    "rayStartParams": _RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
+                    "template": {
+                        "metadata": metadata,
+                        "spec": serving_spec(
+                            job, settings, "ray-head", resources(defaults.head.cpus, defaults.head.memory), environment
+                        ),
+                    },
+                },
+                "workerGroupSpecs": [
+                    {
+                        "groupName": "workers",
+                        "replicas": 1,
+                        "minReplicas": 1,
+                        "maxReplicas": 1,
+                        "rayStartParams": _RAY_START | {"num-cpus": str(ceil(cpus)), "num-gpus": str(workers.gpus)},
+                        "template": {
+                            "metadata": metadata,
+                            "spec": serving_spec(job, settings, "ray-worker", worker, environment),
+                        },
+                    }
+                ],
+            },
+        },
+    }

@@ -1,0 +1,80 @@
+"""`trainjob push`"""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainjob.errors import PassingError, UserError
+
+TOKEN = "HF_TOKEN"
+
+
+def push(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
+    ],
+    repository: Annotated[str, typer.Argument(metavar="REPOSITORY", help="OWNER/NAME on the hub.", show_default=False)],
+) -> None:
+    """Upload a run's model and its card to the Hugging Face hub.
+
+    A repository that does not exist is created, for you alone to see. The token, with the right to write, comes from
+    the environment, HF_TOKEN; another hub's address from HF_ENDPOINT.
+    """
+    from trainjob.runs.model import model_folder
+    from trainjob.scratch import scratch_folder
+    from trainjob.storage import Folder
+
+    token = os.environ.get(TOKEN, "").strip()
+    if not token:
+        raise UserError(f"set {TOKEN} to a token that may write, from https://huggingface.co/settings/tokens")
+    model = model_folder(Folder(run))
+    with scratch_folder() as copy:
+        for name in model.list():
+            if not name.endswith(".pt"):  # the state of a checkpoint's training
+                model.download(name, copy / name)
+        print(_upload(copy, repository, token))
+
+
+def _upload(folder: Path, repository: str, token: str) -> str:
+    """Uploads what the folder holds in one commit, and returns the repository's address."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    api = HfApi(token=token)
+    with _hub_errors(api.endpoint, repository):
+        url = api.create_repo(repository, private=True, exist_ok=True)
+        api.upload_folder(repo_id=url.repo_id, folder_path=folder, commit_message="Upload a model trained by trainjob")
+    return str(url)
+
+
+@contextmanager
+def _hub_errors(endpoint: str, repository: str) -> Generator[None]:
+    """Turns what the hub's client raises into a UserError."""
+    from httpx2 import HTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+
+    try:
+        yield
+    except HFValidationError as error:
+        raise UserError(f"{repository} is no name of a repository: {error}") from None
+    except OfflineModeIsEnabled:
+        raise UserError("HF_HUB_OFFLINE is set: unset it to upload") from None
+    except HfHubHTTPError as error:
+        status, said = error.response.status_code, " ".join((error.server_message or str(error)).split())[:300]
+        if status >= 500 or status == 429:
+            raise PassingError(f"{endpoint} answers {status}: try again later ({said})") from None
+        remedy = {
+            401: f"the token in {TOKEN} is not valid: make a new one",
+            403: f"the token in {TOKEN} may not write to {repository}: give it that right, or take another owner",
+            404: f"there is no owner {repository.partition('/')[0]}, or the token in {TOKEN} may not see it",
+        }.get(status, f"{repository} is refused")
+        raise UserError(f"{endpoint} answers {status}: {remedy} ({said})") from None
+    except (ValueError, KeyError) as error:
+        raise UserError(f"{endpoint} does not answer as a hub does ({error}): correct HF_ENDPOINT") from None
+    except (HTTPError, OSError) as error:
+        raise PassingError(f"{endpoint} cannot be reached: {' '.join(str(error).split())[:300]}") from None

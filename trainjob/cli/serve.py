@@ -1,0 +1,131 @@
+"""`trainjob serve`"""
+
+import os
+from importlib.util import find_spec
+from math import ceil
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainjob.cli.options import Overrides
+from trainjob.errors import UserError
+from trainjob.runs.files import TRAINJOB, VARIANTS
+
+if TYPE_CHECKING:
+    from trainjob.api import TrainJob
+    from trainjob.storage import Folder
+
+
+def serve(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
+    ],
+    overrides: Overrides,
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A smaller variant of the run's model, such as int8.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8000,
+    manifest: Annotated[
+        bool,
+        typer.Option("--manifest", help="Serve nothing, but print a KubeRay RayService that does so on a cluster."),
+    ] = False,
+) -> None:
+    """Answer requests with a trained model over HTTP.
+
+    SIGTERM or Ctrl-C ends it when the requests until then are answered. --set is for --manifest, and changes fields of
+    the TrainJob of the run, from which the pods are made.
+    """
+    from trainjob.runs.model import model_folder
+    from trainjob.storage import Folder
+
+    folder = Folder(run if "://" in run else os.path.abspath(run))
+    chosen = folder if variant is None else _variant(folder, variant)
+    model_folder(chosen)
+    if manifest:
+        print(_manifest(folder, variant, overrides), end="")
+        return
+    if overrides:
+        raise UserError("--set is for --manifest: on this machine, nothing of the TrainJob matters any more")
+    if find_spec("fastapi") is None:
+        raise UserError("serving needs more packages: pip install 'trainjob[serve]'")
+
+    from trainjob.serving.config import Served
+    from trainjob.serving.server import serve_here
+
+    served = Served(folder=chosen.uri, name=_name(folder, variant))
+    typer.echo(f"{served.name}: starting", err=True)
+    try:
+        serve_here(served, host, port, lambda: typer.echo(f"{served.name}: http://{_shown(host)}:{port}/", err=True))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _variant(run: "Folder", name: str) -> "Folder":
+    variants = run.list(VARIANTS)
+    if name not in variants:
+        raise UserError(
+            f"{run.uri} has no variant {name}; it has {', '.join(variants) or 'none'}: see trainjob compress"
+        )
+    return run / VARIANTS / name
+
+
+def _name(run: "Folder", variant: str | None) -> str:
+    name = run.uri.rstrip("/").rpartition("/")[2]
+    return f"{name} ({variant})" if variant else name
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
+    """The RayService, in YAML."""
+    import yaml
+
+    from trainjob.serving.config import ENVIRONMENT, Served, serve_config
+    from trainjob_operator.ray_service import ray_service
+    from trainjob_operator.settings import Settings
+
+    job = _job(run, overrides)
+    if job.spec.pods.image is None:
+        raise UserError("which image? Give the one that trained the model: --set spec.pods.image=IMAGE")
+    settings = Settings(image=job.spec.pods.image)
+    location = _in_the_cluster(run, job)
+    folder = f"{location}/{VARIANTS}/{variant}" if variant else location
+    served = Served(
+        folder=folder, name=_name(run, variant), endpoint=job.spec.storage.endpoint if job.spec.storage else None
+    )
+    cpus = job.spec.workers.cpus or settings.defaults.worker_cpus
+    config = serve_config(served, ceil(cpus), job.spec.workers.gpus)
+    return yaml.safe_dump(ray_service(job, settings, cpus, config, ENVIRONMENT), sort_keys=False, allow_unicode=True)
+
+
+def _job(run: "Folder", overrides: list[str]) -> "TrainJob":
+    """The run's TrainJob with the overrides."""
+    from trainjob.api.load import load_trainjob
+    from trainjob.scratch import scratch_folder
+
+    if not run.exists(TRAINJOB):
+        raise UserError(f"{run.uri} is no run's folder: it has no {TRAINJOB}, from which a manifest is made")
+    with scratch_folder() as copy:
+        run.download(TRAINJOB, copy / TRAINJOB)
+        return load_trainjob(copy / TRAINJOB, overrides)
+
+
+def _in_the_cluster(run: "Folder", job: "TrainJob") -> str:
+    """Where the pods find the run."""
+    from trainjob.api.cluster import STORAGE_PATH
+
+    if "://" in run.uri:
+        return run.uri.rstrip("/")
+    storage = job.spec.storage
+    name = _name(run, None)
+    if storage is not None and storage.persistent_volume_claim is not None:
+        return f"{STORAGE_PATH}/{name}"
+    if storage is not None and "://" in str(storage.uri):
+        return f"{str(storage.uri).rstrip('/')}/{name}"
+    raise UserError(
+        f"{run.uri} is on this machine, where a cluster's pods cannot read it: copy it to s3:// or gs:// and give that "
+        "folder, or name the volume that holds it: --set 'spec.storage={persistentVolumeClaim: NAME}'"
+    )

@@ -1,0 +1,1 @@
+"""Answers requests with a trained classifier, over HTTP on Ray Serve."""

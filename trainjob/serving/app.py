@@ -1,0 +1,169 @@
+"""The HTTP API of a model."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi_offline import FastAPIOffline
+
+from trainjob import __version__
+from trainjob.errors import UserError
+from trainjob.predictor import Predictor
+from trainjob.serving.batches import Batches, QueueFull
+from trainjob.serving.limits import RETRY_SECONDS, Limits
+from trainjob.serving.metrics import Counted, Metrics
+from trainjob.serving.page import HEADERS, page
+from trainjob.serving.requests import Predictions, Refusal, Row, as_table, predictions, question_type
+
+BATCH_ROWS = 64
+MOST_WAITING_ROWS = 2000
+MOST_PROBLEMS = 10
+"""That an answer names."""
+
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Refusal, "description": description}
+    for status, description in {
+        400: "The request cannot be parsed.",
+        408: "The request came too slowly.",
+        413: "The request is too large.",
+        415: "The request is not JSON.",
+        422: "The request is not as it should be, or one of its rows cannot be read.",
+        429: "Too many rows wait already: try again after the seconds of Retry-After.",
+        500: "The model fails.",
+        503: "The server starts or stops, or has more requests than it takes.",
+    }.items()
+}
+_log = logging.getLogger(__name__)
+
+
+def build_app(predictor: Predictor, name: str) -> FastAPI:
+    """The API of the model `name`: /predict, /healthz, /metrics, its documentation, and a page to try it on."""
+    preprocessor, metrics = predictor.preprocessor, Metrics()
+
+    def compute(rows: Sequence[Row]) -> Sequence[np.ndarray]:
+        return _probabilities(predictor, rows, metrics)
+
+    batches = Batches(compute, BATCH_ROWS, MOST_WAITING_ROWS)
+    metrics.waiting_rows.set_function(lambda: batches.waiting)
+
+    @asynccontextmanager
+    async def working(_: FastAPI) -> AsyncGenerator[None]:
+        work = asyncio.create_task(batches.work())
+        yield
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+    app = FastAPIOffline(title=name, version=__version__, redoc_url=None, lifespan=working)
+    app.state.stopping = False
+    app.add_middleware(Limits)
+    app.add_middleware(Counted, metrics=metrics)
+    app.add_exception_handler(RequestValidationError, _refuse_invalid)
+    html = page(name, preprocessor)
+
+    @app.post("/predict", response_model=Predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
+    async def predict(question: question_type(preprocessor)) -> Response:  # pyright: ignore[reportInvalidTypeForm]
+        """The most probable class of each row, and the probability of each class."""
+        answers = await _answers(batches, question.as_rows())
+        answer = predictions(np.stack(answers), preprocessor.classes)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, Any]:
+        """Which model is served; it is loaded."""
+        return {"model": name, "kind": preprocessor.kind, "classes": len(preprocessor.classes)}
+
+    @app.get("/metrics", response_class=Response)
+    async def prometheus() -> Response:
+        """Counts and times in Prometheus' format."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/", include_in_schema=False)
+    async def try_it() -> HTMLResponse:
+        return HTMLResponse(html, headers=HEADERS)
+
+    return app
+
+
+class _NoNumbers(Exception):
+    pass
+
+
+def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) -> Sequence[np.ndarray]:
+    """Those of each row [C]."""
+    preprocessor = predictor.preprocessor
+    metrics.batch_rows.observe(len(rows))
+    with metrics.batch_seconds.time():
+        table = as_table(rows, preprocessor.columns)
+        logits = predictor.logits(table, BATCH_ROWS, where=lambda _: f"the {preprocessor.kind}")
+        probabilities = predictor.model.probabilities(logits).numpy()
+    if not np.isfinite(probabilities).all():
+        raise _NoNumbers("a probability is no number")
+    return list(probabilities)
+
+
+async def _answers(batches: Batches[Row, np.ndarray], rows: Sequence[Row]) -> list[np.ndarray]:
+    """The probabilities of each row. Raises HTTPException where some row has none."""
+    try:
+        found = await batches.answers(rows)
+    except QueueFull:
+        again = {"Retry-After": str(RETRY_SECONDS)}
+        message = f"{batches.waiting:,} rows wait already: send this request again a little later"
+        raise HTTPException(429, message, again) from None
+    problems: list[str] = []
+    answers: list[np.ndarray] = []
+    for index, answer in enumerate(found):
+        if isinstance(answer, UserError):
+            problems.append(f"[{index}]: {answer}")
+        elif isinstance(answer, BaseException):
+            _log.error("the model fails", exc_info=answer)
+            raise HTTPException(500, f"[{index}]: the model fails: {answer}")
+        else:
+            answers.append(answer)
+    if problems:
+        raise HTTPException(422, _listed(problems))
+    return answers
+
+
+def _check_is_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HTTPException(415, f"send JSON, and Content-Type: application/json; this is {kind or 'of no type'}")
+
+
+async def _refuse_invalid(_: Request, error: Exception) -> Response:
+    """Without what was sent, which may be large."""
+    assert isinstance(error, RequestValidationError)
+    problems = [f"{_place(each['loc'][1:])}: {_wording(each)}" for each in error.errors()]
+    return JSONResponse({"detail": _listed(problems)}, 422)
+
+
+def _place(path: Sequence[str | int]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "the request"
+
+
+def _wording(problem: dict[str, Any]) -> str:
+    match problem["type"]:
+        case "json_invalid":
+            return f"is not JSON: {problem['ctx']['error']}"
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return "is not known"
+        case _:
+            return str(problem["msg"]).removeprefix("Value error, ")
+
+
+def _listed(problems: Iterable[str]) -> str:
+    """The first ones, one in a line."""
+    lines = list(problems)
+    more = len(lines) - MOST_PROBLEMS
+    return "\n".join([*islice(lines, MOST_PROBLEMS), *([f"and {more:,} more"] if more > 0 else [])])

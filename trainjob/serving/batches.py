@@ -1,0 +1,84 @@
+"""Rows that come while the model computes are its next batch."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+Row = TypeVar("Row")
+Answer = TypeVar("Answer")
+
+
+class QueueFull(Exception):
+    """So many rows wait already that these would wait for too long."""
+
+
+class Batches(Generic[Row, Answer]):
+    """Has a function compute the rows of many requests together, one batch at a time on a thread of its own.
+
+    A row that finds the function idle is computed at once. While it computes, rows gather, so batches become larger
+    the more there is to do, and nobody waits for others to come: Ray Serve's own batches, which are filled before the
+    function is free, would either have each row wait for company or mostly hold one row.
+    """
+
+    def __init__(self, compute: Callable[[Sequence[Row]], Sequence[Answer]], most_rows: int, most_waiting: int) -> None:
+        self._compute = compute
+        self._most_rows, self._most_waiting = most_rows, most_waiting
+        self._waiting: deque[tuple[Row, asyncio.Future[Answer]]] = deque()
+        self._arrived = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, "model")
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are in no batch yet."""
+        return len(self._waiting)
+
+    async def answers(self, rows: Sequence[Row]) -> list[Answer | BaseException]:
+        """For each row its answer, or what the function raises when it is given this row alone.
+
+        Raises QueueFull, unless no row waits: then any number is taken.
+        """
+        if self._waiting and len(self._waiting) + len(rows) > self._most_waiting:
+            raise QueueFull
+        loop = asyncio.get_running_loop()
+        futures = [loop.create_future() for _ in rows]
+        self._waiting.extend(zip(rows, futures, strict=True))
+        self._arrived.set()
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    async def work(self) -> None:
+        """Computes batches until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrived.wait()
+            batch = self._next()
+            rows = [row for row, _ in batch]
+            answers = await loop.run_in_executor(self._thread, self._each, rows) if rows else ()
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if future.done():  # its client has gone
+                    continue
+                if isinstance(answer, BaseException):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+
+    def _next(self) -> list[tuple[Row, asyncio.Future[Answer]]]:
+        """The rows that have waited longest, without those whose client has gone."""
+        batch: list[tuple[Row, asyncio.Future[Answer]]] = []
+        while self._waiting and len(batch) < self._most_rows:
+            row, future = self._waiting.popleft()
+            if not future.done():
+                batch.append((row, future))
+        if not self._waiting:
+            self._arrived.clear()
+        return batch
+
+    def _each(self, rows: Sequence[Row]) -> Sequence[Answer | BaseException]:
+        """The answer of each row; where the batch fails, each row is tried alone."""
+        try:
+            return self._compute(rows)
+        except Exception as error:
+            if len(rows) == 1:
+                return [error]
+        return [answer for row in rows for answer in self._each([row])]

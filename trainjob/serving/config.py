@@ -1,0 +1,53 @@
+"""What is served, and how Ray Serve is set up, on this machine and on a cluster alike."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+APPLICATION = "model"
+DEPLOYMENT = "Model"
+PORT = 8000
+
+ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0"}
+"""The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread."""
+LOGGING: dict[str, Any] = {"enable_access_log": False, "log_level": "WARNING"}
+
+
+class Served(BaseModel):
+    """What is served."""
+
+    folder: str
+    """Of a run, a model or a variant: a path, s3:// or gs://."""
+    name: str
+    """How people call it."""
+    endpoint: str | None = None
+    """An S3 server other than Amazon's."""
+
+
+def http_options(host: str, port: int = PORT) -> dict[str, Any]:
+    """Ray Serve's HTTP options."""
+    return {"host": host, "port": port, "request_timeout_s": 60, "keep_alive_timeout_s": 30}
+
+
+def serve_config(served: Served, cpus: int, gpus: int) -> dict[str, Any]:
+    """The file that Ray Serve is deployed from on a cluster: one replica with so many CPUs and GPUs."""
+    return {
+        "proxy_location": "EveryNode",
+        "http_options": http_options("0.0.0.0"),
+        "logging_config": LOGGING,
+        "applications": [
+            {
+                "name": APPLICATION,
+                "import_path": "trainjob.serving.deployment:build",
+                "route_prefix": "/",
+                "args": served.model_dump(exclude_none=True),
+                "deployments": [
+                    {
+                        "name": DEPLOYMENT,
+                        "num_replicas": 1,
+                        "ray_actor_options": {"num_cpus": cpus} | ({"num_gpus": gpus} if gpus else {}),
+                    }
+                ],
+            }
+        ],
+    }

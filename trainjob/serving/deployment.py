@@ -1,0 +1,50 @@
+"""A model as an application of Ray Serve."""
+
+import sys
+
+import ray
+import torch
+from fastapi import FastAPI
+from PIL import Image
+from ray import serve
+from ray.serve import Application
+
+from trainjob.predictor import Predictor
+from trainjob.serving.app import MOST_WAITING_ROWS, build_app
+from trainjob.serving.config import DEPLOYMENT, Served
+
+MOST_PIXELS = 2**25
+"""Of one image, which takes up to 128 MiB when it is decoded, however small its file is."""
+SWITCH_SECONDS = 0.0005
+"""After which another thread of Python's gets its turn. By default a request may wait 5 ms for the model's thread."""
+
+
+@serve.deployment(
+    name=DEPLOYMENT,
+    max_ongoing_requests=MOST_WAITING_ROWS,
+    max_queued_requests=MOST_WAITING_ROWS,
+    graceful_shutdown_wait_loop_s=0.2,
+    graceful_shutdown_timeout_s=60,
+)
+@serve.ingress()  # pyright: ignore[reportUntypedClassDecorator]
+class Model:
+    """A replica: the model in memory, and its HTTP API."""
+
+    def __init__(self, served: Served) -> None:
+        sys.setswitchinterval(SWITCH_SECONDS)
+        torch.set_num_threads(max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))))
+        Image.MAX_IMAGE_PIXELS = MOST_PIXELS // 2  # Pillow refuses what has twice as many
+        self._name, self._predictor = served.name, Predictor.load(served.folder, served.endpoint)
+
+    def __serve_build_asgi_app__(self) -> FastAPI:
+        self._app = build_app(self._predictor, self._name)
+        return self._app
+
+    def stop(self) -> None:
+        """Takes no more requests."""
+        self._app.state.stopping = True
+
+
+def build(served: Served) -> Application:
+    """The application; a RayService's `import_path` names this function."""
+    return Model.bind(served)

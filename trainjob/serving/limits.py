@@ -1,0 +1,107 @@
+"""Limits of what one client, and of what all together, may make the server hold."""
+
+import asyncio
+import json
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BODY_BYTES = 8 * 2**20
+"""Of one request."""
+MOST_HELD_BYTES = 64 * 2**20
+"""Of the bodies of all requests that are not answered yet."""
+BODY_SECONDS = 20.0
+"""In which a request's body must have come."""
+RETRY_SECONDS = 1
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class _Gone(Exception):
+    """The client has closed the connection before its request was whole."""
+
+
+class Limits:
+    """ASGI middleware: reads the body of each request before the app sees it, within limits.
+
+    Answers 413 to a body that is too large, 408 to one that comes too slowly, 429 where too many are held, and 503
+    while `app.state.stopping`.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+            return
+        if scope["app"].state.stopping:
+            await send_refusal(send, 503, "the server is stopping: send this request again a little later")
+            return
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                await self._read(scope, receive, body)
+        except (TimeoutError, _Refused, _Gone) as error:
+            self._held -= len(body)
+            if isinstance(error, TimeoutError):
+                error = _Refused(408, f"the request's body did not come within {BODY_SECONDS:g} s")
+            if isinstance(error, _Refused):
+                await send_refusal(send, error.status, str(error))
+            return
+        messages: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return messages.pop() if messages else await receive()
+
+        try:
+            await self._app(scope, replay, send)
+        finally:
+            self._held -= len(body)
+
+    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> None:
+        """Fills `body`. What is too large is read to its end, and forgotten: many clients look for an answer only when
+        they have sent all."""
+        announced = dict(scope["headers"]).get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > 8 * MOST_BODY_BYTES:
+            raise _too_large()
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            chunk, more = message.get("body", b""), message.get("more_body", False)
+            size += len(chunk)
+            if size > MOST_BODY_BYTES:
+                self._held -= len(body)
+                body.clear()
+                continue
+            if self._held + len(chunk) > MOST_HELD_BYTES:
+                raise _Refused(429, "the server has too many requests to answer: send this one again a little later")
+            self._held += len(chunk)
+            body += chunk
+        if size > MOST_BODY_BYTES:
+            raise _too_large()
+
+
+def _too_large() -> _Refused:
+    limit = f"{MOST_BODY_BYTES // 2**20} MiB"
+    return _Refused(413, f"the request's body is larger than {limit}: send fewer rows at a time")
+
+
+async def send_refusal(send: Send, status: int, detail: str) -> None:
+    """Answers, and closes the connection, on which the rest of the request may yet come."""
+    content = json.dumps({"detail": detail}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(content)).encode()),
+        (b"connection", b"close"),
+    ]
+    if status in (429, 503):
+        headers.append((b"retry-after", str(RETRY_SECONDS).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,40 @@
+"""The page to try a model on: it loads nothing from elsewhere, and works without the internet."""
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from trainjob.data import Preprocessor
+from trainjob.serving.limits import MOST_BODY_BYTES
+from trainjob.serving.requests import most_rows
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}
+
+
+def page(name: str, preprocessor: Preprocessor) -> str:
+    """The page of the model `name`, in HTML."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    columns = preprocessor.columns if preprocessor.kind == "text" else []
+    if len(columns) == 1:
+        example: dict[str, object] = {"texts": ["a text", "another"]}
+    elif columns:
+        example = {"rows": [dict.fromkeys(columns, "a text")]}
+    else:
+        example = {"images": ["an image file in base64"]}
+    return environment.get_template("page.html.j2").render(
+        name=name,
+        classes=preprocessor.classes,
+        columns=columns,
+        example=example,
+        most_rows=most_rows(len(preprocessor.classes)),
+        most_bytes=MOST_BODY_BYTES,
+    )

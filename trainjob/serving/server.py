@@ -1,0 +1,109 @@
+"""Ray Serve on this machine, until it is told to stop."""
+
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from trainjob.errors import PassingError, UserError
+from trainjob.serving.config import APPLICATION, DEPLOYMENT, ENVIRONMENT, LOGGING, Served, http_options
+
+OBJECT_STORE_BYTES = 2**28
+
+
+def _environment(port: int) -> dict[str, str]:
+    """Has the replica itself listen at `port`: to pass a request on takes Ray Serve's proxy, which listens elsewhere,
+    longer than to answer it takes a small model."""
+    return ENVIRONMENT | {
+        "RAY_AUTH_MODE": "token",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
+        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(port),
+        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(port + 1),
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",  # no load balancer has to notice
+    }
+
+
+def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None]) -> None:
+    """Serves until SIGTERM or SIGINT, answers what was asked until then, and returns; a second SIGINT ends it at once.
+
+    `on_ready` is called when requests may come. Raises UserError where the port is taken or the model does not load.
+    """
+    _check_is_free(host, port)
+    os.environ |= _environment(port)
+
+    import ray
+    from ray import serve
+
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+
+    from trainjob.serving.deployment import Model
+
+    cores = len(os.sched_getaffinity(0))
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cores,
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+        stopped = _signalled()
+        serve.start(http_options=http_options(host, _free_port(host)), logging_config=LOGGING)
+        replica = {"num_cpus": max(1, cores - 1)}  # HTTP has the last core
+        application = Model.options(ray_actor_options=replica, max_constructor_retry_count=1).bind(served)
+        try:
+            handle = serve.run(application, name=APPLICATION, route_prefix="/")
+        except RuntimeError as error:
+            deployments = serve.status().applications[APPLICATION].deployments
+            raise _failure(deployments[DEPLOYMENT].message or str(error)) from error
+        on_ready()
+        stopped.wait()
+        handle.stop.remote().result()
+        serve.delete(APPLICATION)  # waits for the answers; `serve.shutdown` would not
+    finally:
+        ray.shutdown()
+
+
+def _check_is_free(host: str, port: int) -> None:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise UserError(
+            f"cannot serve at {host}, port {port} ({error.strerror}): give another --port or --host"
+        ) from None
+
+
+def _free_port(host: str) -> int:
+    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        return probe.getsockname()[1]
+
+
+def _signalled() -> threading.Event:
+    """Set by the first SIGTERM or SIGINT."""
+    stopped = threading.Event()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT and stopped.is_set():
+            raise KeyboardInterrupt
+        stopped.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    return stopped
+
+
+def _failure(message: str) -> UserError:
+    """What to tell of a replica that does not start, of which Ray Serve's message has the traceback."""
+    if found := re.findall(r"trainjob\.errors\.\w+: (.+)", message):
+        return UserError(found[-1])
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return PassingError(f"the model cannot be served: {lines[-1] if lines else 'Ray Serve does not say why'}")
