@@ -82,12 +82,11 @@ def question_type(preprocessor: Preprocessor) -> type[Images] | type[Texts]:
         f"column_{index}": (_Cell, Field(alias=name)) for index, name in enumerate(preprocessor.columns)
     }
     row: Any = create_model("Row", __doc__="The model's columns; others are ignored.", **columns)
-    return create_model(
-        "Texts",
-        __base__=Texts,
-        texts=(list[_Text] | None, Field(None, **limits)),
-        rows=(list[row] | None, Field(None, **limits)),
-    )
+    choices: dict[str, Any] = {
+        "texts": (list[_Text] | None, Field(None, **limits)),
+        "rows": (list[row] | None, Field(None, **limits)),
+    }
+    return create_model("Texts", __base__=Texts, **choices)
 
 
 def most_rows(classes: int) -> int:
