@@ -22,7 +22,9 @@ _APIS = {
     "workloads": "/apis/kueue.x-k8s.io/v1beta2",
     "configmaps": "/api/v1",
     "events": "/api/v1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
     "pods": "/api/v1",
+    "secrets": "/api/v1",
     "serviceaccounts": "/api/v1",
 }
 

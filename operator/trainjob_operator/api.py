@@ -24,6 +24,7 @@ TRAIN_JOBS = f"/apis/{GROUP}/{VERSION}", PLURAL
 RAY_JOBS = "/apis/ray.io/v1", "rayjobs"
 PODS = "/api/v1", "pods"
 EVENTS = "/api/v1", "events"
+NETWORK_POLICIES = "/apis/networking.k8s.io/v1", "networkpolicies"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2", "workloads"
 
 Resource = tuple[str, str]

@@ -3,6 +3,8 @@
 import hashlib
 import re
 
+from trainjob.api import TrainJob
+from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP
 
 MANAGER = "trainjob-operator"
@@ -35,3 +37,15 @@ def ray_job_name(name: str) -> str:
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
     readable = re.sub(r"[^a-z0-9]+", "-", name)[: LONGEST_RAY_JOB - _DIGEST - len("tj--")].strip("-")
     return f"tj-{readable}-{digest}"
+
+
+def owner_reference(job: TrainJob) -> KubernetesObject:
+    """Says that an object is made for `job`, and goes with it."""
+    return {
+        "apiVersion": job.api_version,
+        "kind": job.kind,
+        "name": job.metadata.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

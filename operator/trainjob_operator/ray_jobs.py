@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.api import RAY_JOBS, Api, ApiError
+from trainjob_operator.api import NETWORK_POLICIES, RAY_JOBS, Api, ApiError
 from trainjob_operator.drift import has_drifted
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
+from trainjob_operator.network_policy import network_policy, policy_name
 from trainjob_operator.render import changeable, digest, render
 from trainjob_operator.settings import Settings
 from trainjob_operator.verdict import has_finished
@@ -46,6 +47,7 @@ class RayJobs:
             return None  # its queue would start it
         if found is not None and "deletionTimestamp" in found["metadata"]:
             return found
+        await self._isolate(job)
         name = str(job.metadata.namespace), ray_job_name(job.metadata.name)
         if found is not None:
             found["spec"].setdefault("suspend", False)  # KubeRay leaves that out when it writes its finalizer
@@ -59,6 +61,23 @@ class RayJobs:
             if error.status not in REFUSALS:
                 raise
             raise RayJobError("RayJobRefused", str(error)) from None
+
+    async def _isolate(self, job: TrainJob) -> None:
+        """Has the job's NetworkPolicy as it should be. Raises RayJobError where that is impossible: without it there
+        are to be no pods."""
+        if not self.settings.network.policies:
+            return
+        name = str(job.metadata.namespace), policy_name(job)
+        desired = network_policy(job, self.settings.network)
+        try:
+            found = await self.api.get(NETWORK_POLICIES, *name)
+            # what others have added to its selectors would make it hold for fewer pods
+            if found is None or found["spec"] != desired["spec"] or has_drifted(found, desired):
+                await self.api.apply(NETWORK_POLICIES, *name, desired)
+        except ApiError as error:
+            if error.status not in REFUSALS:
+                raise
+            raise RayJobError("NetworkPolicyRefused", str(error)) from None
 
     async def delete(self, ray_job: KubernetesObject) -> None:
         metadata = ray_job["metadata"]

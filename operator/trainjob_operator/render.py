@@ -21,6 +21,7 @@ from trainjob_operator.names import (
     RENDERED_ANNOTATION,
     STORAGE_ANNOTATION,
     UID_LABEL,
+    owner_reference,
     ray_job_name,
 )
 from trainjob_operator.pods import (
@@ -89,16 +90,7 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
                 RENDERED_ANNOTATION: digest(settings),
                 STORAGE_ANNOTATION: job.spec.storage.model_dump_json(by_alias=True, exclude_none=True),
             },
-            "ownerReferences": [
-                {
-                    "apiVersion": job.api_version,
-                    "kind": job.kind,
-                    "name": job.metadata.name,
-                    "uid": job.metadata.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [owner_reference(job)],
         },
         "spec": _changeable_spec(job, settings, training)
         | {
@@ -145,7 +137,8 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
         gpus,
         pool.gpu_resource,
     )
-    return {
+    authentication: KubernetesObject = {"authOptions": {"mode": "token"}} if settings.network.ray_tokens else {}
+    return authentication | {
         "rayVersion": settings.ray_version,
         "headGroupSpec": {
             "rayStartParams": _RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},

@@ -98,6 +98,19 @@ class Defaults(StrictModel):
         return self
 
 
+class Network(StrictModel):
+    """Who may reach the Ray processes of a job, which run any code that they are given."""
+
+    ray_tokens: bool = True
+    """Whether Ray takes requests only with the token of the job's own cluster, which KubeRay keeps in a Secret."""
+    policies: bool = True
+    """Whether each job has a NetworkPolicy, by which only its own pods and KubeRay reach its pods."""
+    kuberay_namespace: ResourceName | None = None
+    """Namespace of KubeRay's operator; any, if none is named."""
+    kuberay_labels: Labels = {"app.kubernetes.io/component": "kuberay-operator"}
+    """Labels of its pods."""
+
+
 class Settings(StrictModel):
     """All of the operator's settings."""
 
@@ -113,6 +126,8 @@ class Settings(StrictModel):
     """Node pools by name."""
     defaults: Defaults = Defaults()
     """What a TrainJob gets for what it does not say."""
+    network: Network = Network()
+    """Who may reach the Ray processes of a job."""
     namespaces: list[ResourceName] = []
     """Namespaces that are watched; all, if none is named."""
 

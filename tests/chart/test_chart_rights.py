@@ -24,6 +24,7 @@ Use = tuple[str, str]
 NOT_ASKED: set[Use] = {
     ("update", "trainjob.dev/trainjobs/finalizers"),  # what owner references need
     ("create", "ray.io/rayjobs"),  # what server-side apply needs, which is a patch, where it creates the object
+    ("create", "networking.k8s.io/networkpolicies"),
     ("patch", "kueue.x-k8s.io/workloads"),  # there is no Kueue here: tests/control_plane/test_kueue.py has one
 }
 """Rights that go with a request of another kind, or with one that is made elsewhere."""

@@ -42,6 +42,7 @@ class Scene:
             _rule("trainjob.dev", "trainjobs/status", "patch", names["trainjobs/status"]),
             _rule("ray.io", "rayjobs", "get list watch create delete"),
             _rule("ray.io", "rayjobs", "patch", names["rayjobs"]),
+            _rule("networking.k8s.io", "networkpolicies", "get create patch"),
             _rule("", "pods", "list watch"),
             _rule("", "events", "list create"),
         ]
