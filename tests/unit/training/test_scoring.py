@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from ranks import run_on
-from trainers import CNN, TEXT, Setup, build_trainer, image_setup, text_setup
+from trainers import CLASSES, CNN, TEXT, Setup, build_trainer, image_setup, text_setup
 
 from trainjob.data.loaders import collate
 from trainjob.evaluation import Scores
 from trainjob.models import build, sample_losses
-from trainjob.training.scoring import SampleLosses, Scorer
+from trainjob.training.scoring import Predicted, SampleLosses, Scorer
 
 
 def expected(setup: Setup, name: str) -> Scores:
@@ -69,6 +70,32 @@ def test_scoring_is_in_the_precision_of_training(tmp_path: Path):
     right = expected(setup, "validation").loss
     assert scored.loss != right
     assert scored.loss == pytest.approx(right, rel=0.02)
+
+
+def predict(setup: Setup) -> pa.Table | None:
+    """What the untrained model predicts for the validation rows."""
+    trainer = build_trainer(setup)
+    predicted = Predicted(trainer.module.probabilities)
+    trainer.scorer.score(trainer.module, "validation", predicted)
+    return predicted.gathered(setup.preprocessor.classes)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_is_predicted_for_each_row_is_rank_0s_in_the_rows_order(tmp_path: Path, ranks: int):
+    setup = image_setup(tmp_path, training={"batchSize": 6})
+    table, *others = run_on(ranks, predict, setup)
+    torch.manual_seed(setup.spec.training.seed)
+    module = build(setup.spec.model, setup.preprocessor).eval()
+    batch = collate(setup.preprocessor, setup.examples["validation"])
+    with torch.inference_mode():
+        shares = module(**batch.inputs).softmax(dim=1)
+    assert table is not None
+    assert others == [None] * (ranks - 1)
+    assert table.column_names == ["row", "prediction", "probability", "label"]
+    assert table["row"].to_pylist() == list(range(23))
+    assert table["prediction"].to_pylist() == [CLASSES[index] for index in shares.argmax(dim=1)]
+    assert table["label"].to_pylist() == [CLASSES[index] for index in batch.labels]
+    np.testing.assert_allclose(table["probability"], shares.max(dim=1).values, rtol=1e-5)
 
 
 def score_one_batch(setup: Setup, losses: SampleLosses, dtype: torch.dtype, times: int) -> tuple[Scores, torch.dtype]:
