@@ -118,6 +118,7 @@ def test_the_operator_may_do_what_it_does_and_nothing_else(
 ):
     jobs, others = Jobs(cluster, namespace), Jobs(cluster, "team-b")
     requests = Requests(cluster)
+    cluster.kubectl("delete", "lease", OPERATOR, f"--namespace={NAMESPACE}", "--ignore-not-found")  # an earlier one's
     with installed(cluster, {"settings": {"namespaces": [] if everywhere else [namespace]}}) as release:
         with running(release, tmp_path) as log:
             live(jobs, requests)
