@@ -3,8 +3,8 @@
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -55,6 +55,7 @@ class Api:
     ) -> None:
         """A request ends after `timeout` seconds; while `may_write` says no, none changes anything."""
         self._client, self._timeout, self._may_write = client, timeout, may_write
+        self._under_way: dict[object, float] = {}
         self._server_time: tuple[datetime, float] | None = None
         """The API server's time at its last answer, and what this machine's monotonic clock said then."""
 
@@ -66,6 +67,12 @@ class Api:
         then, since = self._server_time
         return (then + timedelta(seconds=time.monotonic() - since)).replace(microsecond=0)
 
+    @property
+    def longest_wait(self) -> float:
+        """For how many seconds the oldest request under way has been so."""
+        now = time.monotonic()
+        return now - min(self._under_way.values(), default=now)
+
     async def get(self, resource: Resource, namespace: str, name: str) -> KubernetesObject | None:
         """The object, or None where there is none."""
         try:
@@ -75,9 +82,9 @@ class Api:
                 return None
             raise
 
-    async def list(self, resource: Resource, namespace: str, **selectors: str) -> list[KubernetesObject]:
-        """Objects by `labelSelector` or `fieldSelector`."""
-        return (await self._send("GET", _path(resource, namespace), query=selectors))["items"]
+    async def list(self, resource: Resource, namespace: str, **query: str) -> list[KubernetesObject]:
+        """Objects by `labelSelector` or `fieldSelector`; of many, `limit`."""
+        return (await self._send("GET", _path(resource, namespace), query=query))["items"]
 
     async def keys(self, resource: Resource, namespaces: Sequence[str], limit: int = 0) -> set[tuple[str, str]]:
         """Namespace and name of each object, or of the first ones, in these namespaces or, if none is named, in all."""
@@ -130,6 +137,16 @@ class Api:
             if error.status not in (404, 409):
                 raise
 
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        """In the block a request is under way."""
+        request = object()
+        self._under_way[request] = time.monotonic()
+        try:
+            yield
+        finally:
+            del self._under_way[request]
+
     async def _send(
         self,
         method: str,
@@ -144,10 +161,11 @@ class Api:
         headers = {"Content-Type": content_type, "Accept": accept}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
-        response = await self._client.call_api(method, url, headers, body, _request_timeout=self._timeout)
-        if date := response.headers.get("Date"):
-            self._server_time = parsedate_to_datetime(date), time.monotonic()
-        answer = await response.read()
+        with self._counted():
+            response = await self._client.call_api(method, url, headers, body, _request_timeout=self._timeout)
+            if date := response.headers.get("Date"):
+                self._server_time = parsedate_to_datetime(date), time.monotonic()
+            answer = await response.read()
         if response.status >= 400:
             raise ApiError(response.status, _message(answer))
         return json.loads(answer or "{}")

@@ -7,6 +7,11 @@ from trainjob_operator.names import QUEUE_LABEL, UID_LABEL
 from trainjob_operator.status import is_starting
 from trainjob_operator.verdict import Observed
 
+WARNINGS_OF_PODS = "involvedObject.kind=Pod,type=Warning,reason!=BackOff,reason!=FailedScheduling,reason!=Unhealthy"
+"""Of all pods in the namespace: one request, however many wait. The pods' own statuses say what is left out."""
+MOST_EVENTS = 5000
+"""That are read of a namespace."""
+
 
 async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> Observed:
     """The RayJob's pods, their events, and Kueue's Workloads. What the API server refuses counts as absent."""
@@ -16,12 +21,9 @@ async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> 
     pods: list[KubernetesObject] = []
     if ray_job.get("status", {}).get("rayClusterName"):
         pods = await reader.list(PODS, labelSelector=f"{UID_LABEL}={job.metadata.uid}")
-    events = [
-        event
-        for pod in pods
-        if is_starting(pod)
-        for event in await reader.list(EVENTS, fieldSelector=f"involvedObject.name={pod['metadata']['name']}")
-    ]
+    events: list[KubernetesObject] = []
+    if any(map(is_starting, pods)):
+        events = await reader.list(EVENTS, fieldSelector=WARNINGS_OF_PODS, limit=str(MOST_EVENTS))
     workloads: list[KubernetesObject] = []
     if QUEUE_LABEL in job.metadata.labels and (job.spec.suspend or ray_job["spec"].get("suspend")):
         workloads = await reader.list(WORKLOADS, labelSelector=f"kueue.x-k8s.io/job-uid={ray_job['metadata']['uid']}")

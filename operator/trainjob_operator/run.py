@@ -29,7 +29,7 @@ from trainjob_operator.work_queue import WorkQueue
 
 WORKERS = 16
 STUCK_SECONDS = 120
-"""A reconciliation that takes longer will not come back."""
+"""A request that takes longer will not come back: it should have timed out long ago."""
 BUSY_SECONDS = 1.0, 5.0
 """When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
 ACCESS_SECONDS = 5
@@ -46,6 +46,8 @@ class Operator:
     queue: WorkQueue[Key] = field(default_factory=WorkQueue[Key])
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    api: Api | None = None
+    """What it makes its requests with, once it leads."""
     waits_for: str = "starting"
     """Why it is not ready."""
 
@@ -74,6 +76,7 @@ class Operator:
             logger.error("the Lease could not be kept; ending")
 
     async def _lead(self, api: Api) -> None:
+        self.api = api
         QUEUE_DEPTH.set_function(self.queue.__len__)
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(_login)
@@ -150,8 +153,8 @@ class Operator:
             await runner.cleanup()
 
     async def _healthz(self, _: web.Request) -> web.Response:
-        stuck = self.queue.longest_work() > STUCK_SECONDS
-        return web.Response(status=500 if stuck else 200, text="a reconciliation is stuck" if stuck else "ok")
+        stuck = self.api is not None and self.api.longest_wait > STUCK_SECONDS
+        return web.Response(status=500 if stuck else 200, text="a request is stuck" if stuck else "ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
         is_ready = self.ready.is_set()

@@ -2,7 +2,6 @@
 at a time, and comes again later after a failure."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -21,7 +20,7 @@ class WorkQueue(Generic[Key]):
         self._again: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
-        self._working: dict[Key, float] = {}
+        self._working: set[Key] = set()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -49,17 +48,13 @@ class WorkQueue(Generic[Key]):
             timer.cancel()
         self._timers[key] = loop.call_later(seconds, self.add, key)
 
-    def longest_work(self) -> float:
-        """For how many seconds the slowest worker has had its key."""
-        return max((time.monotonic() - since for since in self._working.values()), default=0.0)
-
     async def work(self, do: Callable[[Key], Awaitable[float | None]]) -> None:
         """Takes one key after the other for ever. `do` says after how many seconds the key is due again, if at all; a
         key for which it raises comes back after a delay that doubles each time."""
         while True:
             key = await self._ready.get()
             self._waiting.discard(key)
-            self._working[key] = time.monotonic()
+            self._working.add(key)
             try:
                 again = await do(key)
                 self._failures.pop(key, None)
@@ -67,7 +62,7 @@ class WorkQueue(Generic[Key]):
                 failures = self._failures[key] = self._failures.get(key, 0) + 1
                 again = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
             finally:
-                del self._working[key]
+                self._working.discard(key)
             if key in self._again:
                 self._again.discard(key)
                 self.add(key)
