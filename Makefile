@@ -36,8 +36,9 @@ e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down
 
-soak: $(VENV)/dev.stamp  ## Run the operator's fault tests with more jobs, and all that is random with many more examples
-	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py \
+soak: $(VENV)/dev.stamp  ## Run the fault tests of operator and storage with more jobs, and all that is random with more examples
+	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_faults.py tests/control_plane/test_leadership.py \
+		tests/training/test_s3_folders.py tests/training/test_object_storage.py tests/unit/runs/test_owner.py \
 		tests/unit/api tests/unit/crd tests/unit/data tests/unit/operator tests/unit/predictor
 
 mutation: $(VENV)/dev.stamp  ## Change the code in many places and count what the tests notice; FILES: of these files only

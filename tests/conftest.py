@@ -10,7 +10,7 @@ from cluster.client import Cluster
 from cluster.jobs import new_namespace
 from soak import SOAK
 
-pytest.register_assert_rewrite("folder_contract")
+pytest.register_assert_rewrite("folder_contract", "ownership")
 
 settings.register_profile("usual", deadline=None, derandomize=True, max_examples=300)
 settings.register_profile("soak", deadline=None, max_examples=10_000)

@@ -11,6 +11,10 @@ class PassingError(UserError):
     """What may be gone by the time it is tried again."""
 
 
+class Superseded(UserError):
+    """Another process has taken up the run: this one has no say in it any more."""
+
+
 class DataError(UserError):
     """The dataset cannot be used as it is; the message names the file and, where there is one, the row."""
 

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, wraps
@@ -76,32 +77,51 @@ _answered: set[str | None] = set()
 """Endpoints that have answered this process."""
 
 
+_waits: ContextVar[bool] = ContextVar("waits", default=False)
+"""Whether a method waits already: what it calls then need not."""
+
+
 def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
     """Has a method wait for a server that has answered before: it may be back soon."""
 
     @wraps(method)
     def patient(folder: "Folder", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        waited = False
-        for pause in PAUSES_SECONDS:
-            try:
-                result = method(folder, *arguments, **named)
-            except StorageUnreachable as error:
-                if folder.endpoint not in _answered:
-                    raise
-                folder.on_wait(f"waits for the storage: {error}")
-                waited = True
-                time.sleep(pause)
-            else:
-                _answered.add(folder.endpoint)
-                if waited:
-                    folder.on_wait("")
-                return result
-        return method(folder, *arguments, **named)
+        pauses = () if _waits.get() else PAUSES_SECONDS
+        token, waited = _waits.set(True), False
+        try:
+            for pause in pauses:
+                try:
+                    result = method(folder, *arguments, **named)
+                except StorageUnreachable as error:
+                    if folder.endpoint not in _answered:
+                        raise
+                    folder.on_wait(f"waits for the storage: {error}")
+                    waited = True
+                    time.sleep(pause)
+                else:
+                    _answered.add(folder.endpoint)
+                    if waited:
+                        folder.on_wait("")
+                    return result
+            return method(folder, *arguments, **named)
+        finally:
+            _waits.reset(token)
 
     return patient
 
 
-def _ignore(text: str) -> None:
+def _guarded(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
+    """Has a method that changes something ask first whether it may."""
+
+    @wraps(method)
+    def guarded(folder: "Folder", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        folder.before_change(folder)
+        return method(folder, *arguments, **named)
+
+    return guarded
+
+
+def _ignore(_: object) -> None:
     pass
 
 
@@ -117,6 +137,8 @@ class Folder:
     """S3 server; Amazon's, or AWS_ENDPOINT_URL, by default."""
     on_wait: Callable[[str], None] = _ignore
     """Called with a text while a server is waited for, and with an empty one when it answers again."""
+    before_change: Callable[["Folder"], None] = _ignore
+    """Called with this folder before anything is written or removed, which what it raises prevents."""
 
     def __truediv__(self, name: str) -> "Folder":
         return replace(self, uri=f"{self.uri.rstrip('/')}/{name}")
@@ -144,6 +166,7 @@ class Folder:
             return file.read()
 
     @_patient
+    @_guarded
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file at once: a reader finds the old or the new one whole, even after a crash."""
         filesystem, path = self._open(name)
@@ -155,6 +178,7 @@ class Folder:
                     file.write(data)
 
     @_patient
+    @_guarded
     def upload(self, local: Path, name: str) -> None:
         """Copy a local file or tree to `name`; files of a tree replace those of the same name."""
         filesystem, path = self._open(name)
@@ -172,6 +196,7 @@ class Folder:
             fs.copy_files(path, str(local.absolute()), source_filesystem=filesystem, destination_filesystem=_local())
 
     @_patient
+    @_guarded
     def delete(self, name: str) -> None:
         """Remove the file or tree `name`, if it is there."""
         filesystem, path = self._open(name)

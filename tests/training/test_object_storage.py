@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import minio_server
+import psutil
 import pytest
 from training_runs import ENVIRONMENT_STAYS, LIMIT, Run
 
@@ -68,10 +69,49 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
     assert "continues from epoch-0003" in run.finish().stdout
 
 
+def test_a_driver_that_was_replaced_meanwhile_changes_nothing(
+    new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, tmp_path: Path
+):
+    """It is held up, as on a node that is cut off, until another one has come to the end."""
+    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "training.epochs": 3}
+    run = new_run("text", changes | {"checkpoints.everySteps": 2})
+    run.first = ENVIRONMENT_STAYS
+    folder = Folder(f"s3://{bucket}/runs/run", minio.endpoint)
+    old = run.start()
+    while not any(folder.exists(f"checkpoints/{name}/checkpoint.json") for name in folder.list("checkpoints")):
+        assert old.poll() is None, old.communicate()[0]
+        time.sleep(0.05)
+    driver = psutil.Process(old.pid)
+    processes = [driver, *driver.children(recursive=True)]
+    for process in processes:
+        process.suspend()
+    run.finish()
+    before = contents(folder, tmp_path / "before")
+    for process in processes:
+        process.resume()
+    output = old.communicate(timeout=LIMIT)[0]
+    assert old.returncode != 0
+    assert "another process has taken up this run" in output
+    assert contents(folder, tmp_path / "after") == before
+    assert json.loads(folder.read("summary.json"))["attempts"] == 2
+
+
+def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
+    """All files of a run, but for those of a checkpoint that a driver may have been writing when it was held up."""
+    folder.download("", copy)
+    (last,) = [path.name for path in (copy / "checkpoints").iterdir() if "epoch-0003" in path.name]
+    parts = [path for path in copy.rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(copy)): path.read_bytes()
+        for path in parts
+        if "checkpoints" not in path.parts or last in path.parts
+    }
+
+
 @pytest.mark.parametrize(
     ("changes", "environment", "said"),
     [
-        ({"uri": "s3://no-such-bucket/runs"}, {}, "runs/run/attempts.json: there is no such bucket"),
+        ({"uri": "s3://no-such-bucket/runs"}, {}, "there is no such bucket: make it first"),
         ({}, {"AWS_SECRET_ACCESS_KEY": "wrongwrongwrong"}, "spec.storage.secretName"),
         ({"endpoint": "http://127.0.0.1:1"}, {}, "the server does not answer: check spec.storage.endpoint"),
     ],

@@ -6,11 +6,18 @@ import pytest
 from minio_server import MinIO
 
 from folder_contract import FolderContract
+from ownership import OwnershipContract
 from trainjob.errors import StorageError, StorageUnreachable
 from trainjob.storage import Folder
 
 
 class TestS3Folder(FolderContract):
+    @pytest.fixture
+    def folder(self, minio: MinIO, bucket: str) -> Folder:
+        return Folder(f"s3://{bucket}/some/run", minio.endpoint)
+
+
+class TestS3Ownership(OwnershipContract):
     @pytest.fixture
     def folder(self, minio: MinIO, bucket: str) -> Folder:
         return Folder(f"s3://{bucket}/some/run", minio.endpoint)

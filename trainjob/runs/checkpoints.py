@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trainjob.api import Checkpoints
 from trainjob.api.base import StrictModel
+from trainjob.errors import PassingError
 from trainjob.runs.files import CHECKPOINTS
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -62,24 +63,34 @@ class CheckpointStore:
     def restore(self, local: Path) -> str | None:
         """Downloads the latest sound checkpoint to `local` and returns its name, or None where there is none."""
         for name in reversed(self.names()):
-            target = local / name
-            manifest = self.manifest(name)
-            if manifest is not None and self.download(name, target) and _digests(target) == manifest.files:
+            if self.download(name, local / name):
                 return name
         return None
 
+    def best(self, local: Path) -> tuple[str, Manifest]:
+        """Downloads the best of the sound checkpoints that end an epoch to `local`. Raises PassingError without one."""
+        for name, manifest in self.ranked():
+            if self.download(name, local / name):
+                return name, manifest
+        raise PassingError(f"{self._folder.uri}: no checkpoint that ends an epoch is whole")
+
+    def fetch(self, name: str, target: Path) -> None:
+        """Copies a checkpoint that was sound when another rank has read it. Raises PassingError where it is no more."""
+        if not self.download(name, target):
+            raise PassingError(f"{self.uri(name)}: the checkpoint has changed while it was read")
+
     def download(self, name: str, target: Path) -> bool:
-        """Copies a checkpoint's files without its manifest; False where some are missing."""
+        """Copies a checkpoint's files without its manifest; False where they are not what the manifest says."""
         manifest = self.manifest(name)
-        if manifest is None or not manifest.files.keys() <= set(self._folder.list(name)):
+        if manifest is None or not manifest.files or not manifest.files.keys() <= set(self._folder.list(name)):
             return False
         for file in manifest.files:
             (self._folder / name).download(file, target / file)
-        return True
+        return _digests(target) == manifest.files
 
     def names(self) -> list[str]:
         """Checkpoint folders from the earliest to the latest, sound or not."""
-        return sorted(filter(_NAME.fullmatch, self._folder.list()), key=lambda name: int(name.rpartition("-")[2]))
+        return sorted(filter(_NAME.fullmatch, self._folder.list()), key=_step)
 
     def manifest(self, name: str) -> Manifest | None:
         folder = self._folder / name
@@ -99,11 +110,16 @@ class CheckpointStore:
         return manifest.metrics[self._spec.metric]
 
     def _drop_others(self, latest: str) -> None:
-        kept = {latest, *(name for name, _ in self.ranked()[: self._spec.keep])}
+        """Of those before `latest`: what comes after it is another attempt's, or torn and soon replaced."""
+        kept = {name for name, _ in self.ranked()[: self._spec.keep]}
         for name in self.names():
-            if name not in kept:
+            if _step(name) < _step(latest) and name not in kept:
                 (self._folder / name).delete(MANIFEST)
                 self._folder.delete(name)
+
+
+def _step(name: str) -> int:
+    return int(name.rpartition("-")[2])
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -3,6 +3,8 @@
 TRAINJOB = "trainjob.yaml"
 ATTEMPTS = "attempts.json"
 LOCK = ".lock"
+CLAIMS = ".claims"
+"""`00000001-1f3a09bc`: of the process that writes here; see owner.py."""
 FITTED = "fitted"
 CHECKPOINTS = "checkpoints"
 MODEL = "model"

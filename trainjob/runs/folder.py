@@ -147,8 +147,13 @@ def check_there(run: Folder) -> None:
         if run.exists(ATTEMPTS):
             return
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    raise UserError(
-        f"{run.uri}: the run's folder, or {ATTEMPTS} in it, was removed while the run was under way, so training "
+    raise removed(run, ATTEMPTS)
+
+
+def removed(run: Folder, name: str) -> UserError:
+    """What is said of a run whose folder is no longer there."""
+    return UserError(
+        f"{run.uri}: the run's folder, or {name} in it, was removed while the run was under way, so training "
         "stops; start it again"
     )
 

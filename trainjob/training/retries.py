@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from trainjob.api import TrainJob
 from trainjob.errors import PassingError, StorageError, StorageUnreachable, may_pass
-from trainjob.runs.folder import Attempts, count_failure, run_folder
+from trainjob.runs.folder import Attempts, count_failure
+from trainjob.storage import Folder
 from trainjob.training.outcome import WorkerError
 
 Result = TypeVar("Result")
@@ -25,6 +26,7 @@ def earlier_failures(job: TrainJob, attempts: Attempts) -> int:
 def with_retries(
     train: Callable[[], Result],
     job: TrainJob,
+    run: Folder,
     attempts: Attempts,
     on_retry: Callable[[Exception], None],
     retries: Callable[[], int],
@@ -41,19 +43,19 @@ def with_retries(
                 raise
             if _is_counted(job):
                 with suppress(StorageError):  # it then stays uncounted
-                    count_failure(run_folder(job))
+                    count_failure(run)
             on_retry(error)
 
 
-def is_retryable(job: TrainJob, error: Exception, retries: int) -> bool:
+def is_retryable(job: TrainJob, run: Folder, error: Exception, retries: int) -> bool:
     """Whether another attempt may end better than the driver's, which `error` has ended, and is still allowed.
 
-    On a cluster this counts the failure in the run's folder, for the next driver to know.
+    On a cluster this counts the failure in the run's folder `run`, for the next driver to know.
     """
     if not _is_counted(job) or isinstance(error, StorageUnreachable):
         return may_pass(error)
     try:
-        return may_retry(error, count_failure(run_folder(job)), retries)
+        return may_retry(error, count_failure(run), retries)
     except StorageError:  # uncounted: the cluster counts attempts, too
         return may_pass(error)
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.errors import notify
+from trainjob.errors import Superseded, notify
 from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
@@ -17,6 +17,7 @@ from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import SUMMARY
 from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
+from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary
 from trainjob.scratch import sweep
 from trainjob.storage import Folder
@@ -56,16 +57,20 @@ def run(
     `source` is the folder that the YAML lies in, where a function's module is looked for; `started` is when the
     command started, in seconds since 1970; `on_output` gets each line that rank 0 of a function prints; `retries`
     says what `spec.retries` is by now, where it may change. Raises UserError for what the user can mend, and
-    WorkerError for what a worker raised in its last attempt.
+    WorkerError for what a worker raised in its last attempt. Superseded is a UserError of which nothing is told
+    to `on_status`.
     """
     set_environment()
     sweep()
     snapshots = Snapshots(on_status)
     allowed = retries or (lambda: job.spec.retries)
+    owner = Owner(run_folder(job))
     try:
-        finished = _run(job, source, started, fresh, snapshots, on_output, allowed)
+        finished = _run(job, owner, source, started, fresh, snapshots, on_output, allowed)
+    except Superseded:  # how the run goes is for the other to say
+        raise
     except Exception as error:
-        snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, error, allowed())))
+        snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, owner.run, error, allowed())))
         raise
     snapshots.end(**final_fields(job, finished.run, finished.summary, finished.evaluation))
     return finished
@@ -73,6 +78,7 @@ def run(
 
 def _run(
     job: TrainJob,
+    owner: Owner,
     source: Path,
     started: float,
     fresh: bool,
@@ -80,9 +86,11 @@ def _run(
     on_output: Callable[[str], None],
     retries: Callable[[], int],
 ) -> Finished:
-    folder = run_folder(job)
+    folder = owner.run
     has_finished = not fresh and folder.exists(SUMMARY)
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
+        if not has_finished:
+            owner.claim()
         if fresh:
             clear(folder)
         if folder.exists(SUMMARY):
@@ -99,7 +107,9 @@ def _run(
             check_gpus(job.spec.workers, torch.cuda.device_count())
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
-        retry = partial(with_retries, job=job, attempts=attempts, on_retry=snapshots.restarting, retries=retries)
+        retry = partial(
+            with_retries, job=job, run=folder, attempts=attempts, on_retry=snapshots.restarting, retries=retries
+        )
         with Receiver(snapshots.add, _own_address(), on_output) as receiver:
             if job.spec.model.function is not None:
                 from trainjob.training.function import train_function

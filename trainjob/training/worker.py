@@ -140,7 +140,7 @@ def _resume(trainer: Trainer, store: CheckpointStore, rank: int, scratch: Path) 
     if name is None:
         return None
     if rank != 0:
-        store.download(name, scratch / name)
+        store.fetch(name, scratch / name)
     trainer.resume(scratch / name, rank)
     shutil.rmtree(scratch / name)
     if rank == 0:
@@ -152,9 +152,10 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
     """Scores the test set with the best checkpoint, whose model becomes the run's, and keeps what it predicts there, or
     on the validation rows where there is no test set."""
     has_test = task.spec.dataset is not None and task.spec.dataset.test is not None
-    name, manifest = from_rank_0(store.ranked()[0] if rank == 0 else None)
+    name, manifest = from_rank_0(store.best(scratch) if rank == 0 else None)
     best = scratch / name
-    store.download(name, best)
+    if rank != 0:
+        store.fetch(name, best)
     load_weights(trainer.module, best)
     predicted = Predicted(trainer.module.probabilities)
     held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)

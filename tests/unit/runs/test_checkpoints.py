@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Checkpoints
-from trainjob.errors import StorageError
+from trainjob.errors import PassingError, StorageError
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore
 from trainjob.storage import Folder
 
@@ -177,6 +177,32 @@ atexit.register(thread.join)  # the first to be registered is the last to be cal
 thread.start()
 begun.wait()
 """
+
+
+def test_later_checkpoints_are_left_alone(tmp_path: Path):
+    """They are torn and will be replaced, or another process has gone on."""
+    store = _store(tmp_path, keep=1)
+    later = [_save(store, epoch, epoch * 10, loss) for epoch, loss in ((3, 0.1), (4, 0.9))]
+    assert store.names() == [later[0], later[1]]
+    own = _save(store, 2, 20, 0.2)
+    assert store.names() == [own, *later]
+
+
+@pytest.mark.parametrize("damage", [_truncate, _flip, _lose_file])
+def test_the_best_is_the_best_that_is_whole(tmp_path: Path, damage: Callable[[Path], None]):
+    store = _store(tmp_path, keep=5)
+    names = [_save(store, epoch, epoch * 10, loss) for epoch, loss in enumerate([0.5, 0.1, 0.3], start=1)]
+    damage(tmp_path / "checkpoints" / names[1])
+    name, manifest = store.best(tmp_path / "scratch")
+    assert (name, manifest.step) == (names[2], 30)
+    assert (tmp_path / "scratch" / name / "weights").read_text() == "30"
+    with pytest.raises(PassingError, match=f"{names[1]}: the checkpoint has changed while it was read"):
+        store.fetch(names[1], tmp_path / "other")
+
+
+def test_there_may_be_no_best(tmp_path: Path):
+    with pytest.raises(PassingError, match="no checkpoint that ends an epoch is whole"):
+        _store(tmp_path).best(tmp_path / "scratch")
 
 
 def test_a_process_that_ends_does_not_take_files_from_what_is_being_saved(tmp_path: Path):

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import TrainJob
-from trainjob.errors import PassingError, StorageUnreachable, UserError
+from trainjob.errors import PassingError, StorageUnreachable, Superseded, UserError
 from trainjob.runs.folder import Attempts, begin, run_folder
+from trainjob.runs.owner import Owner
 from trainjob.training.outcome import WorkerError
 from trainjob.training.retries import is_retryable, may_retry, with_retries
 
@@ -47,7 +48,7 @@ def failing(times: int, error: Exception = DIED) -> Callable[[], str]:
 
 def trained(train: Callable[[], str], job: TrainJob, attempts: Attempts, told: list[Exception] | None = None) -> str:
     on_retry = (lambda _: None) if told is None else told.append
-    return with_retries(train, job, attempts, on_retry, lambda: job.spec.retries)
+    return with_retries(train, job, run_folder(job), attempts, on_retry, lambda: job.spec.retries)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +86,12 @@ def test_on_a_cluster_failures_count_over_all_drivers(tmp_path: Path):
     job = trainjob(tmp_path, 2, UID)
     first = begin(run_folder(job), job)
     assert trained(failing(1), job, first) == "trained"  # the first failure
-    assert is_retryable(job, DIED, job.spec.retries)  # the second, which ends this driver
+    assert is_retryable(job, run_folder(job), DIED, job.spec.retries)  # the second, which ends this driver
     second = begin(run_folder(job), job)
     assert second.failures == 2
     with pytest.raises(WorkerError):
         trained(failing(1), job, second)
-    assert not is_retryable(job, DIED, job.spec.retries)  # the third
+    assert not is_retryable(job, run_folder(job), DIED, job.spec.retries)  # the third
 
 
 def test_on_a_laptop_each_command_starts_from_none(tmp_path: Path):
@@ -98,11 +99,25 @@ def test_on_a_laptop_each_command_starts_from_none(tmp_path: Path):
     for _ in range(2):
         attempts = begin(run_folder(job), job)
         assert trained(failing(1), job, attempts) == "trained"
-        assert is_retryable(job, DIED, job.spec.retries)
+        assert is_retryable(job, run_folder(job), DIED, job.spec.retries)
 
 
 def test_a_storage_that_is_away_is_no_verdict(tmp_path: Path):
-    assert is_retryable(trainjob(tmp_path, 0, UID), StorageUnreachable("away"), 0)
+    job = trainjob(tmp_path, 0, UID)
+    assert is_retryable(job, run_folder(job), StorageUnreachable("away"), 0)
+
+
+def test_a_driver_that_was_superseded_counts_no_failure(tmp_path: Path):
+    job = trainjob(tmp_path, 3, UID)
+    owner = Owner(run_folder(job))
+    owner.claim()
+    attempts = begin(owner.run, job)
+    Owner(run_folder(job)).claim()
+    with pytest.raises(Superseded):
+        with_retries(failing(1), job, owner.run, attempts, lambda _: None, lambda: 3)
+    with pytest.raises(Superseded):
+        is_retryable(job, owner.run, DIED, 3)
+    assert begin(run_folder(job), job).failures == 0
 
 
 @pytest.mark.parametrize(("at_first", "by_then", "succeeds"), [(0, 3, True), (3, 0, False)])
@@ -116,4 +131,4 @@ def test_retries_that_are_changed_in_mid_run_count(tmp_path: Path, at_first: int
     fails = failing(2)
     attempts = begin(run_folder(job), job)
     with nullcontext() if succeeds else pytest.raises(WorkerError):
-        with_retries(train, job, attempts, lambda _: None, lambda: allowed[0])
+        with_retries(train, job, run_folder(job), attempts, lambda _: None, lambda: allowed[0])

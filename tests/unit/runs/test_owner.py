@@ -1,0 +1,60 @@
+"""Of several drivers that take themselves for a run's only one, the last to start writes; here on a local disk, and in
+tests/training/test_s3_folders.py on S3."""
+
+import pickle
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from ownership import OwnershipContract
+from trainjob.errors import Superseded, UserError
+from trainjob.runs import owner
+from trainjob.runs.owner import Owner
+from trainjob.storage import Folder
+
+
+class TestOnDisk(OwnershipContract):
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Folder:
+        return Folder(str(tmp_path / "run"))
+
+
+def test_workers_write_in_the_name_of_their_driver(tmp_path: Path):
+    first, second = Owner(Folder(str(tmp_path))), Owner(Folder(str(tmp_path)))
+    first.claim()
+    worker = pickle.loads(pickle.dumps(first.run))
+    worker.write("name", b"x")
+    second.claim()
+    with pytest.raises(UserError, match="another process has taken up this run"):
+        worker.write("name", b"y")
+
+
+def test_of_two_that_claim_at_once_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Both find the same turn."""
+    folder, owners = Folder(str(tmp_path)), [Owner(Folder(str(tmp_path))) for _ in range(2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, "_claims", lambda run: [])
+        patch.setattr(Owner, "check", lambda self, run: None)
+        for each in owners:
+            each.claim()
+    last = max(folder.list(".claims"))
+    for each in owners:
+        with nullcontext() if each._claim == last else pytest.raises(Superseded):  # pyright: ignore[reportPrivateUsage]
+            each.run.write("name", b"x")
+    assert folder.exists("name")
+
+
+def test_a_folder_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(owner, "SECONDS_BETWEEN_LOOKS", 0.0)
+    own = Owner(Folder(str(tmp_path / "run")))
+    own.claim()
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(UserError, match="was removed while the run was under way"):
+        own.run.write("name", b"x")
+    assert not (tmp_path / "run").exists()
+
+
+def test_before_the_claim_nothing_is_refused(tmp_path: Path):
+    Owner(Folder(str(tmp_path))).run.write("name", b"x")

@@ -1,0 +1,64 @@
+"""Which process writes into a run's folder: of several that take themselves for its driver, the last to start.
+
+A driver that is cut off from the cluster, but not from the storage, is replaced while it still trains. Every driver
+therefore lays a claim, a file whose name says its turn, and looks before each change whether it is still the last. This
+needs nothing of a storage but that a listing has what was written before, so it is the same for disks, S3 and gs://.
+"""
+
+import re
+import socket
+import time
+from dataclasses import replace
+from uuid import uuid4
+
+from trainjob.errors import Superseded
+from trainjob.runs.files import CLAIMS
+from trainjob.runs.folder import LOOKS, SECONDS_BETWEEN_LOOKS, removed
+from trainjob.storage import Folder
+
+_CLAIM = re.compile(r"\d{8}-[0-9a-f]{8}")
+"""The turn, and something that sets apart those of two drivers that start at once."""
+
+
+class Owner:
+    """This process's claim to a run's folder. Picklable: workers write in the name of their driver."""
+
+    def __init__(self, run: Folder) -> None:
+        self._run, self._claim = run, ""
+
+    @property
+    def run(self) -> Folder:
+        """The folder. What would change it raises Superseded once another process has claimed it."""
+        return replace(self._run, before_change=self.check)
+
+    def claim(self) -> None:
+        """From now on this process owns the folder, and whoever owned it before does no more."""
+        earlier = _claims(self._run)
+        turn = int(max(earlier, default="0").partition("-")[0]) + 1
+        claim = f"{turn:08d}-{uuid4().hex[:8]}"
+        (self._run / CLAIMS).write(claim, f"{socket.gethostname()}\n".encode())
+        self._claim = claim
+        self.check(self._run)
+        for name in earlier:
+            (self._run / CLAIMS).delete(name)
+
+    def check(self, _: Folder) -> None:
+        """Raises Superseded where another process owns the folder, and UserError where it is no longer there; before
+        the claim, neither."""
+        claims: list[str] = []
+        for _look in range(LOOKS if self._claim else 0):
+            claims = _claims(self._run)
+            if claims:
+                break
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        if not self._claim or max(claims, default="") == self._claim:
+            return
+        if not claims:
+            raise removed(self._run, CLAIMS)
+        raise Superseded(
+            f"{self._run.uri}: another process has taken up this run since, so this one ends and changes nothing more"
+        )
+
+
+def _claims(run: Folder) -> list[str]:
+    return [name for name in run.list(CLAIMS) if _CLAIM.fullmatch(name)]
