@@ -1,12 +1,15 @@
 """The line on which rank 0 tells the driver how training goes and what it prints. Losing it never disturbs training."""
 
-import queue
+import os
+import socket
+import struct
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from secrets import token_bytes
 from typing import Self
 
@@ -14,6 +17,12 @@ from trainjob.api.training_status import TrainingStatus
 
 MIN_SECONDS_BETWEEN = 0.2
 SECONDS_FOR_THE_REST = 5.0
+HANDSHAKE_SECONDS = 10.0
+"""How long who has connected may take over each of its first words."""
+MOST_STRANGERS = 64
+"""At once: connections that have not yet shown the key."""
+MOST_WAITING = 1000
+"""Messages that a driver has yet to take: of more, the latest are kept."""
 _STATUS, _OUTPUT, _END = b"s", b"o", b"e"
 """The first byte of a message; the end is answered, so that the sender knows that all before it was taken."""
 
@@ -39,8 +48,9 @@ class Receiver:
     ) -> None:
         key = token_bytes(32)
         self._handle, self._show = handle, show
+        self._strangers = threading.BoundedSemaphore(MOST_STRANGERS)
         self._printing: set[threading.Thread] = set()
-        self._listener = Listener((host, 0), authkey=key)
+        self._listener = Listener((host, 0), backlog=MOST_STRANGERS)
         self._closed = False
         self.address = Address(host, int(self._listener.address[1]), key)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -56,13 +66,28 @@ class Receiver:
 
     def _accept(self) -> None:
         while True:
+            self._strangers.acquire()
             try:
                 connection = self._listener.accept()
-            except Exception:  # a stranger without the key, or closed
+            except OSError:
+                self._strangers.release()
                 if self._closed:
                     return
                 continue
-            threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
+            threading.Thread(target=self._admit, args=(connection,), daemon=True).start()
+
+    def _admit(self, connection: Connection) -> None:
+        """Receives from who has the key. Who says nothing holds up nobody else."""
+        with connection:
+            try:
+                with _impatience(connection):
+                    deliver_challenge(connection, self.address.key)
+                    answer_challenge(connection, self.address.key)
+            except Exception:  # a stranger, who may send anything
+                return
+            finally:
+                self._strangers.release()
+            self._receive(connection)
 
     def _receive(self, connection: Connection) -> None:
         while True:
@@ -84,7 +109,8 @@ class Sender:
     """Rank 0's end: sends on a thread of its own; of most snapshots, at most five a second."""
 
     def __init__(self, address: Address) -> None:
-        self._queue: queue.Queue[bytes | None] = queue.Queue()
+        self._waiting: deque[bytes] = deque(maxlen=MOST_WAITING)
+        self._changed, self._closing = threading.Condition(), False
         self._last = 0.0
         self._thread = threading.Thread(target=self._run, args=(address,), daemon=True)
         self._thread.start()
@@ -94,22 +120,45 @@ class Sender:
         now = time.monotonic()
         if always or now - self._last >= MIN_SECONDS_BETWEEN:
             self._last = now
-            self._queue.put(_STATUS + status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
+            self._add(_STATUS + status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
 
     def send_output(self, line: str) -> None:
-        self._queue.put(_OUTPUT + line.encode())
+        self._add(_OUTPUT + line.encode())
 
     def close(self) -> None:
         """Sends what is left and waits until the driver has taken it, for some seconds at most."""
-        self._queue.put(None)
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
         self._thread.join(SECONDS_FOR_THE_REST)
+
+    def _add(self, message: bytes) -> None:
+        with self._changed:
+            self._waiting.append(message)
+            self._changed.notify()
+
+    def _next(self) -> bytes | None:
+        """The next message, once there is one; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            return self._waiting.popleft() if self._waiting else None
 
     def _run(self, address: Address) -> None:
         try:
             with Client((address.host, address.port), authkey=address.key) as connection:
-                while (message := self._queue.get()) is not None:
+                while (message := self._next()) is not None:
                     connection.send_bytes(message)
                 connection.send_bytes(_END)
                 connection.poll(SECONDS_FOR_THE_REST)
         except Exception:
             return
+
+
+@contextmanager
+def _impatience(connection: Connection) -> Generator[None]:
+    """In the block, reading fails when nothing comes for HANDSHAKE_SECONDS."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as own:
+        whole, rest = divmod(HANDSHAKE_SECONDS, 1)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(whole), int(rest * 1e6)))
+        yield
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))

@@ -1,13 +1,17 @@
 """Snapshots reach the driver, strangers do not, and a lost driver disturbs nobody."""
 
 import queue
+import socket
+import time
+from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing.connection import Client
 
 import pytest
 
 from trainjob.api.training_status import TrainingStatus
-from trainjob.progress.channel import Receiver, Sender
+from trainjob.progress import channel
+from trainjob.progress.channel import MOST_STRANGERS, MOST_WAITING, Address, Receiver, Sender
 
 
 def test_snapshots_arrive_in_order_and_the_last_one_always():
@@ -36,6 +40,35 @@ def test_who_has_not_the_key_is_refused_and_the_line_stays_open():
         sender.send(TrainingStatus(step=1), always=True)
         sender.close()
         assert received.get(timeout=10).step == 1
+
+
+def test_who_connects_and_says_nothing_holds_up_nobody(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(channel, "HANDSHAKE_SECONDS", 0.5)
+    received: queue.Queue[TrainingStatus] = queue.Queue()
+    with Receiver(received.put) as receiver, ExitStack() as strangers:
+        address = receiver.address.host, receiver.address.port
+        silent = [strangers.enter_context(socket.create_connection(address)) for _ in range(2 * MOST_STRANGERS)]
+        silent[0].sendall(b"\x00")
+        sender = Sender(receiver.address)
+        sender.send(TrainingStatus(step=1), always=True)
+        assert received.get(timeout=30).step == 1
+        for each in silent:
+            each.settimeout(30)
+            while each.recv(1000):  # the challenge, and then the end
+                pass
+        time.sleep(0.5)  # who has shown the key may be silent for long
+        sender.send(TrainingStatus(step=2), always=True)
+        sender.close()
+        assert received.get(timeout=30).step == 2
+
+
+def test_for_a_driver_that_takes_nothing_only_the_latest_is_kept():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        sender = Sender(Address("127.0.0.1", silent.getsockname()[1], b"key"))
+        for number in range(3 * MOST_WAITING):
+            sender.send_output(f"line {number}")
+        waiting = list(sender._waiting)  # pyright: ignore[reportPrivateUsage]
+        assert waiting == [b"oline %d" % number for number in range(2 * MOST_WAITING, 3 * MOST_WAITING)]
 
 
 def test_what_is_printed_arrives_before_the_line_is_closed():
