@@ -7,6 +7,10 @@ from pydantic import AwareDatetime, Field
 from trainjob.api.base import StrictModel
 
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
+LONGEST_TEXT = 4096
+MOST_ENTRIES = 100
+"""Of a map or list. What is longer is cut before it is written, and refused by the API server."""
+
 Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]
 
 
@@ -28,7 +32,7 @@ class Failure(StrictModel):
 
     rank: int | None = None
     """The worker that failed; none where it was the driver."""
-    exception: str = ""
+    exception: str
     """Its type."""
     message: str = ""
     """What it said."""

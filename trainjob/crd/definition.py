@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION, TrainJob, TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.crd.kubernetes_types import Schema
-from trainjob.crd.schema import class_description, spec_schema, status_schema
+from trainjob.crd.schema import class_description, report_schema, spec_schema, status_schema
 
 
 def crd() -> dict[str, Any]:
@@ -41,6 +42,10 @@ def crd() -> dict[str, Any]:
 
 def trainjob_schema() -> Schema:
     """The structural schema of a TrainJob in a cluster."""
+    status = status_schema(TrainJobStatus)
+    training = status["properties"]["training"]
+    # Managed as one value: to keep account of thousands of keys would take the API server seconds.
+    training |= {"properties": report_schema(TrainingStatus)["properties"], "x-kubernetes-map-type": "atomic"}
     return {
         "type": "object",
         "description": class_description(TrainJob),
@@ -50,7 +55,7 @@ def trainjob_schema() -> Schema:
             "kind": {"type": "string", "description": "Always TrainJob."},
             "metadata": {"type": "object"},
             "spec": spec_schema(TrainJobSpec),
-            "status": status_schema(TrainJobStatus),
+            "status": status,
         },
     }
 

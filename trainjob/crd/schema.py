@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 
 from trainjob.api.base import DependsOnModel, StrictModel
 from trainjob.api.cluster import KubernetesType
+from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
@@ -38,13 +39,35 @@ def spec_schema(model: type[StrictModel]) -> Schema:
 
 
 def status_schema(model: type[StrictModel]) -> Schema:
-    """The schema of a model that the cluster writes step by step: every field may be missing, none has a default."""
+    """The schema of a model that the operator writes step by step: every field may be missing, none has a default."""
+    return _without_defaults(model, status_schema)
+
+
+def report_schema(model: type[StrictModel]) -> Schema:
+    """The schema of a model that a pod writes: texts, maps and lists have an end, and what the operator cannot do
+    without is required."""
+    schema = _without_defaults(model, report_schema)
+    schema["properties"] = {name: _limited(value) for name, value in schema["properties"].items()}
+    if required := [name for name, info in fields_of(model).items() if info.is_required()]:
+        schema["required"] = required
+    return schema
+
+
+def _without_defaults(model: type[StrictModel], nested_schema: Callable[[type[StrictModel]], Schema]) -> Schema:
     leaves = model.model_json_schema()["properties"]
     properties = {
-        name: {**_value_schema(info, leaves[name], status_schema), "description": description(info)}
+        name: {**_value_schema(info, leaves[name], nested_schema), "description": description(info)}
         for name, info in fields_of(model).items()
     }
     return {"type": "object", "description": class_description(model), "properties": properties}
+
+
+def _limited(value: Schema) -> Schema:
+    if value["type"] == "string" and not value.keys() & {"enum", "format"}:
+        return {**value, "maxLength": LONGEST_TEXT}
+    if value["type"] == "array":
+        return {**value, "maxItems": MOST_ENTRIES, "items": _limited(value["items"])}
+    return {**value, "maxProperties": MOST_ENTRIES} if "additionalProperties" in value else value
 
 
 def kubernetes_type(annotation: Any) -> str | None:

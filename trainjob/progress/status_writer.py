@@ -8,10 +8,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.client import HTTPException
+from itertools import islice
 from typing import Any, Literal
 
 from trainjob.api import TrainJob
-from trainjob.api.training_status import TrainingStatus
+from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES, TrainingStatus
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob.progress.api_server import ApiServer, Operation, Refusal
 
@@ -24,8 +25,6 @@ FINAL_SECONDS = 60.0
 """How long the last snapshot is tried to be written."""
 LASTING_REFUSALS = 5
 """In a row. Fewer may pass: `status.rayClusterName` is on its way, or an API server that starts knows no roles yet."""
-LONGEST_TEXT = 4096
-MOST_METRICS = 100
 _DECIMALS = {"percent": 1, "eta": 0}
 """Of these fields; other numbers have six digits that count."""
 
@@ -170,8 +169,7 @@ def retries_in(answer: bytes, before: int) -> int:
 
 def written(status: TrainingStatus, at: datetime) -> dict[str, Any]:
     """A snapshot as it is written at this time: short, and with no number that JSON does not know."""
-    metrics = dict(list(status.metrics.items())[:MOST_METRICS])
-    stamped = status.model_copy(update={"metrics": metrics, "updated_time": at.replace(microsecond=0)})
+    stamped = status.model_copy(update={"updated_time": at.replace(microsecond=0)})
     return _plain(stamped.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
@@ -180,7 +178,9 @@ def _plain(value: Any, name: str = "") -> Any:
         case dict():
             is_users = name in ("metrics", "evaluation")
             plain = {key: _plain(item, "" if is_users else key) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-            return {key: item for key, item in plain.items() if item not in (None, "", {})}
+            return dict(
+                islice(((key, item) for key, item in plain.items() if item not in (None, "", {})), MOST_ENTRIES)
+            )
         case float():
             rounded = round(value, _DECIMALS[name]) if name in _DECIMALS else float(f"{value:.6g}")
             return rounded if math.isfinite(value) else None

@@ -10,6 +10,7 @@ from hypothesis import given, seed, settings
 from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.base import OneOf, StrictModel
+from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd import crd
 from trainjob.crd.definition import trainjob_schema
@@ -25,7 +26,7 @@ STRUCTURAL = {
     "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems",
     "maxItems", "minProperties", "maxProperties", "anyOf", "not", "x-kubernetes-int-or-string",
     "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-validations",
+    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "x-kubernetes-validations",
 }  # fmt: skip
 
 UNTYPED = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
@@ -113,9 +114,21 @@ def test_items_of_lists_are_told_apart_by_name() -> None:
 
 
 def test_a_status_may_come_bit_by_bit() -> None:
+    required = {".conditions[]": ["type"], ".training.failure": ["exception"]}
     for path, node in nodes(SCHEMA["properties"]["status"]):
         assert "default" not in node, path
-        assert "required" not in node or path == ".conditions[]", path
+        assert node.get("required") == required.get(path), path
+
+
+def test_what_pods_write_has_an_end() -> None:
+    training = SCHEMA["properties"]["status"]["properties"]["training"]
+    assert training["x-kubernetes-map-type"] == "atomic"
+    for path, node in nodes(training):
+        if node["type"] == "string":
+            assert {"enum", "format"} & node.keys() or node["maxLength"] == LONGEST_TEXT, path
+        if node["type"] == "object":
+            assert "properties" in node or node["maxProperties"] == MOST_ENTRIES, path
+        assert node["type"] != "array" or node["maxItems"] == MOST_ENTRIES, path
 
 
 def test_kubernetes_own_types() -> None:

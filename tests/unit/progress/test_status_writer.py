@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trainjob.api.training_status import CheckpointStatus, Failure, TrainingStatus
+from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES, CheckpointStatus, Failure, TrainingStatus
 from trainjob.progress.api_server import Refusal
 from trainjob.progress.status_writer import (
-    LONGEST_TEXT,
-    MOST_METRICS,
     Answer,
     meaning,
     pause_after,
@@ -77,7 +75,7 @@ def test_texts_and_metrics_are_bounded():
     assert len(found["failure"]["traceback"]) == LONGEST_TEXT
     assert found["failure"]["traceback"].endswith("last")
     assert found["failure"]["retryable"] is True
-    assert len(found["metrics"]) == MOST_METRICS
+    assert len(found["metrics"]) == MOST_ENTRIES
 
 
 @pytest.mark.parametrize(

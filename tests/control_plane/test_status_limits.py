@@ -1,0 +1,40 @@
+"""What a pod may write into `status.training` at most: the API server refuses the rest before the operator reads it."""
+
+from typing import Any
+
+import pytest
+
+from cluster.jobs import Jobs
+from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
+
+
+def metrics(count: int) -> dict[str, float]:
+    return {f"metric-{number}": 0.5 for number in range(count)}
+
+
+@pytest.mark.parametrize(
+    ("training", "said"),
+    [
+        ({"failure": {}}, "status.training.failure.exception: Required value"),
+        ({"metrics": metrics(60_000)}, "status.training.metrics: Too many"),
+        ({"evaluation": metrics(MOST_ENTRIES + 1)}, "status.training.evaluation: Too many"),
+        ({"message": "m" * (LONGEST_TEXT + 1)}, "status.training.message: Too long"),
+        ({"latestCheckpoint": {"uri": "u" * 1_000_000}}, "status.training.latestCheckpoint.uri: Too long"),
+    ],
+    ids=["a failure without a word", "60,000 metrics", "too many scores", "a long message", "a long address"],
+)
+def test_what_is_too_much_is_refused(jobs: Jobs, training: dict[str, Any], said: str):
+    jobs.create()
+    with pytest.raises(OSError, match=said):
+        jobs.report("trainjob", "job", {"training": training})
+    assert jobs.status() == {}
+
+
+def test_what_is_written_at_most_is_taken(jobs: Jobs):
+    jobs.create()
+    training = {"metrics": metrics(MOST_ENTRIES), "message": "m" * LONGEST_TEXT, "failure": {"exception": "ValueError"}}
+    jobs.report("trainjob", "job", {"training": training})
+    assert jobs.status() == {"training": training}
+    managed = jobs.kubectl("get", "trainjob", "job", "--output=json", "--show-managed-fields")
+    assert "metric-1" in managed
+    assert "f:metric-1" not in managed
