@@ -39,6 +39,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def weight(self) -> float:
+        """How many losses it has: one for each row."""
+        return len(self)
+
     def to(self, device: torch.device) -> "Batch":
         inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
         return Batch(inputs, self.labels.to(device, non_blocking=True), self.rows)

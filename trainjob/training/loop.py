@@ -2,8 +2,10 @@
 
 import random
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,13 @@ from trainjob.runs.files import EVALUATION
 from trainjob.runs.history import History
 from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
-from trainjob.training.scoring import SampleLosses, Scorer
+from trainjob.training.scoring import Scorer
 
 TRAINER_STATE = "trainer.pt"
+
+TrainingLosses = Callable[[torch.Tensor, Batch], torch.Tensor]
+"""The losses of a batch from what the model gives for it, of whatever counts there: float32 [rows], or [tokens]. A step
+minimizes their sum over the sum of the batches' weights, over all batches and ranks of the step."""
 
 
 @dataclass
@@ -40,8 +46,8 @@ class TrainingState:
     """Optimizer steps taken."""
     loss_sum: float = 0.0
     """Training losses of the current epoch, over all ranks."""
-    samples: int = 0
-    """Training rows of the current epoch, over all ranks."""
+    weight: float = 0.0
+    """The weight of these losses."""
     best: float | None = None
     """The checkpoints' metric at its best."""
     epochs_since_best: int = 0
@@ -62,7 +68,7 @@ class Trainer:
         module: Classifier[Any],
         model: torch.nn.Module,
         *,
-        losses: SampleLosses,
+        losses: TrainingLosses,
         batches: TrainingBatches,
         batches_per_epoch: int,
         scorer: Scorer,
@@ -108,26 +114,30 @@ class Trainer:
             next(batches)
         self._restore_random_states()
         self._reset_recent()
-        for batch in batches:
-            moved = batch.to(self.device)
-            self._rebuild_buckets(moved)
-            self._train_batch(moved)
+        while group := list(islice(batches, self.accumulation)):
+            self._train_group(group)
         if state.batch != self.batches_per_epoch:
             raise RuntimeError(f"epoch {state.epoch + 1} had {state.batch} batches, not {self.batches_per_epoch}")
 
-    def _train_batch(self, batch: Batch) -> None:
-        state = self.state
-        first = state.batch - state.batch % self.accumulation
-        group = min(self.accumulation, self.batches_per_epoch - first)
-        state.batch += 1
-        last = state.batch == first + group
-        with self._gradients_synced(last):
-            losses = self.losses(self._logits(batch), batch.labels)
-            (losses.mean() / group).backward()
-        self._recent_loss += losses.detach().sum(dtype=torch.float64)
-        self._recent_samples += len(batch)
-        if last:
-            self._optimizer_step()
+    def _train_group(self, group: list[Batch]) -> None:
+        """Takes one step: on the mean loss over all that counts in these batches and in those of the other ranks."""
+        weight = self._weight_per_rank(group)
+        for number, batch in enumerate(group, start=1):
+            moved = batch.to(self.device)
+            self._rebuild_buckets(moved)
+            with self._gradients_synced(number == len(group)):
+                losses = self.losses(self._logits(moved), moved)
+                (losses.sum() / weight).backward()
+            self._recent_loss += losses.detach().sum(dtype=torch.float64)
+            self._recent_weight += batch.weight
+            self._recent_samples += len(batch)
+        self.state.batch += len(group)
+        self._optimizer_step()
+
+    def _weight_per_rank(self, group: list[Batch]) -> torch.Tensor:
+        """The weight of the batches, averaged over ranks as gradients are, float32 []; not 0, where nothing counts."""
+        own = torch.full((), sum(batch.weight for batch in group), dtype=torch.float32, device=self.device)
+        return sum_over_ranks(own).clamp(min=1) / world_size()
 
     def _logits(self, batch: Batch) -> torch.Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
@@ -172,10 +182,10 @@ class Trainer:
         self.start_stage("validation")
         broadcast_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
         scores = self.scorer.score(self.module, "validation")
-        metrics = {"train_loss": state.loss_sum / state.samples, **scores.as_metrics("validation")}
+        metrics = {"train_loss": state.loss_sum / state.weight, **scores.as_metrics("validation")}
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
-        state.epoch, state.batch, state.loss_sum, state.samples = state.epoch + 1, 0, 0.0, 0
+        state.epoch, state.batch, state.loss_sum, state.weight = state.epoch + 1, 0, 0.0, 0.0
         self._compare_with_best(metrics[self.spec.checkpoints.metric])
         self.history.add("epoch", state.step, state.epoch, metrics)
         self._save(metrics, scores)
@@ -195,22 +205,23 @@ class Trainer:
 
     def _reset_recent(self) -> None:
         self._recent_loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        self._recent_weight = 0.0
         self._recent_samples = 0
         self._recent_since = time.perf_counter()
 
     def _log_step(self, learning_rate: float) -> None:
         """Records the mean loss over all ranks since the last record, and the learning rate of this step."""
         state = self.state
-        own = torch.stack([self._recent_loss, self._recent_loss.new_tensor(self._recent_samples)])
-        loss_sum, samples = sum_over_ranks(own).tolist()
-        loss, rate = loss_sum / samples, samples / (time.perf_counter() - self._recent_since)
+        counted = self._recent_loss.new_tensor([self._recent_weight, self._recent_samples])
+        loss_sum, weight, samples = sum_over_ranks(torch.cat([self._recent_loss[None], counted])).tolist()
+        loss, rate = loss_sum / max(weight, 1), samples / (time.perf_counter() - self._recent_since)
         if not np.isfinite(loss):
             raise UserError(
                 f"training diverged: the loss is {loss} at step {state.step}. Lower the optimizer's learningRate, "
                 "add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
             )
         state.loss_sum += loss_sum
-        state.samples += int(samples)
+        state.weight += weight
         values = {"loss": loss, "learning_rate": learning_rate, "samples_per_second": rate}
         self.history.add("step", state.step, state.epoch + 1, values)
         self.reporter.step(state.epoch + 1, state.step, loss=loss, rate=rate, learning_rate=learning_rate)
@@ -261,7 +272,10 @@ class Trainer:
         self.optimizer.load_state_dict(saved["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(saved["scheduler"])
-        self.state = TrainingState(**saved["progress"])
+        progress = saved["progress"]
+        if "samples" in progress:  # of an earlier version, where each row counted alike
+            progress["weight"] = progress.pop("samples")
+        self.state = TrainingState(**progress)
         self._random_states = saved["random_states"][rank] if len(saved["random_states"]) == world_size() else None
 
     def _restore_random_states(self) -> None:

@@ -100,7 +100,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         spec,
         module,
         prepare_model(module, device),
-        losses=losses,
+        losses=lambda logits, batch: losses(logits, batch.labels),
         batches=batches,
         batches_per_epoch=shard.batches(rows),
         scorer=Scorer(sets, preprocessor, losses, device, resolve_precision(training.precision, device)),

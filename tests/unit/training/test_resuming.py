@@ -67,7 +67,7 @@ def assert_same_end(resumed: list[Trained], whole: list[Trained], checkpoint: st
         assert one.resumed == checkpoint
         assert one.weights.keys() == other.weights.keys()
         assert [name for name in one.weights if not np.array_equal(one.weights[name], other.weights[name])] == []
-        counters = ("epoch", "batch", "step", "loss_sum", "samples", "best", "epochs_since_best", "stopped_early")
+        counters = ("epoch", "batch", "step", "loss_sum", "weight", "best", "epochs_since_best", "stopped_early")
         assert [getattr(one.state, name) for name in counters] == [getattr(other.state, name) for name in counters]
         assert one.learning_rate == other.learning_rate
         assert one.drawn[-1] == other.drawn[-1]

@@ -1,6 +1,8 @@
 """However many ranks train, the steps are those of a plain loop over the same rows."""
 
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from ranks import run_on
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from trainers import Setup, build_trainer, image_setup, train
 
-from trainjob.data.loaders import BucketSampler, InMemoryBatches, collate
+from trainjob.data.loaders import Batch, BucketSampler, InMemoryBatches, TrainingBatches, collate
 from trainjob.errors import UserError
 from trainjob.models import build, sample_losses
 from trainjob.training.optim import build_optimizer, build_scheduler
@@ -27,10 +29,16 @@ CASES: dict[str, dict[str, Any]] = {
 """50 rows in batches of 12: the last batch is smaller, and the last group of batches that make a step."""
 
 
-def plain(setup: Setup, ranks: int) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
+RowWeights = Callable[[torch.Tensor], torch.Tensor]
+"""How much each row counts, of labels [n]."""
+
+
+def plain(
+    setup: Setup, ranks: int, weights_of: RowWeights = torch.ones_like
+) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
     """Weights, and loss and learning rate of each step, of a loop in one process over the batches of all ranks.
 
-    A step's gradient is the mean over its batches, and over ranks, of the gradient of a batch's mean loss.
+    A step's gradient is that of the mean loss over the rows of its batches, on all ranks, by their weights.
     """
     training, rows = setup.spec.training, setup.examples["train"]
     torch.manual_seed(training.seed)
@@ -48,14 +56,17 @@ def plain(setup: Setup, ranks: int) -> tuple[dict[str, torch.Tensor], list[dict[
         batches = list(zip(*samplers, strict=True))
         for start in range(0, len(batches), training.gradient_accumulation):
             group = batches[start : start + training.gradient_accumulation]
-            losses = [losses_of(module(**batch.inputs), batch.labels) for batch in _collated(setup, group)]
-            torch.stack([loss.mean() for loss in losses]).mean().backward()
+            collated = _collated(setup, group)
+            weights = torch.cat([weights_of(batch.labels) for batch in collated])
+            losses = torch.cat([losses_of(module(**batch.inputs), batch.labels) for batch in collated])
+            loss = (losses * weights).sum() / weights.sum().clamp(min=1)
+            loss.backward()
             if training.gradient_clipping is not None:
                 gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
                 norm = torch.cat([gradient.flatten() for gradient in gradients]).norm()
                 for gradient in gradients:
                     gradient *= min(1, training.gradient_clipping / norm)
-            steps.append({"loss": torch.cat(losses).mean().item(), "learning_rate": optimizer.param_groups[0]["lr"]})
+            steps.append({"loss": loss.item(), "learning_rate": optimizer.param_groups[0]["lr"]})
             optimizer.step()
             optimizer.zero_grad()
             if scheduler is not None:
@@ -81,6 +92,57 @@ def test_steps_are_those_of_a_plain_loop(tmp_path: Path, case: str, ranks: int):
     for record, step in zip(records, steps, strict=True):
         assert record["loss"] == pytest.approx(step["loss"], rel=1e-5)
         assert record["learning_rate"] == pytest.approx(step["learning_rate"], rel=1e-9)
+
+
+def first_class_alone(labels: torch.Tensor) -> torch.Tensor:
+    """Rows of the first class count twice, others not at all: some batches have no weight."""
+    return 2 * (labels == 0)
+
+
+class WeightedBatch(Batch):
+    @property
+    def weight(self) -> float:
+        return float(first_class_alone(self.labels).sum())
+
+
+@dataclass
+class WeightedBatches:
+    batches: TrainingBatches
+    weights: list[float]
+    """Of the batches so far."""
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        for batch in self.batches.epoch(epoch):
+            weighted = WeightedBatch(batch.inputs, batch.labels)
+            self.weights.append(weighted.weight)
+            yield weighted
+
+
+def _train_weighted(setup: Setup) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], list[float]]:
+    trainer = build_trainer(setup)
+    losses_of = trainer.losses
+    trainer.losses = lambda logits, batch: losses_of(logits, batch) * first_class_alone(batch.labels)
+    trainer.batches = batches = WeightedBatches(trainer.batches, [])
+    trainer.fit()
+    weights = {name: value.numpy() for name, value in trainer.module.state_dict().items()}
+    return weights, trainer.history.records, batches.weights
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("accumulation", [1, 3])
+def test_what_counts_more_weighs_more_on_whatever_rank_it_is(tmp_path: Path, accumulation: int, ranks: int):
+    """Batches of 3 rows over all ranks, of which some have no weight on one rank, or on all."""
+    setup = image_setup(tmp_path, training={"batchSize": 3 if ranks != 2 else 4, "gradientAccumulation": accumulation})
+    weights, steps = plain(setup, ranks, first_class_alone)
+    results = run_on(ranks, _train_weighted, setup)
+    assert any(weight == 0 for _, _, batches in results for weight in batches)
+    for trained, _, _ in results:
+        for name, expected in weights.items():
+            np.testing.assert_allclose(trained[name], expected, rtol=1e-4, atol=1e-6, err_msg=name)
+    logged = [record for record in results[0][1] if record["kind"] == "step"]
+    assert [record["loss"] for record in logged] == pytest.approx([step["loss"] for step in steps], rel=1e-4, abs=1e-6)
+    taken = [step["loss"] for step in steps if step["loss"]]
+    assert len(taken) >= len(steps) / 2
 
 
 def test_clipping_bounds_the_whole_update(tmp_path: Path):
@@ -165,9 +227,9 @@ def _train_in_bfloat16(setup: Setup) -> tuple[dict[str, np.ndarray], dict[str, s
     trainer = build_trainer(setup)
     losses_of = trainer.losses
 
-    def losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def losses(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
         types["logits"] = str(logits.dtype)
-        return losses_of(logits, labels)
+        return losses_of(logits, batch)
 
     trainer.losses = losses
     next(layer for layer in trainer.module.modules() if isinstance(layer, torch.nn.Linear)).register_forward_hook(watch)

@@ -196,7 +196,7 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
         spec,
         module,
         prepare_model(module),
-        losses=losses,
+        losses=lambda logits, batch: losses(logits, batch.labels),
         batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
         batches_per_epoch=shard.batches(len(setup.examples["train"])),
         scorer=scorer if setup.script is None else ScriptedScorer(preprocessor, setup.script),
