@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+
 from predictor_runs import make_run
 
 TEXTS = {

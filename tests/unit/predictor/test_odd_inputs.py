@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from predictor_runs import make_run
 
 from odd_files import COLUMNS, ROWS, TABLES, idx_files, image_files
+from predictor_runs import make_run
 from soak import examples
 from trainjob import Predictor
 from trainjob.api import Source
