@@ -1,0 +1,92 @@
+"""`trainjob push`, to a server that speaks the hub's protocol."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hub_server import TOKEN, Hub, hub
+
+FILES = {
+    "README.md": b"---\nlibrary_name: trainjob\n---\n# Tags\n",
+    "config.json": b"{}",
+    "model.safetensors": bytes(range(256)) * 100,
+}
+
+
+@pytest.fixture
+def server() -> Generator[Hub]:
+    with hub() as server:
+        yield server
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    model = tmp_path / "run" / "model"
+    model.mkdir(parents=True)
+    for name, content in FILES.items():
+        (model / name).write_bytes(content)
+    return tmp_path / "run"
+
+
+def push(run: Path | str, repository: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Without the faster protocol, which takes more of a server."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    own = {"HF_HUB_DISABLE_XET": "1", "HF_TOKEN": TOKEN} | environment
+    command = [sys.executable, "-m", "trainjob", "push", str(run), repository]
+    return subprocess.run(command, env=kept | own, capture_output=True, text=True, timeout=120)
+
+
+def refused(run: Path | str, repository: str, **environment: str) -> str:
+    done = push(run, repository, **environment)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert TOKEN not in done.stdout + done.stderr
+    return done.stderr
+
+
+def test_the_model_and_its_card_are_uploaded(server: Hub, run: Path):
+    done = push(run, "team/tags", HF_ENDPOINT=server.address)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{server.address}/team/tags\n"
+    assert server.repositories == {"team/tags": FILES}
+    assert server.visibility == {"team/tags": "private"}
+    assert server.commits == 1
+
+
+def test_a_second_time_files_are_replaced_and_the_training_state_stays_here(server: Hub, run: Path):
+    assert push(run, "team/tags", HF_ENDPOINT=server.address).returncode == 0
+    (run / "model" / "config.json").write_bytes(b'{"a": 1}')
+    (run / "model" / "trainer.pt").write_bytes(b"state")
+    assert push(run / "model", "team/tags", HF_ENDPOINT=server.address).returncode == 0
+    assert server.repositories == {"team/tags": FILES | {"config.json": b'{"a": 1}'}}
+
+
+def test_what_cannot_be_pushed_is_told(server: Hub, run: Path, tmp_path: Path):
+    address = server.address
+    assert "is no run" in refused(tmp_path / "missing", "team/tags", HF_ENDPOINT=address)
+    assert "set HF_TOKEN" in refused(run, "team/tags", HF_ENDPOINT=address, HF_TOKEN="")
+    assert "is no name of a repository" in refused(run, "a/b/c", HF_ENDPOINT=address)
+    assert "no owner nobody" in refused(run, "nobody/tags", HF_ENDPOINT=address)
+    assert "HF_HUB_OFFLINE" in refused(run, "team/tags", HF_ENDPOINT=address, HF_HUB_OFFLINE="1")
+    assert "is not valid: make a new one" in refused(run, "team/tags", HF_ENDPOINT=address, HF_TOKEN="hf_wrong")
+    assert server.repositories == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(403, "may not write to team/tags"), (400, "is refused"), (500, "try again later")]
+)
+def test_a_refusal_of_the_hub_is_told(server: Hub, run: Path, status: int, said: str):
+    server.failure = (status, "for a reason")
+    message = refused(run, "team/tags", HF_ENDPOINT=server.address)
+    assert said in message
+    assert "for a reason" in message
+
+
+def test_a_hub_that_is_not_there_is_told(server: Hub, run: Path):
+    address = server.address
+    assert "cannot be reached" in refused(run, "team/tags", HF_ENDPOINT="http://127.0.0.1:9")
+    server.failure = (200, "this is no hub")
+    assert "does not answer as a hub does" in refused(run, "team/tags", HF_ENDPOINT=address)
