@@ -24,6 +24,7 @@ import yaml
 
 from asking import Server
 from cluster.component import free_ports
+from cluster.jobs import eventually
 from predictor_runs import make_run
 from tiny_sets import write_digits, write_texts
 from trainjob.predictor import Predictor
@@ -61,29 +62,28 @@ def _mark(process: psutil.Process) -> str | None:
 
 
 @contextmanager
-def serving(run: Path, *options: str) -> Generator[Process]:
+def serving(run: Path) -> Generator[Process]:
     """`trainjob serve` of a run on a free port, when it answers."""
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "trainjob", "serve", str(run), "--port", str(port), *options]
-    with started(command, port, f"http://127.0.0.1:{port}/") as process:
+    with started([sys.executable, "-m", "trainjob", "serve", str(run), "--port", str(port)], port) as process:
         yield process
 
 
 @contextmanager
-def started(command: list[str], port: int, ready: str) -> Generator[Process]:
+def started(command: list[str], port: int) -> Generator[Process]:
     environment = os.environ | {MARK: str(port)}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
     )
+    server = Server(port)
     try:
-        assert process.stdout is not None
-        said: list[str] = []
-        for line in process.stdout:
-            said.append(line)
-            if ready in line:
-                break
-        assert process.poll() is None, "".join(said)
-        yield Process(Server(port), process)
+        eventually(
+            lambda: process.poll() is not None or server.get("/healthz").status == 200,
+            LIMIT,
+            lambda: f"{command} did not answer",
+        )
+        assert process.poll() is None, process.communicate()[0]
+        yield Process(server, process)
     finally:
         if process.poll() is None:
             process.terminate()
@@ -207,7 +207,7 @@ def test_what_a_rayservice_deploys_answers_through_ray_serves_proxy(text_run: Pa
     file = tmp_path / "serve.yaml"
     file.write_text(yaml.safe_dump(config))
     command = [str(Path(sys.executable).parent / "serve"), "run", "--address=local", str(file)]
-    with started(command, port, "is ready at") as process:
+    with started(command, port) as process:
         assert process.server.predict({"texts": ["red1", "blue2"]}).classes == Predictor.load(text_run).predict(
             ["red1", "blue2"]
         )

@@ -1,0 +1,207 @@
+"""`trainjob serve` under load, beside the Predictor in process on one thread, with the text example's model and texts.
+
+Without RUN it trains the text example for one epoch. Then one after the other: 50 requests a second at even times, each
+with one text and its time counted from when it was due; one client that asks again and again; many that do; and a
+burst of clients that all ask at once. The clients share the machine with the server.
+"""
+
+import argparse
+import asyncio
+import csv
+import json
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+TRAINJOB = [str(Path(sys.executable).parent / "trainjob")]
+TEXTS = 500
+MIB = 2**20
+
+
+class Client:
+    """One connection, which is kept; it costs a tenth of what an HTTP library does."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def connect(cls, port: int) -> "Client":
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def ask(self, body: bytes) -> int:
+        """The answer's status, when all of it has come."""
+        lines = ["POST /predict HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+        head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""])
+        self._writer.write(head.encode() + body)
+        answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        length = re.search(rb"content-length: (\d+)", answer)
+        assert length is not None, answer
+        await self._reader.readexactly(int(length[1]))
+        return int(answer[9:12])
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def own_times(run: str, texts: Sequence[str]) -> np.ndarray:
+    """Seconds that the Predictor takes for one text on one thread."""
+    import torch
+
+    from trainjob import Predictor
+
+    torch.set_num_threads(1)
+    predictor = Predictor.load(run)
+    times: list[float] = []
+    for text in [*texts[:50], *texts]:
+        start = time.perf_counter()
+        predictor.predict_proba([text])
+        times.append(time.perf_counter() - start)
+    return np.array(times[50:])
+
+
+@contextmanager
+def served(run: str) -> Generator[int]:
+    """The port of a server of the run."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with subprocess.Popen([*TRAINJOB, "serve", run, "--port", str(port)], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        for line in server.stderr:
+            if "http://" in line:
+                break
+        assert server.poll() is None, "the server has not started"
+        try:
+            yield port
+        finally:
+            server.terminate()
+            server.communicate(timeout=120)
+
+
+async def steady(port: int, bodies: Sequence[bytes], rate: int, seconds: float) -> tuple[np.ndarray, int]:
+    """Seconds from when each request was due to its answer; how many answers were not 200."""
+    free: asyncio.Queue[Client] = asyncio.Queue()
+    for _ in range(2 * rate):
+        free.put_nowait(await Client.connect(port))
+    start = time.perf_counter() + 0.1
+    times: list[float] = []
+    statuses: Counter[int] = Counter()
+
+    async def ask(due: float, body: bytes) -> None:
+        client = await free.get()
+        statuses[await client.ask(body)] += 1
+        times.append(time.perf_counter() - due)
+        free.put_nowait(client)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(int(rate * seconds)):
+            due = start + number / rate
+            await asyncio.sleep(due - time.perf_counter())
+            group.create_task(ask(due, bodies[number % len(bodies)]))
+    return np.array(times), sum(statuses.values()) - statuses[200]
+
+
+async def throughput(port: int, bodies: Sequence[bytes], clients: int, seconds: float) -> float:
+    """Answers a second to so many clients, each of which asks as soon as it is answered."""
+    answered = 0
+    connected = [await Client.connect(port) for _ in range(clients)]
+    end = time.perf_counter() + seconds
+
+    async def ask(client: Client) -> None:
+        nonlocal answered
+        while time.perf_counter() < end:
+            assert await client.ask(bodies[answered % len(bodies)]) == 200
+            answered += 1
+
+    await asyncio.gather(*map(ask, connected))
+    return answered / seconds
+
+
+async def burst(port: int, bodies: Sequence[bytes], clients: int) -> tuple[Counter[int], float, int]:
+    """Answers by their status; seconds until the last; places between the order of requests and of answers, at most."""
+    connected = [await Client.connect(port) for _ in range(clients)]
+    order: list[int] = []
+    statuses: Counter[int] = Counter()
+
+    async def ask(number: int, client: Client) -> None:
+        status = await client.ask(bodies[number % len(bodies)])
+        statuses[status] += 1
+        if status == 200:
+            order.append(number)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(ask(number, client) for number, client in enumerate(connected)))
+    seconds = time.perf_counter() - start
+    ranks = np.argsort(np.argsort(order))
+    return statuses, seconds, int(np.abs(ranks - np.arange(len(ranks))).max(initial=0))
+
+
+def memory(port: int) -> float:
+    """MiB of the replica."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        found = re.search(r"^process_resident_memory_bytes (\S+)", answer.read().decode(), re.MULTILINE)
+    assert found is not None
+    return float(found[1]) / MIB
+
+
+def trained(folder: str) -> str:
+    """The folder of a run of the text example."""
+    options = ["--set", "spec.training.epochs=1", "--set", "spec.baselines={}", "--set", f"spec.storage.uri={folder}"]
+    command = [*TRAINJOB, "run", str(EXAMPLES / "docstrings.yaml"), *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return f"{folder}/docstrings"
+
+
+def measure(run: str, seconds: float, clients: int) -> None:
+    with (EXAMPLES / "data" / "docstrings" / "test.csv").open(newline="") as file:
+        texts = [row["docstring"] for row, _ in zip(csv.DictReader(file), range(TEXTS), strict=False)]
+    bodies = [json.dumps({"texts": [text]}).encode() for text in texts]
+    own = own_times(run, texts)
+    with served(run) as port:
+        asyncio.run(throughput(port, bodies, 1, 2))  # the first requests are slower
+        times, bad = asyncio.run(steady(port, bodies, 50, seconds))
+        single = asyncio.run(throughput(port, bodies, 1, seconds / 4))
+        many = asyncio.run(throughput(port, bodies, clients, seconds / 4))
+        before = memory(port)
+        bursts = [asyncio.run(burst(port, bodies, 1000)) for _ in range(3)]
+        after = memory(port)
+    p50, p99 = np.percentile(times, [50, 99])
+    print("| figure | measured |\n|---|---|")
+    print(f"| the Predictor, one text, one thread: mean, p50, p99 | {_ms(own.mean(), *np.percentile(own, [50, 99]))} |")
+    print(f"| 50 requests a second for {seconds:g} s: answers other than 200 | {bad} of {len(times):,} |")
+    print(f"| … p50, p99, longest | {_ms(p50, p99, times.max())} |")
+    print(f"| … p99 in means of the Predictor's | {p99 / own.mean():.2f} |")
+    print(f"| one client after the other: texts a second | {single:.0f} |")
+    print(f"| {clients} clients: texts a second | {many:.0f} ({many / single:.2f} times as many) |")
+    for statuses, took, displaced in bursts:
+        by_status = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
+        print(f"| a burst of 1,000: answers, time, most places out of order | {by_status}; {took:.2f} s; {displaced} |")
+    print(f"| memory of the replica before and after the bursts | {before:.0f} MiB, {after:.0f} MiB |")
+
+
+def _ms(*seconds: float) -> str:
+    return ", ".join(f"{1000 * each:.1f} ms" for each in seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run of examples/docstrings.yaml")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--clients", type=int, default=64)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        measure(arguments.run or trained(folder), arguments.seconds, arguments.clients)
+
+
+if __name__ == "__main__":
+    main()
