@@ -1,5 +1,7 @@
 """What kopf watches: every change only marks its TrainJob for a reconciliation."""
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -18,9 +20,11 @@ Body = Mapping[str, Any]
 class Watcher:
     """Adds TrainJobs to a queue as something about them changes."""
 
-    def __init__(self, add: Callable[[Key], None]) -> None:
+    def __init__(self, add: Callable[[Key, bool], None]) -> None:
+        """`add` is called with a key, and whether it is news: what a list tells mostly is not."""
         self._add = add
-        self._seen: dict[Key, tuple[Any, ...]] = {}
+        self._seen: dict[Key, bytes] = {}
+        """A digest of what counts of each TrainJob that is not settled."""
         self._phases: dict[Key, str] = {}
         self._numbers: Counter[tuple[str, str]] = Counter()
 
@@ -41,7 +45,7 @@ class Watcher:
             return
         training = status.get("training") or {}
         failure = training.get("failure")
-        state = (
+        state = _digest(
             metadata["uid"],
             metadata["generation"],
             metadata.get("labels"),
@@ -53,21 +57,21 @@ class Watcher:
             self._seen.pop(key, None)
         elif self._seen.get(key) != state or not status or event["type"] is None:  # None: a list, after a gap
             self._seen[key] = state
-            self._add(key)
+            self._add(key, event["type"] is not None or not status)
 
     async def ray_job(self, body: kopf.Body, **event: Any) -> None:
         """One that has just been created tells nothing new: KubeRay has not seen it yet."""
         if event["type"] != "ADDED" or "status" in body:
-            await self.owned_object(body)
+            await self.owned_object(body, **event)
 
-    async def owned_object(self, body: kopf.Body, **_: Any) -> None:
+    async def owned_object(self, body: kopf.Body, **event: Any) -> None:
         """A RayJob or a pod of some TrainJob. One that has not been seen yet will be reconciled anyway."""
         metadata = body["metadata"]
         owners = [owner["name"] for owner in metadata.get("ownerReferences", []) if owner["kind"] == KIND]
         name = next(iter(owners), metadata.get("annotations", {}).get(NAME_ANNOTATION))
         key = (metadata["namespace"], name)
         if key in self._seen:
-            self._add(key)
+            self._add(key, event["type"] is not None)
 
     async def forget_deleted(self, keys: Callable[[], Awaitable[set[Key]]]) -> None:
         """Stops counting TrainJobs that are not among all `keys` any more: a watch that was broken does not tell what
@@ -94,6 +98,10 @@ class Watcher:
         else:
             del self._numbers[namespace, phase]
             JOBS.remove(namespace, phase)
+
+
+def _digest(*parts: Any) -> bytes:
+    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def _is_settled(body: Body) -> bool:

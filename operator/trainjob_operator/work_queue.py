@@ -1,5 +1,5 @@
 """A queue of keys, after client-go's workqueue: a key waits once however often it is added, is never with two workers
-at a time, and comes again later after a failure."""
+at a time, and comes again later after a failure. What is news overtakes what is not."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
@@ -9,14 +9,19 @@ Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 60.0
+MOST_OVERTAKING = 1000
+"""So many keys that are news come at most before one that is not and was added earlier."""
 
 
 class WorkQueue(Generic[Key]):
     """Passes keys to workers."""
 
     def __init__(self) -> None:
-        self._ready: asyncio.Queue[Key] = asyncio.Queue()
-        self._waiting: set[Key] = set()
+        self._ready: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
+        self._waiting: dict[Key, int] = {}
+        """The place of each key in the queue."""
+        self._news = 0
+        self._added = 0
         self._again: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
@@ -25,19 +30,23 @@ class WorkQueue(Generic[Key]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, key: Key) -> None:
+    def add(self, key: Key, is_news: bool = True) -> None:
         """Has a worker take the key, once it is free; a later time that was set for it no longer counts."""
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
         if key in self._working:
             self._again.add(key)
-        elif key not in self._waiting:
-            self._waiting.add(key)
-            self._ready.put_nowait(key)
+            return
+        self._news += is_news
+        self._added += 1
+        place = self._news if is_news else self._news + MOST_OVERTAKING
+        if place < self._waiting.get(key, place + 1):
+            self._waiting[key] = place
+            self._ready.put_nowait((place, self._added, key))
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Adds the key later, unless it is waiting already or due sooner."""
+        """Adds the key later, though that is no news then, unless it is waiting already or due sooner."""
         if key in self._waiting or key in self._again:
             return
         loop = asyncio.get_running_loop()
@@ -46,14 +55,16 @@ class WorkQueue(Generic[Key]):
             if timer.when() <= loop.time() + seconds:
                 return
             timer.cancel()
-        self._timers[key] = loop.call_later(seconds, self.add, key)
+        self._timers[key] = loop.call_later(seconds, self.add, key, False)
 
     async def work(self, do: Callable[[Key], Awaitable[float | None]]) -> None:
         """Takes one key after the other for ever. `do` says after how many seconds the key is due again, if at all; a
         key for which it raises comes back after a delay that doubles each time."""
         while True:
-            key = await self._ready.get()
-            self._waiting.discard(key)
+            place, _, key = await self._ready.get()
+            if self._waiting.get(key) != place:  # it has been taken from a better place since
+                continue
+            del self._waiting[key]
             self._working.add(key)
             try:
                 again = await do(key)

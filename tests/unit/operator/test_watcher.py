@@ -1,6 +1,7 @@
 """What the watch tells: which TrainJobs to reconcile, and how many there are."""
 
 import asyncio
+import pickle
 from typing import Any
 
 import kopf
@@ -19,19 +20,24 @@ class Watched:
 
     def __init__(self) -> None:
         self.added: list[Key] = []
-        self.watcher = Watcher(self.added.append)
+        self.news: list[bool] = []
+        self.watcher = Watcher(self._add)
+
+    def _add(self, key: Key, is_news: bool) -> None:
+        self.added.append(key)
+        self.news.append(is_news)
 
     def train_job(self, kind: str | None, name: str = "job", status: Object | None = None, **spec: Any) -> list[Key]:
         body: Any = document({"name": name, "generation": 1}, **spec) | ({"status": status} if status else {})
         asyncio.run(self.watcher.train_job(kopf.Body(body), type=kind))
-        return self._taken()
+        return self.taken()
 
     def ray_job(self, kind: str | None, metadata: Object, **more: Any) -> list[Key]:
         body: Any = {"metadata": {"namespace": "team", **metadata}, **more}
         asyncio.run(self.watcher.ray_job(kopf.Body(body), type=kind))
-        return self._taken()
+        return self.taken()
 
-    def _taken(self) -> list[Key]:
+    def taken(self) -> list[Key]:
         added = self.added[:]
         self.added.clear()
         return added
@@ -71,6 +77,14 @@ def test_a_rayjob_without_its_annotation_is_found_by_its_owner(
     assert watched.ray_job(kind, {"annotations": {}}) == []
 
 
+def test_what_a_list_tells_is_no_news_but_of_a_trainjob_that_nobody_has_seen(watched: Watched):
+    watched.train_job(None)
+    watched.train_job(None, status={"phase": "Running"})
+    watched.ray_job(None, OWNED)
+    watched.ray_job("MODIFIED", OWNED)
+    assert watched.news == [True, False, False, True]
+
+
 @pytest.mark.parametrize(
     ("reason", "spec", "is_settled"),
     [
@@ -88,6 +102,16 @@ def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
     assert watched.train_job(None, status={"phase": "Failed", "reason": reason}, **spec) == (
         [] if is_settled else [JOB]
     )
+
+
+def test_large_annotations_are_compared_but_not_kept(watched: Watched):
+    def change(text: str) -> list[Key]:
+        body: Any = document({"name": "job", "generation": 1, "annotations": {"notes": text * 200_000}})
+        asyncio.run(watched.watcher.train_job(kopf.Body(body | {"status": {"phase": "Pending"}}), type="MODIFIED"))
+        return watched.taken()
+
+    assert [change("a"), change("a"), change("b")] == [[JOB], [], [JOB]]
+    assert len(pickle.dumps(watched.watcher._seen)) < 1000  # pyright: ignore[reportPrivateUsage]
 
 
 def test_jobs_are_counted_by_namespace_and_phase(watched: Watched):

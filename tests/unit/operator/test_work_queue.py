@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trainjob_operator.work_queue import LONGEST_DELAY_SECONDS, WorkQueue
+from trainjob_operator.work_queue import LONGEST_DELAY_SECONDS, MOST_OVERTAKING, WorkQueue
 
 Work = Callable[[str], Awaitable[float | None]]
 
@@ -75,6 +75,34 @@ def test_a_key_waits_once_however_often_it_is_added():
         await settle(queue, log)
         assert log.seen == [("a", 0), ("b", 0), ("c", 0)]
         assert len(queue) == 0
+
+    run(main())
+
+
+def test_news_overtakes_what_is_none():
+    async def main() -> None:
+        queue, log = WorkQueue[str](), Log()
+        for number in range(5):
+            queue.add(f"listed-{number}", False)
+        queue.add("new")
+        queue.add("listed-3")
+        queue.add("listed-3", False)
+        assert len(queue) == 6
+        await settle(queue, log)
+        assert [key for key, _ in log.seen] == ["new", "listed-3", "listed-0", "listed-1", "listed-2", "listed-4"]
+        assert len(queue) == 0
+
+    run(main())
+
+
+def test_news_without_end_holds_up_nothing_for_ever():
+    async def main() -> None:
+        queue, log = WorkQueue[str](), Log()
+        queue.add("listed", False)
+        for number in range(2 * MOST_OVERTAKING):
+            queue.add(f"new-{number}")
+        await settle(queue, log)
+        assert 0 < [key for key, _ in log.seen].index("listed") <= MOST_OVERTAKING
 
     run(main())
 

@@ -1,0 +1,230 @@
+"""How large a cluster the operator holds: memory, time to start and delay of a new TrainJob beside many others, and
+with many namespaces of its own.
+
+The API server and etcd are real; KubeRay and the controllers do not run, and no pod does. The TrainJobs that are there
+before are copies of two that the operator itself has brought to Running and Succeeded, written into etcd as the API
+server had stored them, with their RayJobs: to create them by requests would take an hour.
+"""
+
+import argparse
+import asyncio
+import base64
+import json
+import random
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration, CoreV1Api, V1Namespace, V1ObjectMeta
+from operator_cluster import RAY_JOBS, TRAIN_JOBS, Client, Seen, cpu_seconds, peak_mb, percentile
+from operator_figures import AIMS, Figures, counted, table
+from operator_jobs import RUNNING, is_running
+
+from cluster.control_plane import ControlPlane, running
+from cluster.jobs import document
+from control_plane.operator_process import OperatorProcess, operator
+from trainjob.crd import crd
+
+COMPLETE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
+AIMS.update(
+    {
+        "many: start → all known, s": (False, 20),
+        "many: most RSS, MB": (False, 200),
+        "many: writes": (False, 0),
+        "many: new TrainJob → RayJob, ms, p99": (False, 100),
+        "namespaces: new TrainJob → RayJob, ms, p99": (False, 100),
+    }
+)
+
+
+class Stored:
+    """What etcd has of a TrainJob and its RayJob."""
+
+    def __init__(self, url: str, namespace: str, name: str) -> None:
+        self._url, self._namespace, self._name = url, namespace, name
+        keys = (f"/registry/trainjob.dev/trainjobs/{namespace}/{name}", f"/registry/ray.io/rayjobs/{namespace}/{name}")
+        self._values = {key: self._get(key) for key in keys}
+
+    def copy(self, count: int, namespaces: list[str]) -> None:
+        """So many of the same, with names and UIDs of their own, spread over the namespaces."""
+        for first in range(0, count, 50):
+            numbers = range(first, min(first + 50, count))
+            puts = [put for number in numbers for put in self._puts(number, namespaces[number % len(namespaces)])]
+            self._call("txn", {"success": [{"requestPut": put} for put in puts]})
+
+    def _puts(self, number: int, namespace: str) -> Iterator[dict[str, str]]:
+        own = json.loads(next(iter(self._values.values())))["metadata"]["uid"]
+        uid = str(uuid4())
+        for key, value in self._values.items():
+            text = value.replace(own, uid).replace(self._namespace, namespace)
+            new = json.loads(text.replace(self._name, f"{self._name}-{number}"))
+            if new["kind"] == "RayJob":
+                new["metadata"]["uid"] = str(uuid4())
+            folder = key.rsplit("/", 2)[0]
+            yield {
+                "key": _encoded(f"{folder}/{namespace}/{self._name}-{number}"),
+                "value": _encoded(json.dumps(new, separators=(",", ":")) + "\n"),
+            }
+
+    def _get(self, key: str) -> str:
+        (found,) = self._call("range", {"key": _encoded(key)})["kvs"]
+        return base64.b64decode(found["value"]).decode()
+
+    def _call(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(f"{self._url}/v3/kv/{call}", json.dumps(body).encode(), timeout=60) as response:
+            return json.load(response)
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+class Bench:
+    """One control plane and what has been measured on it."""
+
+    def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
+        self.control_plane, self.client = control_plane, client
+        self.figures: Figures = {}
+
+    def note(self, name: str, value: float) -> None:
+        self.figures.setdefault(name, []).append(value)
+        print(f"  {name}: {value:.4g}", flush=True)
+
+    async def namespace(self, name: str) -> Client:
+        await CoreV1Api(self.client).create_namespace(V1Namespace(metadata=V1ObjectMeta(name=name)))
+        return Client(self.client, name)
+
+    async def templates(self) -> tuple[Stored, Stored]:
+        """A TrainJob that runs and one that has succeeded, as the operator leaves them."""
+        jobs = await self.namespace("of-templates")
+        with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]):
+            for name, status in (("unfinished-one", RUNNING), ("finished-one", COMPLETE)):
+                made = Seen(jobs, RAY_JOBS, lambda _: True)
+                told = Seen(
+                    jobs, TRAIN_JOBS, lambda job: is_running(job) or job.get("status", {}).get("phase") == "Succeeded"
+                )
+                await jobs.create(TRAIN_JOBS, document(name))
+                await made.time(name)
+                await jobs.report(RAY_JOBS, name, status)
+                await told.time(name)
+                made.end()
+                told.end()
+            await asyncio.sleep(3)
+        url = self.control_plane.etcd_url
+        return Stored(url, jobs.namespace, "unfinished-one"), Stored(url, jobs.namespace, "finished-one")
+
+    async def many(self, unfinished: int, finished: int, samples: int) -> None:
+        jobs, (of_running, of_complete) = await self.namespace("many"), await self.templates()
+        of_running.copy(unfinished, [jobs.namespace])
+        of_complete.copy(finished, [jobs.namespace])
+        print(f"  {unfinished} unfinished and {finished} finished TrainJobs are there", flush=True)
+        total = unfinished + finished
+        before, since = await jobs.server_writes(), time.perf_counter()
+        process = OperatorProcess(self.control_plane, self.control_plane.folder, [])
+        try:
+            await known(process, total)
+            self.note("many: start → all known, s", time.perf_counter() - since)
+            await quiet(process)
+            self.note("many: start → all looked at, s", time.perf_counter() - since)
+            self.note("many: writes", await jobs.server_writes() - before)
+        finally:
+            process.kill()
+        process = OperatorProcess(self.control_plane, self.control_plane.folder, [])
+        try:
+            await known(process, total)
+            await self.delays("many, just started", jobs, samples // 3)
+            await quiet(process)
+            await self.delays("many", jobs, samples)
+            watched = psutil.Process(process.process.pid)
+            spent, begun = cpu_seconds(watched), time.perf_counter()
+            await asyncio.sleep(60)
+            self.note("many: CPU, % of a core", 100 * (cpu_seconds(watched) - spent) / (time.perf_counter() - begun))
+            self.note("many: RSS, MB", watched.memory_info().rss / 1e6)
+            self.note("many: most RSS, MB", peak_mb(watched.pid))
+        finally:
+            process.kill()
+
+    async def namespaces(self, count: int, samples: int) -> None:
+        """An operator that may look into its own namespaces only, each of which has ten TrainJobs."""
+        names = [f"team-{number}" for number in range(count)]
+        clients = [await self.namespace(name) for name in names]
+        for stored in await self.templates():
+            stored.copy(5 * count, names)
+        since = time.perf_counter()
+        process = OperatorProcess(self.control_plane, self.control_plane.folder, names)
+        try:
+            await known(process, 10 * count)
+            self.note("namespaces: start → all known, s", time.perf_counter() - since)
+            await quiet(process)
+            await self.delays("namespaces", random.choice(clients), samples)
+            self.note("namespaces: most RSS, MB", peak_mb(process.process.pid))
+        finally:
+            process.kill()
+
+    async def delays(self, what: str, jobs: Client, samples: int) -> None:
+        """One new TrainJob after the other, beside all others."""
+        made, values = Seen(jobs, RAY_JOBS, lambda _: True), list[float]()
+        await asyncio.sleep(1)
+        for number in range(samples):
+            name = f"new-{uuid4().hex[:8]}-{number}"
+            await asyncio.sleep(random.uniform(0.02, 0.2))
+            since = time.perf_counter()
+            await jobs.create(TRAIN_JOBS, document(name))
+            values.append(await made.time(name) - since)
+        made.end()
+        self.note(f"{what}: new TrainJob → RayJob, ms, p50", 1000 * percentile(values, 0.5))
+        self.note(f"{what}: new TrainJob → RayJob, ms, p99", 1000 * percentile(values, 0.99))
+
+
+async def known(process: OperatorProcess, count: int) -> None:
+    """Returns when the operator is ready and has seen so many TrainJobs."""
+    while counted(process) < count:
+        await asyncio.sleep(0.2)
+
+
+async def quiet(process: OperatorProcess) -> None:
+    """Returns when nothing has waited in the operator's queue for a while."""
+    calm = 0
+    while calm < 5:
+        lines = process.get("/metrics").splitlines()
+        calm = calm + 1 if "trainjob_queue_depth 0.0" in lines else 0
+        await asyncio.sleep(1)
+
+
+async def measure(control_plane: ControlPlane, arguments: argparse.Namespace) -> Figures:
+    configuration = Configuration()
+    await config.load_kube_config(str(control_plane.kubeconfig), client_configuration=configuration)
+    for name in ("kuberay-operator", "kube-controller-manager"):
+        control_plane.stop(name)
+    async with ApiClient(configuration) as client:
+        bench = Bench(control_plane, client)
+        if arguments.namespaces:
+            await bench.namespaces(arguments.namespaces, arguments.samples)
+        else:
+            await bench.many(arguments.unfinished, arguments.finished, arguments.samples)
+        return bench.figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--unfinished", type=int, default=10_000)
+    parser.add_argument("--finished", type=int, default=20_000)
+    parser.add_argument("--namespaces", type=int, default=0, help="measure with so many namespaces instead")
+    parser.add_argument("--samples", type=int, default=300)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="trainjob-scale-") as folder, running(Path(folder)) as control_plane:
+        control_plane.apply(crd())
+        control_plane.await_definitions()
+        figures = asyncio.run(measure(control_plane, arguments))
+    print(table(figures))
+
+
+if __name__ == "__main__":
+    main()
