@@ -26,6 +26,28 @@ def why_head_is_lost(heads: Sequence[Object], before: TrainJobStatus, ray: Objec
     return f"the head pod {'ran out of memory' if any(map(ran_out_of_memory, heads)) else 'was lost'}"
 
 
+def head_uid(pods: Sequence[Object], cluster: str | None, before: TrainJobStatus) -> str | None:
+    """UID of the head pod of the RayCluster `cluster`, by its owner: names and labels can be copied.
+    While there is none, or pods cannot be read, it is that of `before`."""
+    heads = [pod for pod in pods if cluster is not None and _is_head_of(pod, cluster)]
+    newest = max(heads, key=lambda head: ("deletionTimestamp" not in head["metadata"], _created(head)), default=None)
+    if newest is not None:
+        return newest["metadata"]["uid"]
+    return before.head_pod_uid if cluster is not None and cluster == before.ray_cluster_name else None
+
+
+def _is_head_of(pod: Object, cluster: str) -> bool:
+    metadata = pod["metadata"]
+    owner = next((each for each in metadata.get("ownerReferences", ()) if each.get("controller")), {})
+    is_owned = (owner.get("kind"), owner.get("name")) == ("RayCluster", cluster)
+    is_rays = owner.get("apiVersion", "").startswith("ray.io/")
+    return is_owned and is_rays and metadata.get("labels", {}).get("ray.io/node-type") == "head"
+
+
+def _created(pod: Object) -> str:
+    return pod["metadata"].get("creationTimestamp", "")
+
+
 def ran_out_of_memory(head: Object) -> bool:
     """Whether that is how its container has ended or last ended."""
     ends = [_container(head).get(state, {}).get("terminated", {}) for state in ("state", "lastState")]

@@ -10,6 +10,7 @@ from trainjob.api.cluster import seconds
 from trainjob.api.trainjob_status import Condition, Phase, TrainJobStatus, WorkersStatus
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.errors import RayJobError
+from trainjob_operator.head import head_uid
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
 from trainjob_operator.render import storage_of
@@ -64,6 +65,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         attempt=_attempt(ray, before),
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=cluster,
+        head_pod_uid=head_uid(pods, cluster, before),
         dashboard_url=ray.get("dashboardURL") or None,
         storage=storage_of(observed.ray_job) or before.storage,
         workers=WorkersStatus(desired=job.spec.workers.count, ready=ready),

@@ -27,6 +27,7 @@ STATUS: Object = {
     "attempt": 1,
     "rayJobName": "job",
     "rayClusterName": CLUSTER,
+    "headPodUID": "head",
     "dashboardURL": "job-head-svc.team.svc:8265",
     "storage": {"uri": "s3://runs", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 2},
@@ -46,6 +47,7 @@ OTHER: Object = {
     "attempt": 2,
     "rayJobName": "other",
     "rayClusterName": "other-abcde",
+    "headPodUID": "other",
     "dashboardURL": "elsewhere",
     "storage": {"uri": "s3://elsewhere", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 1},
@@ -54,7 +56,7 @@ OTHER: Object = {
 }
 """Of every field but `training`, another value."""
 PROGRESS: Object = {"training": {"stage": "Training", "percent": 50}}
-FOREIGN = "only the head pod of RayCluster"
+FOREIGN = "only the head pod "
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -104,18 +106,30 @@ def make_job(cluster: ControlPlane, namespace: str, name: str, status: Object) -
     cluster.kubectl("patch", "trainjob", name, *options)
 
 
-def pod_token(cluster: ControlPlane, namespace: str, pod: str) -> str:
-    """What a pod of this name gets."""
+def make_pod(cluster: ControlPlane, namespace: str, name: str) -> str:
+    """The UID of a new pod of this name."""
     spec = {"containers": [{"name": "ray", "image": "ray"}]}
-    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": namespace}, "spec": spec})
-    return token(cluster, namespace, "default", pod)
+    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+    return uid_of(cluster, namespace, name)
+
+
+def uid_of(cluster: ControlPlane, namespace: str, pod: str) -> str:
+    return cluster.kubectl("get", "pod", pod, "--namespace", namespace, "--output=jsonpath={.metadata.uid}")
 
 
 @pytest.fixture
-def head(cluster: ControlPlane, namespace: str) -> str:
-    """The token of the head pod of a job whose status has every field."""
-    make_job(cluster, namespace, "job", STATUS)
-    return pod_token(cluster, namespace, f"{CLUSTER}-head-x7k2p")
+def told(cluster: ControlPlane, namespace: str) -> Object:
+    """The status of a job, which has every field; it names a pod that is there as the head."""
+    told = STATUS | {"headPodUID": make_pod(cluster, namespace, f"{CLUSTER}-head-x7k2p")}
+    make_job(cluster, namespace, "job", told)
+    return told
+
+
+@pytest.fixture
+def head(cluster: ControlPlane, namespace: str, told: Object) -> str:
+    """The head pod's token."""
+    assert told["headPodUID"]
+    return token(cluster, namespace, "default", f"{CLUSTER}-head-x7k2p")
 
 
 def status(cluster: ControlPlane, namespace: str) -> Object:
@@ -123,65 +137,31 @@ def status(cluster: ControlPlane, namespace: str) -> Object:
     return json.loads(found)["status"]
 
 
-def test_the_head_pod_reports_by_patch_and_by_apply(cluster: ControlPlane, namespace: str, head: str):
+def test_the_head_pod_reports_by_patch_and_by_apply(cluster: ControlPlane, namespace: str, told: Object, head: str):
     assert patch(cluster, head, namespace, PROGRESS) == ""
-    assert status(cluster, namespace) == STATUS | PROGRESS
+    assert status(cluster, namespace) == told | PROGRESS
     end = {"training": {"stage": "Finished", "percent": 100}}
     assert apply(cluster, head, namespace, end, "trainjob-trainer") == ""
-    assert status(cluster, namespace) == STATUS | end
+    assert status(cluster, namespace) == told | end
 
 
-@pytest.mark.parametrize("own", [CLUSTER, "j" * 47 + "-abcde"])
-def test_the_names_that_kuberay_gives_to_head_pods(cluster: ControlPlane, namespace: str, own: str):
-    make_job(cluster, namespace, "job", {"rayClusterName": own})
-    for name in (f"{own[:50]}-head-x7k2p", f"{own[:50]}-head"):
-        assert patch(cluster, pod_token(cluster, namespace, name), namespace, PROGRESS) == ""
+def test_a_pod_with_the_name_of_a_head_is_refused(cluster: ControlPlane, namespace: str, told: Object):
+    for name in (f"{CLUSTER}-head", f"{CLUSTER}-head-7qxwz", "job-8fj2s"):
+        uid = make_pod(cluster, namespace, name)
+        message = patch(cluster, token(cluster, namespace, "default", name), namespace, PROGRESS)
+        assert f"{FOREIGN}{told['headPodUID']} may report" in message
+        assert f"bound to pod {uid}" in message
 
 
-def test_the_pods_that_kuberay_makes_of_the_longest_name(cluster: ControlPlane, namespace: str):
-    pods = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
-    workers = {
-        "groupName": "w",
-        "replicas": 1,
-        "minReplicas": 1,
-        "maxReplicas": 1,
-        "rayStartParams": {},
-        "template": pods,
-    }
-    head = {"rayStartParams": {}, "template": pods}
-    ray_job = {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayJob",
-        "metadata": {"name": "j" * 47, "namespace": namespace},
-        "spec": {"entrypoint": "true", "rayClusterSpec": {"headGroupSpec": head, "workerGroupSpecs": [workers]}},
-    }
-    cluster.apply(ray_job)
-    [made] = eventually(lambda: [found for found in cluster.find("rayjobs", namespace) if "status" in found])
-    make_job(cluster, namespace, "job", {"rayClusterName": made["status"]["rayClusterName"]})
-    found = eventually(lambda: two if len(two := cluster.find("pods", namespace)) == 2 else None)
-    answers = {
-        pod["metadata"]["labels"]["ray.io/node-type"]: patch(
-            cluster, token(cluster, namespace, "default", pod["metadata"]["name"]), namespace, PROGRESS
-        )
-        for pod in found
-    }
-    assert answers["head"] == ""
-    assert FOREIGN in answers["worker"]
-
-
-@pytest.mark.usefixtures("head")
-def test_every_other_pod_is_refused(cluster: ControlPlane, namespace: str):
-    for name in (
-        "other-abcde-head-x7k2p",
-        f"{CLUSTER}-workers-worker-x7k2p",
-        f"{CLUSTER}-head-y-head-x7k2p",
-        f"{CLUSTER}-headed",
-        f"x-{CLUSTER}-head-x7k2p",
-        "job-8fj2s",
-    ):
-        message = patch(cluster, pod_token(cluster, namespace, name), namespace, PROGRESS)
-        assert f"{FOREIGN} {CLUSTER} may report" in message
-        assert f"bound to pod {name}" in message
+def test_a_head_of_the_same_name_is_another_pod(cluster: ControlPlane, namespace: str, told: Object, head: str):
+    name = f"{CLUSTER}-head-x7k2p"
+    assert patch(cluster, head, namespace, PROGRESS) == ""
+    cluster.kubectl("delete", "pod", name, "--namespace", namespace, "--force", "--grace-period=0")
+    uid = make_pod(cluster, namespace, name)
+    bearer = token(cluster, namespace, "default", name)
+    assert FOREIGN in patch(cluster, bearer, namespace, PROGRESS)
+    make_job(cluster, namespace, "job", told | {"headPodUID": uid})
+    assert patch(cluster, bearer, namespace, PROGRESS) == ""
 
 
 @pytest.mark.usefixtures("head")
@@ -191,42 +171,44 @@ def test_a_token_of_no_pod_is_refused(cluster: ControlPlane, namespace: str):
     assert "bound to no pod" in message
 
 
-@pytest.mark.usefixtures("head")
-def test_a_head_pod_of_that_name_in_another_namespace_is_refused(cluster: ControlPlane, namespace: str):
-    bearer = pod_token(cluster, "team-a", f"{CLUSTER}-head-x7k2p")
+def test_a_pod_of_another_namespace_is_refused(cluster: ControlPlane, namespace: str):
+    uid = make_pod(cluster, "team-a", f"{CLUSTER}-head-x7k2p")
+    make_job(cluster, namespace, "job", STATUS | {"headPodUID": uid})
+    bearer = token(cluster, "team-a", "default", f"{CLUSTER}-head-x7k2p")
     assert "a service account of another namespace" in patch(cluster, bearer, namespace, PROGRESS)
 
 
-def test_before_there_is_a_raycluster_nobody_reports(cluster: ControlPlane, namespace: str):
-    make_job(cluster, namespace, "job", {})
-    for name in (f"{CLUSTER}-head-x7k2p", "head-x7k2p", "head"):
-        assert "it has no RayCluster" in patch(cluster, pod_token(cluster, namespace, name), namespace, PROGRESS)
+def test_before_there_is_a_head_pod_nobody_reports(cluster: ControlPlane, namespace: str):
+    make_job(cluster, namespace, "job", {"rayClusterName": CLUSTER})
+    make_pod(cluster, namespace, f"{CLUSTER}-head-x7k2p")
+    for bound in ([f"{CLUSTER}-head-x7k2p"], []):
+        assert "it has no head pod" in patch(cluster, token(cluster, namespace, "default", *bound), namespace, PROGRESS)
 
 
 def test_the_test_knows_every_field():
     assert set(STATUS) == set(OTHER) | {"training"} == set(fields_of(TrainJobStatus))
 
 
-def test_no_other_field_may_be_changed_or_taken_away(cluster: ControlPlane, namespace: str, head: str):
+def test_no_other_field_may_be_changed_or_taken_away(cluster: ControlPlane, namespace: str, told: Object, head: str):
     for field, other in OTHER.items():
         for value in (other, None):
             assert "status.training only" in patch(cluster, head, namespace, PROGRESS | {field: value}), field
-    assert status(cluster, namespace) == STATUS
+    assert status(cluster, namespace) == told
 
 
 def test_nor_may_one_be_added(cluster: ControlPlane, namespace: str):
-    make_job(cluster, namespace, "job", {"rayClusterName": CLUSTER})
-    bearer = pod_token(cluster, namespace, f"{CLUSTER}-head-x7k2p")
+    make_job(cluster, namespace, "job", {"headPodUID": make_pod(cluster, namespace, "head")})
+    bearer = token(cluster, namespace, "default", "head")
     assert "status.training only" in patch(cluster, bearer, namespace, PROGRESS | {"phase": "Succeeded"})
 
 
 def test_the_operator_writes_all_and_its_fields_are_not_the_head_pod_s_to_drop(
-    cluster: ControlPlane, namespace: str, head: str
+    cluster: ControlPlane, namespace: str, told: Object, head: str
 ):
-    bearer = token(cluster, NAMESPACE, OPERATOR)
-    assert apply(cluster, bearer, namespace, OTHER | {"rayClusterName": CLUSTER}, OPERATOR) == ""
+    bearer, own = token(cluster, NAMESPACE, OPERATOR), {"headPodUID": told["headPodUID"]}
+    assert apply(cluster, bearer, namespace, OTHER | own, OPERATOR) == ""
     written = status(cluster, namespace)
-    assert written.items() >= (OTHER | {"rayClusterName": CLUSTER}).items()
+    assert written.items() >= (OTHER | own).items()
     assert "status.training only" in apply(cluster, head, namespace, PROGRESS, OPERATOR)
     assert apply(cluster, head, namespace, PROGRESS, "trainjob-trainer") == ""
     assert status(cluster, namespace) == written | PROGRESS

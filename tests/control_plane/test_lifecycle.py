@@ -25,6 +25,11 @@ def test_a_trainjob_becomes_a_rayjob_that_kuberay_takes(jobs: Jobs):
     eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 3)
     pods = jobs.cluster.find("pods", jobs.namespace)
     assert {pod["metadata"]["annotations"]["trainjob.dev/name"] for pod in pods} == {"job"}
+    (head,) = [pod["metadata"] for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"]
+    jobs.until(headPodUID=head["uid"])
+    jobs.kubectl("delete", "pod", head["name"], "--grace-period=0", "--force")
+    eventually(lambda: jobs.status().get("headPodUID") not in (None, head["uid"]))
+    assert jobs.status()["rayClusterName"] == status["rayClusterName"]
 
 
 @pytest.mark.usefixtures("process")

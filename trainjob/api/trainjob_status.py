@@ -85,6 +85,8 @@ class TrainJobStatus(StrictModel):
     """The job's RayJob."""
     ray_cluster_name: str | None = None
     """The current attempt's RayCluster."""
+    head_pod_uid: Annotated[str | None, Field(alias="headPodUID")] = None
+    """UID of that RayCluster's head pod, which alone may write `training`."""
     dashboard_url: Annotated[str | None, Field(alias="dashboardURL")] = None
     """Ray's dashboard, within the cluster."""
     storage: Storage | None = None

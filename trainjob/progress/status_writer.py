@@ -24,7 +24,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 FINAL_SECONDS = 60.0
 """How long the last snapshot is tried to be written."""
 LASTING_REFUSALS = 5
-"""In a row. Fewer may pass: `status.rayClusterName` is on its way, or an API server that starts knows no roles yet."""
+"""In a row. Fewer may pass: `status.headPodUID` is on its way, or an API server that starts knows no roles yet."""
 _DECIMALS = {"percent": 1, "eta": 0}
 """Of these fields; other numbers have six digits that count."""
 
