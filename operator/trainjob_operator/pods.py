@@ -70,9 +70,9 @@ def worker_template(
     template["spec"]["containers"][0]["readinessProbe"] = _READINESS
     spec = template["spec"] | {
         "volumes": _named([*pool.pod.get("volumes", []), *template["spec"]["volumes"]]),
-        "nodeSelector": pool.node_selector | job.spec.pods.node_selector,
+        "nodeSelector": job.spec.pods.node_selector | pool.node_selector,
         "tolerations": [*pool.tolerations, *job.spec.pods.tolerations],
-        "affinity": job.spec.pods.affinity or pool.affinity,
+        "affinity": (job.spec.pods.affinity or {}) | (pool.affinity or {}),
         "runtimeClassName": pool.runtime_class_name,
         "priorityClassName": pool.priority_class_name,
         "automountServiceAccountToken": False,

@@ -32,6 +32,7 @@ from trainjob_operator.pods import (
     times,
     worker_template,
 )
+from trainjob_operator.safety import refuse_unsafe
 from trainjob_operator.settings import Defaults, NodePool, Settings
 from trainjob_operator.snapshot import snapshot
 
@@ -73,10 +74,11 @@ def _default_storage(namespace: str, defaults: Defaults) -> Storage | None:
 
 
 def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:
-    """The RayJob of `job`, whose training process says `training`. Raises RayJobError where it has no storage or its
-    node pool is unknown."""
+    """The RayJob of `job`, whose training process says `training`. Raises RayJobError where it has no storage, its
+    node pool is unknown, or it asks for what it may not."""
     if job.spec.storage is None:
         raise RayJobError("NoStorage", _NO_STORAGE)
+    refuse_unsafe(job, node_pool(job, settings), settings)
     labels = job.metadata.labels | {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER}
     return {
         "apiVersion": "ray.io/v1",

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from trainjob.api.base import StrictModel, refuse
 from trainjob.api.cluster import (
+    OWN_VOLUMES,
     Affinity,
     Annotations,
     CPUs,
@@ -31,7 +32,7 @@ class NodePool(StrictModel):
     tolerations: list[Toleration] = []
     """Taints that the pool's nodes have."""
     affinity: Affinity | None = None
-    """Affinity of the pods; a job's own affinity replaces it."""
+    """Affinity of the pods; a job may add kinds of affinity that the pool has not."""
     gpu_resource: Annotated[str, Field(pattern=r"^(nvidia|amd)\.com/.+$")] = "nvidia.com/gpu"
     """Name of the GPU resource, of NVIDIA or AMD: nvidia.com/gpu, nvidia.com/mig-3g.40gb, amd.com/gpu …"""
     gpus_per_node: Annotated[int, Field(ge=1)] = 1
@@ -41,15 +42,40 @@ class NodePool(StrictModel):
     priority_class_name: ResourceName | None = None
     """Priority class of the pods."""
     pod: KubernetesObject = {}
-    """Any other fields of the pods' spec."""
+    """Any other fields of the pods' spec; the administrator's, so they may be what a TrainJob may not ask for."""
+    namespaces: list[ResourceName] = []
+    """Namespaces whose TrainJobs may use the pool; all, if none is named."""
+
+    def admits(self, namespace: str | None) -> bool:
+        """Whether TrainJobs of a namespace may use the pool."""
+        return not self.namespaces or namespace in self.namespaces
 
     @field_validator("pod")
     @classmethod
-    def _volumes_have_names(cls, pod: KubernetesObject) -> KubernetesObject:
+    def _leaves_the_operators_own_alone(cls, pod: KubernetesObject) -> KubernetesObject:
+        refuse((name, f"is not the pool's to set: {where}") for name, where in _NOT_A_POOLS.items() if name in pod)
         volumes: Any = pod.get("volumes", [])
         if not isinstance(volumes, list) or not all(map(_has_name, volumes)):
             refuse([("volumes", "must be a list of volumes, each with a name")])
+        if any(volume["name"] in OWN_VOLUMES for volume in volumes):
+            refuse([("volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds")])
         return pod
+
+
+_OF_A_JOB = "the operator sets it, by what a TrainJob says"
+_NOT_A_POOLS = {
+    "containers": "the operator makes them",
+    "nodeSelector": "set nodeSelector of the pool itself",
+    "tolerations": "set tolerations of the pool itself",
+    "affinity": "set affinity of the pool itself",
+    "runtimeClassName": "set runtimeClassName of the pool itself",
+    "priorityClassName": "set priorityClassName of the pool itself",
+    "securityContext": _OF_A_JOB,
+    "serviceAccountName": _OF_A_JOB,
+    "automountServiceAccountToken": "workers get no token",
+    "imagePullSecrets": "set imagePullSecrets of the settings",
+}
+"""Fields of a pod's spec that the operator would override, and what to do instead."""
 
 
 def _has_name(volume: Any) -> bool:
@@ -126,6 +152,8 @@ class Settings(StrictModel):
     """Node pools by name."""
     defaults: Defaults = Defaults()
     """What a TrainJob gets for what it does not say."""
+    unrestricted_namespaces: list[ResourceName] = []
+    """Namespaces whose TrainJobs may ask for more than Pod Security's level `restricted` allows."""
     network: Network = Network()
     """Who may reach the Ray processes of a job."""
     namespaces: list[ResourceName] = []

@@ -16,7 +16,7 @@ POOL = {
     "nodeSelector": {"gpu": "a100"},
     "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
     "gpusPerNode": 8,
-    "pod": {"securityContext": {"runAsUser": 1000660000}},
+    "pod": {"dnsConfig": {"options": [{"name": "ndots", "value": "2"}]}},
 }
 
 

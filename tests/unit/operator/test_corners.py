@@ -78,10 +78,10 @@ def test_the_jobs_variables_and_pull_secrets_take_the_place_of_the_operators():
 
 
 def test_a_pools_own_fields_stay_where_the_job_has_none():
-    extra = {"imagePullSecrets": [{"name": "r"}], "volumes": [{"name": "v", "emptyDir": {}}]}
+    extra = {"schedulerName": "packing", "volumes": [{"name": "v", "emptyDir": {}}]}
     settings = Settings.model_validate({"image": "i", "nodePools": {"p": {"pod": extra}}})
     spec = templates(trainjob(workers={"nodePool": "p"}), settings)["worker"]["spec"]
-    assert spec["imagePullSecrets"] == extra["imagePullSecrets"]
+    assert spec["schedulerName"] == "packing"
     assert extra["volumes"][0] in spec["volumes"]
 
 

@@ -137,15 +137,15 @@ def test_a_job_may_have_a_larger_head(head: Object, cpu: str, memory: str):
 
 def test_workers_run_where_their_pool_is():
     pods = {
-        "nodeSelector": {"zone": "b", "disk": "any"},
+        "nodeSelector": {"zone": "b", "disk": "ssd"},
         "tolerations": [{"key": "spot", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {}},
     }
     job = trainjob(workers={"count": 8, "gpus": 1, "nodePool": "a100"}, pods=pods)
     pod = worker_pod(rendered(job))
-    assert pod["nodeSelector"] == {"gpu": "a100", "disk": "any", "zone": "b"}
+    assert pod["nodeSelector"] == {"gpu": "a100", "disk": "ssd", "zone": "b"}
     assert [toleration["key"] for toleration in pod["tolerations"]] == ["nvidia.com/gpu", "spot"]
-    assert pod["affinity"] == {"nodeAffinity": {}}
+    assert pod["affinity"] == {"nodeAffinity": {}, "podAffinity": {}}
     assert (pod["runtimeClassName"], pod["priorityClassName"]) == ("nvidia", "training")
     assert (pod["schedulerName"], pod["hostIPC"]) == ("packing", False)
     alone = trainjob(workers={"nodePool": "a100"})

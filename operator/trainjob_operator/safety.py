@@ -1,0 +1,121 @@
+"""What a TrainJob may not ask for, unless the operator's settings allow it: a pure function of both."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainjob.api import TrainJob
+from trainjob_operator.errors import RayJobError
+from trainjob_operator.settings import NodePool, Settings
+
+RESERVED = ("ray.io/", "trainjob.dev/")
+"""Labels and annotations that begin so tell KubeRay and this operator what a pod is."""
+RAY_AUTHENTICATION = ("RAY_AUTH_", "RAY_ENABLE_K8S_TOKEN_AUTH")
+"""Variables that begin so decide whether Ray asks for a token."""
+
+# What the level `restricted` allows: https://kubernetes.io/docs/concepts/security/pod-security-standards/
+VOLUMES = frozenset(
+    ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret")
+)
+SYSCTLS = frozenset(
+    (
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.tcp_wmem",
+    )
+)
+SE_LINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+CONFINED = ("RuntimeDefault", "Localhost")
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+"""Annotations that begin so are what AppArmor's profiles were chosen by before there were fields for them."""
+
+
+def refuse_unsafe(job: TrainJob, pool: NodePool, settings: Settings) -> None:
+    """Raises RayJobError that names everything which `job` may not ask for."""
+    problems = [*_reserved(job), *_of_pools(job, pool, settings)]
+    if settings.network.ray_tokens:
+        problems += _of_authentication(job)
+    if job.metadata.namespace not in settings.unrestricted_namespaces:
+        problems += _beyond_restricted(job)
+    if problems:
+        raise RayJobError("NotAllowed", "; ".join(problems))
+
+
+def _reserved(job: TrainJob) -> Iterator[str]:
+    pods, metadata = job.spec.pods, job.metadata
+    named = {
+        "metadata.labels": metadata.labels,
+        "metadata.annotations": metadata.annotations,
+        "spec.pods.labels": pods.labels,
+        "spec.pods.annotations": pods.annotations,
+    }
+    for path, keys in named.items():
+        for key in keys:
+            if key.startswith(RESERVED):
+                yield f"{path}: {key} is KubeRay's or the operator's own to set"
+
+
+def _of_pools(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str]:
+    """What would take the place of the pool's own, or get at a pool that is other namespaces'."""
+    pods, namespace, name = job.spec.pods, job.metadata.namespace, job.spec.workers.node_pool
+    if not pool.admits(namespace):
+        yield f"spec.workers.nodePool: the pool {name} is not for TrainJobs of the namespace {namespace}"
+    for key, value in pods.node_selector.items():
+        if pool.node_selector.get(key, value) != value:
+            yield f"spec.pods.nodeSelector: {key} is {pool.node_selector[key]} in the pool {name}"
+    for kind in (pods.affinity or {}).keys() & (pool.affinity or {}).keys():
+        yield f"spec.pods.affinity: the pool {name} has a {kind} of its own"
+    taken = {volume["name"] for volume in pool.pod.get("volumes", [])}
+    for volume in pods.volumes:
+        if volume.get("name") in taken:
+            yield f"spec.pods.volumes: the pool {name} has a volume {volume['name']} of its own"
+    for other, closed in settings.node_pools.items():
+        taints = {taint.get("key") for taint in closed.tolerations}
+        tolerated = {taint.get("key") for taint in pods.tolerations}
+        if not closed.admits(namespace) and taints and tolerated & {*taints, None, ""}:
+            yield f"spec.pods.tolerations: the pool {other} is not for TrainJobs of the namespace {namespace}"
+
+
+def _of_authentication(job: TrainJob) -> Iterator[str]:
+    for variable in job.spec.pods.env:
+        if str(variable.get("name")).startswith(RAY_AUTHENTICATION):
+            yield f"spec.pods.env: {variable['name']} is set by KubeRay"
+
+
+def _beyond_restricted(job: TrainJob) -> Iterator[str]:
+    """What Pod Security's level `restricted` forbids, of what a TrainJob can say of its pods."""
+    pods = job.spec.pods
+    for volume in pods.volumes:
+        for kind in volume.keys() - VOLUMES - {"name"}:
+            yield f"spec.pods.volumes: {volume.get('name')} is of the kind {kind}"
+    for path, annotations in {"metadata": job.metadata.annotations, "spec.pods": pods.annotations}.items():
+        for key, profile in annotations.items():
+            if key.startswith(APP_ARMOR) and profile and not profile.startswith(("runtime/default", "localhost/")):
+                yield f"{path}.annotations: {key} is {profile}"
+    for problem in _of_context(pods.security_context or {}):
+        yield f"spec.pods.securityContext: {problem}"
+
+
+def _of_context(context: Mapping[str, Any]) -> Iterator[str]:
+    if context.get("runAsNonRoot", True) is not True or context.get("runAsUser") == 0:
+        yield "pods do not run as root"
+    for profile in ("seccompProfile", "appArmorProfile"):
+        kind = (context.get(profile) or {"type": CONFINED[0]}).get("type")
+        if kind not in CONFINED:
+            yield f"{profile} is {kind}"
+    se_linux = context.get("seLinuxOptions") or {}
+    if se_linux.get("type", "") not in SE_LINUX_TYPES or se_linux.get("user") or se_linux.get("role"):
+        yield "seLinuxOptions is more than a container's own type"
+    for sysctl in context.get("sysctls") or ():
+        if sysctl.get("name") not in SYSCTLS:
+            yield f"the sysctl {sysctl.get('name')} is not a safe one"
+    if (context.get("windowsOptions") or {}).get("hostProcess"):
+        yield "windowsOptions.hostProcess is true"
