@@ -30,6 +30,7 @@ from cluster.control_plane import ControlPlane, running
 from cluster.jobs import document
 from control_plane.operator_process import OperatorProcess, operator
 from trainjob.crd import crd
+from trainjob_operator.api import METADATA
 
 COMPLETE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
 AIMS.update(
@@ -124,8 +125,9 @@ class Bench:
         jobs, (of_running, of_complete) = await self.namespace("many"), await self.templates()
         of_running.copy(unfinished, [jobs.namespace])
         of_complete.copy(finished, [jobs.namespace])
-        print(f"  {unfinished} unfinished and {finished} finished TrainJobs are there", flush=True)
         total = unfinished + finished
+        await self.until_served(total)
+        print(f"  {unfinished} unfinished and {finished} finished TrainJobs are there", flush=True)
         before, since = await jobs.server_writes(), time.perf_counter()
         process = OperatorProcess(self.control_plane, self.control_plane.folder, [])
         try:
@@ -157,6 +159,7 @@ class Bench:
         clients = [await self.namespace(name) for name in names]
         for stored in await self.templates():
             stored.copy(5 * count, names)
+        await self.until_served(10 * count)
         since = time.perf_counter()
         process = OperatorProcess(self.control_plane, self.control_plane.folder, names)
         try:
@@ -167,6 +170,16 @@ class Bench:
             self.note("namespaces: most RSS, MB", peak_mb(process.process.pid))
         finally:
             process.kill()
+
+    async def until_served(self, count: int) -> None:
+        """Returns when the API server has taken up so many TrainJobs and RayJobs from etcd."""
+        for group, version, plural in (TRAIN_JOBS, RAY_JOBS):
+            path, headers, found = f"/apis/{group}/{version}/{plural}?resourceVersion=0", {"Accept": METADATA}, 0
+            await self.client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
+            while found < count:
+                response = await self.client.call_api("GET", self.client.configuration.host + path, headers)
+                found = len(json.loads(await response.read()).get("items", ()))
+                await asyncio.sleep(0.5)
 
     async def delays(self, what: str, jobs: Client, samples: int) -> None:
         """One new TrainJob after the other, beside all others."""
