@@ -82,8 +82,11 @@ def worker_template(
 
 
 def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
-    """The pod that hands the entry point to the head and follows its log."""
+    """The pod that hands the entry point to the head and follows its log. It opens no storage, so it gets no keys."""
     template = _template(job, settings, "ray-job-submitter", resources(0.1, "512Mi"))
+    container = template["spec"]["containers"][0]
+    unneeded = [variable for variable in _credentials(job) if variable not in job.spec.pods.env]
+    container["env"] = [variable for variable in container["env"] if variable not in unneeded]
     own = {"restartPolicy": "Never", "automountServiceAccountToken": False}
     template["spec"] = _without_empty(template["spec"] | own)
     return template
