@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from releases import CHART, NAMESPACE, ROOT, HelmError, find, helm, kinds, render, settings_file
+from releases import CHART, NAMESPACE, ROOT, HelmError, documents, find, helm, kinds, render, settings_file
 
 from trainjob.crd import crd
 from trainjob_operator.settings import Settings, load_settings
@@ -204,3 +204,15 @@ def test_notes_warn_of_what_is_missing_and_say_what_to_do():
     assert "TrainJobs in team-a, team-b" in named
     assert "spec.workers.nodePool: a, b" in named
     assert "crds.install is false" in notes({"crds": {"install": False}})
+
+
+def test_nobody_may_write_a_status_where_the_api_server_has_no_policies():
+    def reporters(*kinds: str) -> set[str]:
+        options = [f"--api-versions={kind}" for kind in kinds]
+        objects = documents(helm("template", "trainjob", CHART, *options))
+        return {found["kind"] for found in objects if found["metadata"]["name"] == "trainjob-reporter"}
+
+    policies = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
+    every = {"ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert reporters("v1/Pod") == set()
+    assert reporters("v1/Pod", policies) == reporters() == every

@@ -29,6 +29,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{ $image.repository }}:{{ default (last .) $image.tag }}{{ with $image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
+{{/* Whether training pods may report: only where the API server has the policies that say of what; else empty.
+`helm template` asks no API server, and knows of no kind at all. */}}
+{{- define "trainjob.reports" -}}
+{{- $known := .Capabilities.APIVersions -}}
+{{- $has := or ($known.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (not ($known.Has "v1/Pod")) -}}
+{{- if and .Values.progress.enabled $has }}true{{ end }}
+{{- end }}
+
 {{/* The operator's settings file. */}}
 {{- define "trainjob.settings" -}}
 {{- $image := include "trainjob.image" (list .Values.trainer.image .Chart.AppVersion) -}}
