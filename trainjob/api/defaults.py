@@ -2,13 +2,12 @@
 
 from trainjob.api.baselines import Baselines, MostFrequent, Pixels, Tfidf
 from trainjob.api.model import Model
-from trainjob.api.training import Constant, Optimizer, Scheduler, Training
+from trainjob.api.training import Constant, Optimizer, Scheduler, Training, WarmUp
 from trainjob.api.trainjob import TrainJob
 
 BATCH_SIZE = 32
-PRETRAINED_RATE = 5e-5
-"""Fine-tuning moves weights that are good already: at 1e-3 they lose much of what they know. It stays there after the
-warm-up: of a small set there are too few steps for it to fall."""
+PRETRAINED_RATE = 1e-4
+"""Fine-tuning moves weights that are good already: at 1e-3 they lose much of what they know."""
 FROZEN_RATE = 3e-2
 """A linear head on fixed features."""
 SCRATCH_RATE = 1e-3
@@ -18,8 +17,8 @@ WARM_UP_FRACTION = 0.1
 def with_defaults(job: TrainJob) -> TrainJob:
     """`job` with every field filled in whose default depends on the model or on the number of workers.
 
-    The batch is 32 rows, or the next multiple of the workers. A pretrained encoder gets a small learning rate that
-    rises to it first; a network from scratch, or the head alone, gets a larger, constant one.
+    The batch is 32 rows, or the next multiple of the workers. A pretrained encoder gets a small learning rate, with
+    a warm-up and a linear fall; a network from scratch, or the head alone, gets a larger, constant one.
     """
     spec = job.spec
     training = _filled(spec.training, spec.model, spec.workers.count)
@@ -41,8 +40,8 @@ def _filled(training: Training, model: Model, workers: int) -> Training:
     if "batch_size" not in training.model_fields_set:
         chosen["batch_size"] = -(-BATCH_SIZE // workers) * workers
     if "scheduler" not in training.model_fields_set:
-        warm_up = WARM_UP_FRACTION if _is_fine_tuned(model) else 0.0
-        chosen["scheduler"] = Scheduler(constant=Constant(warmup_fraction=warm_up))
+        linear = Scheduler(linear=WarmUp(warmup_fraction=WARM_UP_FRACTION))
+        chosen["scheduler"] = linear if _is_fine_tuned(model) else Scheduler(constant=Constant())
     chosen["optimizer"] = _with_rate(training.optimizer, _learning_rate(model))
     return training.model_copy(update=chosen)
 

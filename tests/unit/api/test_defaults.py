@@ -22,15 +22,20 @@ def loaded(folder: Path, model: object, training: object = None, workers: int = 
 
 
 @pytest.mark.parametrize(
-    ("model", "rate", "warm_up"),
-    [(TEXT, 5e-5, 0.1), (FROZEN, 3e-2, 0.0), (SCRATCH, 1e-3, 0.0)],
+    ("model", "rate", "schedule"),
+    [
+        (TEXT, 1e-4, {"linear": {"warmupFraction": 0.1}}),
+        (FROZEN, 3e-2, {"constant": {"warmupFraction": 0.0}}),
+        (SCRATCH, 1e-3, {"constant": {"warmupFraction": 0.0}}),
+    ],
 )
-def test_learning_rate_and_schedule_suit_the_model(tmp_path: Path, model: object, rate: float, warm_up: float) -> None:
+def test_learning_rate_and_schedule_suit_the_model(
+    tmp_path: Path, model: object, rate: float, schedule: object
+) -> None:
     training = loaded(tmp_path, model).spec.training
     assert training.optimizer.adam_w is not None
     assert training.optimizer.adam_w.learning_rate == rate
-    assert training.scheduler.constant is not None
-    assert training.scheduler.constant.warmup_fraction == warm_up
+    assert training.scheduler.model_dump(by_alias=True, exclude_none=True) == schedule
 
 
 def test_what_is_said_stays(tmp_path: Path) -> None:
@@ -47,7 +52,7 @@ def test_what_is_said_stays(tmp_path: Path) -> None:
 def test_another_field_of_the_optimizer_leaves_the_learning_rate_to_the_model(tmp_path: Path) -> None:
     adam = loaded(tmp_path, TEXT, {"optimizer": {"adam": {"weightDecay": 0.5}}}).spec.training.optimizer.adam
     assert adam is not None
-    assert (adam.learning_rate, adam.weight_decay) == (5e-5, 0.5)
+    assert (adam.learning_rate, adam.weight_decay) == (1e-4, 0.5)
 
 
 def test_sgd_keeps_its_own_learning_rate(tmp_path: Path) -> None:
@@ -94,7 +99,7 @@ def test_the_run_keeps_what_was_chosen(tmp_path: Path) -> None:
     job = loaded(tmp_path, TEXT, workers=3)
     kept = to_dict(job)["spec"]["training"]
     assert kept["batchSize"] == 33
-    assert kept["optimizer"]["adamW"]["learningRate"] == 5e-5
+    assert kept["optimizer"]["adamW"]["learningRate"] == 1e-4
     assert to_dict(job)["spec"]["baselines"] == {"mostFrequent": {}, "tfidf": {}}
-    assert kept["scheduler"] == {"constant": {"warmupFraction": 0.1}}
+    assert kept["scheduler"] == {"linear": {"warmupFraction": 0.1}}
     assert load_trainjob(write(tmp_path, yaml.safe_dump(to_dict(job)))) == TrainJob.model_validate(to_dict(job))
