@@ -31,7 +31,7 @@ from trainjob.predictor import Predictor
 from trainjob.serving.config import Served, serve_config
 
 MARK = "TRAINJOB_TEST_SERVER"
-LIMIT = 300
+LIMIT = 600  # seconds; a busy machine may be many times slower than usual
 BURST = 1000
 
 
@@ -71,23 +71,21 @@ def serving(run: Path) -> Generator[Process]:
 
 @contextmanager
 def started(command: list[str], port: int) -> Generator[Process]:
-    environment = os.environ | {MARK: str(port)}
-    process = subprocess.Popen(
+    patience = {"RAY_gcs_server_request_timeout_seconds": "180", "RAY_NUM_REDIS_GET_RETRIES": "120"}
+    environment, server = os.environ | patience | {MARK: str(port)}, Server(port)
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
-    )
-    server = Server(port)
-    try:
-        eventually(
-            lambda: process.poll() is not None or server.get("/healthz").status == 200,
-            LIMIT,
-            lambda: f"{command} did not answer",
-        )
-        assert process.poll() is None, process.communicate()[0]
-        yield Process(server, process)
-    finally:
-        if process.poll() is None:
+    ) as process:
+        try:
+            eventually(
+                lambda: process.poll() is not None or server.get("/healthz").status == 200,
+                LIMIT,
+                lambda: f"{command} did not answer",
+            )
+            assert process.poll() is None, process.communicate()[0]
+            yield Process(server, process)
+        finally:
             process.terminate()
-            process.communicate(timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")

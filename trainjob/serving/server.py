@@ -21,6 +21,8 @@ def _environment(port: int) -> dict[str, str]:
     return ENVIRONMENT | {
         "RAY_AUTH_MODE": "token",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_gcs_server_request_timeout_seconds": "180",  # for Ray's own servers, which start slowly on a busy machine
+        "RAY_NUM_REDIS_GET_RETRIES": "120",
         "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
         "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(port),
         "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(port + 1),
@@ -45,14 +47,7 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
 
     cores = len(os.sched_getaffinity(0))
     try:
-        ray.init(
-            address="local",
-            num_cpus=cores,
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        _start_ray(cores)
         stopped = _signalled()
         serve.start(http_options=http_options(host, _free_port(host)), logging_config=LOGGING)
         replica = {"num_cpus": max(1, cores - 1)}  # HTTP has the last core
@@ -61,13 +56,32 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
             handle = serve.run(application, name=APPLICATION, route_prefix="/")
         except RuntimeError as error:
             deployments = serve.status().applications[APPLICATION].deployments
-            raise _failure(deployments[DEPLOYMENT].message or str(error)) from error
+            raise failure(deployments[DEPLOYMENT].message or str(error)) from error
         on_ready()
         stopped.wait()
         handle.stop.remote().result()
         serve.delete(APPLICATION)  # waits for the answers; `serve.shutdown` would not
     finally:
         ray.shutdown()
+
+
+def _start_ray(cores: int) -> None:
+    import ray
+
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cores,
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:  # Ray raises plain Exception, among others
+        raise PassingError(
+            f"Ray does not start on this machine ({' '.join(str(error).split())[:300]}). It may be too busy, or short "
+            "of memory or disk: free some and give the same command again."
+        ) from error
 
 
 def _check_is_free(host: str, port: int) -> None:
@@ -101,7 +115,7 @@ def _signalled() -> threading.Event:
     return stopped
 
 
-def _failure(message: str) -> UserError:
+def failure(message: str) -> UserError:
     """What to tell of a replica that does not start, of which Ray Serve's message has the traceback."""
     if found := re.findall(r"trainjob\.errors\.\w+: (.+)", message):
         return UserError(found[-1])
