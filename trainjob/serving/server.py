@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
+from trainjob import local_ray
 from trainjob.errors import PassingError, UserError
 from trainjob.serving.config import APPLICATION, DEPLOYMENT, ENVIRONMENT, LOGGING, Served, http_options
 
@@ -18,16 +19,16 @@ OBJECT_STORE_BYTES = 2**28
 def _environment(port: int) -> dict[str, str]:
     """Has the replica itself listen at `port`: to pass a request on takes Ray Serve's proxy, which listens elsewhere,
     longer than to answer it takes a small model."""
-    return ENVIRONMENT | {
-        "RAY_AUTH_MODE": "token",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_gcs_server_request_timeout_seconds": "180",  # for Ray's own servers, which start slowly on a busy machine
-        "RAY_NUM_REDIS_GET_RETRIES": "120",
-        "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
-        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(port),
-        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(port + 1),
-        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",  # no load balancer has to notice
-    }
+    return (
+        ENVIRONMENT
+        | local_ray.ENVIRONMENT
+        | {
+            "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
+            "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(port),
+            "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(port + 1),
+            "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",  # no load balancer has to notice
+        }
+    )
 
 
 def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None]) -> None:
@@ -47,7 +48,7 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
 
     cores = len(os.sched_getaffinity(0))
     try:
-        _start_ray(cores)
+        local_ray.start(cores, OBJECT_STORE_BYTES)
         stopped = _signalled()
         serve.start(http_options=http_options(host, _free_port(host)), logging_config=LOGGING)
         replica = {"num_cpus": max(1, cores - 1)}  # HTTP has the last core
@@ -63,25 +64,6 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
         serve.delete(APPLICATION)  # waits for the answers; `serve.shutdown` would not
     finally:
         ray.shutdown()
-
-
-def _start_ray(cores: int) -> None:
-    import ray
-
-    try:
-        ray.init(
-            address="local",
-            num_cpus=cores,
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
-    except Exception as error:  # Ray raises plain Exception, among others
-        raise PassingError(
-            f"Ray does not start on this machine ({' '.join(str(error).split())[:300]}). It may be too busy, or short "
-            "of memory or disk: free some and give the same command again."
-        ) from error
 
 
 def _check_is_free(host: str, port: int) -> None:

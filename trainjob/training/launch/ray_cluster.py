@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trainjob import local_ray
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
@@ -25,9 +26,6 @@ _Value = TypeVar("_Value")
 
 DATA_CPUS = 2
 """CPUs that Ray is told of besides the workers': were there none, Ray Data would wait for ever to read."""
-
-STARTS = 2
-"""How often a cluster on this machine is tried to be started."""
 
 OBJECT_STORE_BYTES = 2 * 2**30
 
@@ -45,14 +43,7 @@ _OWN_ENVIRONMENT = {
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a process that waits for Ray's autoscaler to take a machine away
 }
 _RAYS_ENVIRONMENT = {"RAY_CLIENT_MODE": "0", "PYTHONBREAKPOINT": ""}
-"""What Ray itself sets when it is imported and joins a cluster,"""
-_RAYS_LOCAL_ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
-"""and when it starts one on this machine."""
-_PATIENCE = {
-    "RAY_gcs_server_request_timeout_seconds": "180",
-    "RAY_NUM_REDIS_GET_RETRIES": "120",
-}
-"""Seconds that Ray waits for servers of its own that start on this machine; its defaults are 60 and 20."""
+"""What Ray itself sets when it is imported and joins a cluster."""
 
 
 def set_environment() -> None:
@@ -65,7 +56,7 @@ def set_environment() -> None:
     if _is_own():
         environment |= _OWN_ENVIRONMENT
     if not on_cluster():
-        environment |= _RAYS_LOCAL_ENVIRONMENT | _PATIENCE
+        environment |= local_ray.ENVIRONMENT
     for name, value in environment.items():
         os.environ.setdefault(name, value)
 
@@ -74,10 +65,9 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
     """Joins the cluster or starts one, quietly. Raises PassingError where it cannot be joined or does not start."""
     import ray
 
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if on_cluster():
         try:
-            ray.init(**quiet)
+            ray.init(log_to_driver=False, logging_level="ERROR")
         except ConnectionError:
             raise PassingError(
                 f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
@@ -85,7 +75,7 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
             ) from None
         _say_what_is_missing(spec)
     else:
-        _start_here(num_cpus=spec.workers.count * threads + DATA_CPUS, **quiet)
+        local_ray.start(spec.workers.count * threads + DATA_CPUS, OBJECT_STORE_BYTES)
     print_no_deaths()
     for name in ("ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -98,27 +88,6 @@ def _say_what_is_missing(spec: TrainJobSpec) -> None:
     wanted, found = spec.workers.count * spec.workers.gpus, int(ray.cluster_resources().get("GPU", 0))
     if found < wanted and not _made_by_operator():
         notify(f"the Ray cluster has {found} GPUs and spec.workers asks for {wanted}: training waits until there are")
-
-
-def _start_here(**options: Any) -> None:
-    """Starts a cluster on this machine. Where that fails, as on a very busy one, it is tried once more.
-
-    Raises PassingError where it fails again.
-    """
-    import ray
-
-    for attempt in range(STARTS):
-        try:
-            ray.init(address="local", object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, **options)
-            return
-        except Exception as error:  # Ray raises plain Exception, among others
-            ray.shutdown()
-            if attempt == STARTS - 1:
-                raise PassingError(
-                    f"Ray does not start on this machine ({' '.join(str(error).split())[:300]}). It may be too "
-                    "busy, or short of memory or disk: free some and give the same command again. Ray's logs are in "
-                    f"{os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs."
-                ) from error
 
 
 def on_cluster() -> bool:

@@ -1,0 +1,45 @@
+"""A Ray cluster on this machine, which ends with the process that starts it."""
+
+import os
+
+from trainjob.errors import PassingError
+
+ENVIRONMENT = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_gcs_server_request_timeout_seconds": "180",
+    "RAY_NUM_REDIS_GET_RETRIES": "120",
+}
+"""What Ray is to know beforehand. The last two are seconds that it waits for servers of its own to start; its defaults
+are 60 and 20."""
+
+STARTS = 2
+"""How often it is tried to be started."""
+
+
+def start(num_cpus: int, object_store_bytes: int) -> None:
+    """Starts it, quietly. Where that fails, as on a very busy machine, it is tried once more.
+
+    Raises PassingError where it fails again.
+    """
+    import ray
+
+    for attempt in range(STARTS):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=num_cpus,
+                object_store_memory=object_store_bytes,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+            )
+            return
+        except Exception as error:  # Ray raises plain Exception, among others
+            ray.shutdown()
+            if attempt == STARTS - 1:
+                raise PassingError(
+                    f"Ray does not start on this machine ({' '.join(str(error).split())[:300]}). It may be too "
+                    "busy, or short of memory or disk: free some and give the same command again. Ray's logs are in "
+                    f"{os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs."
+                ) from error
