@@ -90,6 +90,7 @@ def _run(
     has_finished = not fresh and folder.exists(SUMMARY)
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
         if not has_finished:
+            _check_before_claim(job, folder, fresh)
             owner.claim()
         if fresh:
             clear(folder)
@@ -99,12 +100,6 @@ def _run(
             assert contents.summary is not None
             snapshots.take_up(reached(job, contents.records))
             return Finished(folder, contents.summary, contents.evaluation, contents.comparison, already=True)
-        if job.spec.workers.gpus and not on_cluster():
-            import torch
-
-            from trainjob.training.devices import check_gpus
-
-            check_gpus(job.spec.workers, torch.cuda.device_count())
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
         retry = partial(
@@ -119,6 +114,18 @@ def _run(
                 write_results(folder, summary, None)
                 return Finished(folder, summary, {}, None, already=False)
             return _run_classifier(job, folder, attempts, receiver.address, retry, snapshots, started)
+
+
+def _check_before_claim(job: TrainJob, folder: Folder, fresh: bool) -> None:
+    """Raises UserError for what cannot be trained here: what is refused must not end a run that is under way."""
+    if job.spec.workers.gpus and not on_cluster():
+        import torch
+
+        from trainjob.training.devices import check_gpus
+
+        check_gpus(job.spec.workers, torch.cuda.device_count())
+    if not fresh:
+        check_same(folder, job)
 
 
 def _run_classifier(

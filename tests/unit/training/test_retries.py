@@ -1,5 +1,6 @@
 """What is tried again after a failure, and how often."""
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from trainjob.runs.folder import Attempts, begin, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.training.outcome import WorkerError
 from trainjob.training.retries import is_retryable, may_retry, with_retries
+from trainjob.training.run import run
 
 DIED = WorkerError(0, "WorkerDied", "was killed by signal 9", "", 0.0)
 UID = "0f0e0d0c-0000-0000-0000-000000000000"
@@ -132,3 +134,20 @@ def test_retries_that_are_changed_in_mid_run_count(tmp_path: Path, at_first: int
     attempts = begin(run_folder(job), job)
     with nullcontext() if succeeds else pytest.raises(WorkerError):
         with_retries(train, job, run_folder(job), attempts, lambda _: None, lambda: allowed[0])
+
+
+@pytest.mark.parametrize("changed", [{"dataset": {"train": {"uri": "/other"}}}, {"workers": {"gpus": 1}}])
+def test_a_trainjob_that_is_refused_leaves_the_run_to_its_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, object]
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    job = trainjob(tmp_path, 0)
+    owner = Owner(run_folder(job))
+    owner.claim()
+    begin(owner.run, job)
+    document = job.model_dump(by_alias=True, exclude_none=True)
+    document["spec"] |= changed
+    with pytest.raises(UserError, match=r"begun with another spec|PyTorch can use no GPU"):
+        run(TrainJob.model_validate(document), source=tmp_path, started=time.time())
+    owner.run.write("summary.json", b"{}")  # it still may
