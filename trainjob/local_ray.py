@@ -1,5 +1,6 @@
 """A Ray cluster on this machine, which ends with the process that starts it."""
 
+import logging
 import os
 
 from trainjob.errors import PassingError
@@ -32,7 +33,7 @@ def start(num_cpus: int, object_store_bytes: int) -> None:
                 object_store_memory=object_store_bytes,
                 include_dashboard=False,
                 log_to_driver=False,
-                logging_level="ERROR",
+                logging_level=logging.ERROR,
             )
             return
         except Exception as error:  # Ray raises plain Exception, among others

@@ -67,7 +67,7 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
 
     if on_cluster():
         try:
-            ray.init(log_to_driver=False, logging_level="ERROR")
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
         except ConnectionError:
             raise PassingError(
                 f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
