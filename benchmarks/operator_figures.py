@@ -9,17 +9,14 @@ import argparse
 import asyncio
 import random
 import signal
-import statistics
-import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import psutil
-from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client import ApiClient
+from operator_bench import Aims, Bench, Figures, counted, on_a_control_plane, table
 from operator_cluster import (
     RAY_JOBS,
     TRAIN_JOBS,
@@ -45,27 +42,16 @@ from operator_jobs import (
     train_jobs,
 )
 
-from cluster.control_plane import ControlPlane, running
+from cluster.control_plane import ControlPlane
 from cluster.jobs import document
 from control_plane.operator_process import OperatorProcess, operator
-from trainjob.crd import crd
-
-Figures = dict[str, list[float]]
 
 SETTLE_SECONDS = 3
 """For what the operator does after the last status: its Events, and what its own writes lead to."""
 
 
-class Bench:
-    """One control plane and what has been measured on it."""
-
-    def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
-        self.control_plane, self.client = control_plane, client
-        self.figures: Figures = {}
-
-    def note(self, name: str, value: float) -> None:
-        self.figures.setdefault(name, []).append(value)
-        print(f"  {name}: {value:.4g}", flush=True)
+class OperatorBench(Bench):
+    """What an operator does with many TrainJobs at once, with one after the other, and with those that have ended."""
 
     def start_operator(self, jobs: Client) -> OperatorProcess:
         return OperatorProcess(self.control_plane, self.control_plane.folder, [jobs.namespace])
@@ -183,35 +169,6 @@ async def create_and_wait(
     return since, await waiting
 
 
-def counted(process: OperatorProcess) -> float:
-    """How many TrainJobs the operator says there are, once it is ready."""
-    try:
-        process.get("/readyz")
-        lines = process.get("/metrics").splitlines()
-    except OSError:
-        return 0
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("trainjob_jobs{"))
-
-
-def table(figures: Mapping[str, list[float]]) -> str:
-    """The medians, and whether they reach their aims."""
-    median = {name: statistics.median(values) for name, values in figures.items()}
-    for name, (own, peer) in PEERS.items():
-        if own in median and peer in median:
-            median[name] = median[own] / median[peer]
-    lines = ["| | median | min | max | aim | |", "|---|---|---|---|---|---|"]
-    for name, value in median.items():
-        values = figures.get(name, [value])
-        aim = AIMS.get(name)
-        told, met = ("", "") if aim is None else (f"{'≥' if aim[0] else '≤'} {aim[1]:g}", verdict(value, *aim))
-        lines.append(f"| {name} | {value:.4g} | {min(values):.4g} | {max(values):.4g} | {told} | {met} |")
-    return "\n".join(lines)
-
-
-def verdict(value: float, at_least: bool, aim: float) -> str:
-    return "reached" if (value >= aim if at_least else value <= aim) else "missed"
-
-
 _OPERATOR, _BARE = "operator: TrainJobs a second", "bare client: RayJobs a second"
 PEERS = {
     "operator / bare client": (_OPERATOR, _BARE),
@@ -219,7 +176,7 @@ PEERS = {
     "operator / bare client with the same writes": (_OPERATOR, "bare client: the operator's writes a second"),
     "operator / KubeRay": (_OPERATOR, "KubeRay: RayJobs a second"),
 }
-AIMS: dict[str, tuple[bool, float]] = {
+AIMS: Aims = {
     "operator / bare client": (True, 0.5),
     "operator / KubeRay": (True, 1.0),
     "apply → RayJob, ms, p99": (False, 100),
@@ -230,27 +187,23 @@ AIMS: dict[str, tuple[bool, float]] = {
     "finished: writes": (False, 0),
     "progress: CPU, % of a core": (False, 10),
 }
-"""Whether more is better, and the aim."""
 
 
-async def measure(control_plane: ControlPlane, arguments: argparse.Namespace) -> Figures:
-    configuration = Configuration()
-    await config.load_kube_config(str(control_plane.kubeconfig), client_configuration=configuration)
+async def measure(arguments: argparse.Namespace, control_plane: ControlPlane, client: ApiClient) -> Figures:
     control_plane.stop("kuberay-operator")
-    async with ApiClient(configuration) as client:
-        bench = Bench(control_plane, client)
-        for turn in range(arguments.rounds):
-            if "many" in arguments.parts:
-                await bench.many_at_once(arguments.jobs, turn)
-            if "delays" in arguments.parts:
-                await bench.delays(arguments.samples)
-            if "progress" in arguments.parts:
-                await bench.progress(100, arguments.seconds)
-            if "finished" in arguments.parts:
-                await bench.finished(5 * arguments.jobs, arguments.seconds)
-        if "kuberay" in arguments.parts:
-            await bench.kuberay(arguments.jobs)
-        return bench.figures
+    bench = OperatorBench(control_plane, client)
+    for turn in range(arguments.rounds):
+        if "many" in arguments.parts:
+            await bench.many_at_once(arguments.jobs, turn)
+        if "delays" in arguments.parts:
+            await bench.delays(arguments.samples)
+        if "progress" in arguments.parts:
+            await bench.progress(100, arguments.seconds)
+        if "finished" in arguments.parts:
+            await bench.finished(5 * arguments.jobs, arguments.seconds)
+    if "kuberay" in arguments.parts:
+        await bench.kuberay(arguments.jobs)
+    return bench.figures
 
 
 def main() -> None:
@@ -260,12 +213,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--parts", nargs="+", default=["many", "delays", "progress", "finished", "kuberay"])
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="trainjob-operator-") as folder, running(Path(folder)) as control_plane:
-        control_plane.apply(crd())
-        control_plane.await_definitions()
-        figures = asyncio.run(measure(control_plane, arguments))
-    print(table(figures))
+    figures = on_a_control_plane(partial(measure, parser.parse_args()))
+    print(table(figures, AIMS, PEERS))
 
 
 if __name__ == "__main__":

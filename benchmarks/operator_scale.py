@@ -11,37 +11,32 @@ import asyncio
 import base64
 import json
 import random
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import psutil
-from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, Configuration, CoreV1Api, V1Namespace, V1ObjectMeta
+from kubernetes.aio.client import ApiClient, CoreV1Api, V1Namespace, V1ObjectMeta
+from operator_bench import Aims, Bench, Figures, counted, on_a_control_plane, table
 from operator_cluster import RAY_JOBS, TRAIN_JOBS, Client, Seen, cpu_seconds, peak_mb, percentile
-from operator_figures import AIMS, Figures, counted, table
 from operator_jobs import RUNNING, is_running
 
-from cluster.control_plane import ControlPlane, running
+from cluster.control_plane import ControlPlane
 from cluster.jobs import document
 from control_plane.operator_process import OperatorProcess, operator
-from trainjob.crd import crd
 from trainjob_operator.api import METADATA
 
 COMPLETE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
-AIMS.update(
-    {
-        "many: start → all known, s": (False, 20),
-        "many: most RSS, MB": (False, 200),
-        "many: writes": (False, 0),
-        "many: new TrainJob → RayJob, ms, p99": (False, 100),
-        "namespaces: new TrainJob → RayJob, ms, p99": (False, 100),
-    }
-)
+AIMS: Aims = {
+    "many: start → all known, s": (False, 20),
+    "many: most RSS, MB": (False, 200),
+    "many: writes": (False, 0),
+    "many: new TrainJob → RayJob, ms, p99": (False, 100),
+    "namespaces: new TrainJob → RayJob, ms, p99": (False, 100),
+}
 
 
 class Stored:
@@ -87,16 +82,8 @@ def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-class Bench:
-    """One control plane and what has been measured on it."""
-
-    def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
-        self.control_plane, self.client = control_plane, client
-        self.figures: Figures = {}
-
-    def note(self, name: str, value: float) -> None:
-        self.figures.setdefault(name, []).append(value)
-        print(f"  {name}: {value:.4g}", flush=True)
+class ScaleBench(Bench):
+    """An operator beside very many TrainJobs, or in very many namespaces."""
 
     async def namespace(self, name: str) -> Client:
         await CoreV1Api(self.client).create_namespace(V1Namespace(metadata=V1ObjectMeta(name=name)))
@@ -211,18 +198,15 @@ async def quiet(process: OperatorProcess) -> None:
         await asyncio.sleep(1)
 
 
-async def measure(control_plane: ControlPlane, arguments: argparse.Namespace) -> Figures:
-    configuration = Configuration()
-    await config.load_kube_config(str(control_plane.kubeconfig), client_configuration=configuration)
+async def measure(arguments: argparse.Namespace, control_plane: ControlPlane, client: ApiClient) -> Figures:
     for name in ("kuberay-operator", "kube-controller-manager"):
         control_plane.stop(name)
-    async with ApiClient(configuration) as client:
-        bench = Bench(control_plane, client)
-        if arguments.namespaces:
-            await bench.namespaces(arguments.namespaces, arguments.samples)
-        else:
-            await bench.many(arguments.unfinished, arguments.finished, arguments.samples)
-        return bench.figures
+    bench = ScaleBench(control_plane, client)
+    if arguments.namespaces:
+        await bench.namespaces(arguments.namespaces, arguments.samples)
+    else:
+        await bench.many(arguments.unfinished, arguments.finished, arguments.samples)
+    return bench.figures
 
 
 def main() -> None:
@@ -231,12 +215,7 @@ def main() -> None:
     parser.add_argument("--finished", type=int, default=20_000)
     parser.add_argument("--namespaces", type=int, default=0, help="measure with so many namespaces instead")
     parser.add_argument("--samples", type=int, default=300)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="trainjob-scale-") as folder, running(Path(folder)) as control_plane:
-        control_plane.apply(crd())
-        control_plane.await_definitions()
-        figures = asyncio.run(measure(control_plane, arguments))
-    print(table(figures))
+    print(table(on_a_control_plane(partial(measure, parser.parse_args())), AIMS))
 
 
 if __name__ == "__main__":
