@@ -13,6 +13,12 @@ from trainjob_operator.settings import NodePool, Settings
 
 JOB_FILE = "trainjob.yaml"
 HEAD_CONTAINER = "ray-head"
+RAY_START: KubernetesObject = {
+    "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
+}
+"""What each pod's `ray start` is told."""
+HEAD_START: KubernetesObject = RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"}
+"""And the head's: it takes no work."""
 
 _POD_SECURITY: KubernetesObject = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 _CONTAINER_SECURITY: KubernetesObject = {

@@ -8,10 +8,8 @@ import yaml
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.names import NAME_ANNOTATION, ray_job_name
-from trainjob_operator.pods import resources, serving_spec
+from trainjob_operator.pods import HEAD_START, RAY_START, resources, serving_spec
 from trainjob_operator.settings import NodePool, Settings
-
-_RAY_START = {"include-log-monitor": "0"}
 
 
 def ray_service(
@@ -33,7 +31,7 @@ def ray_service(
             "rayClusterConfig": {
                 "rayVersion": settings.ray_version,
                 "headGroupSpec": {
-                    "rayStartParams": _RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
+                    "rayStartParams": HEAD_START,
                     "template": {
                         "metadata": metadata,
                         "spec": serving_spec(
@@ -47,7 +45,7 @@ def ray_service(
                         "replicas": 1,
                         "minReplicas": 1,
                         "maxReplicas": 1,
-                        "rayStartParams": _RAY_START | {"num-cpus": str(ceil(cpus)), "num-gpus": str(workers.gpus)},
+                        "rayStartParams": RAY_START | {"num-cpus": str(ceil(cpus)), "num-gpus": str(workers.gpus)},
                         "template": {
                             "metadata": metadata,
                             "spec": serving_spec(job, settings, "ray-worker", worker, environment),

@@ -25,7 +25,9 @@ from trainjob_operator.names import (
     ray_job_name,
 )
 from trainjob_operator.pods import (
+    HEAD_START,
     JOB_FILE,
+    RAY_START,
     head_template,
     resources,
     submitter_template,
@@ -36,9 +38,6 @@ from trainjob_operator.safety import refuse_unsafe
 from trainjob_operator.settings import Defaults, NodePool, Settings
 from trainjob_operator.snapshot import snapshot
 
-_RAY_START = {
-    "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
-}
 _VERSION = version("trainjob")
 
 _NO_STORAGE = (
@@ -143,7 +142,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
     return authentication | {
         "rayVersion": settings.ray_version,
         "headGroupSpec": {
-            "rayStartParams": _RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"},
+            "rayStartParams": HEAD_START,
             "template": head_template(job, settings, snapshot(job, cpus)),
         },
         "workerGroupSpecs": [
@@ -152,7 +151,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
                 "replicas": pods,
                 "minReplicas": pods,
                 "maxReplicas": pods,
-                "rayStartParams": _RAY_START
+                "rayStartParams": RAY_START
                 | {
                     "num-cpus": str(ray_cpus),
                     "num-gpus": str(gpus),

@@ -11,7 +11,6 @@ PRETRAINED_RATE = 1e-4
 FROZEN_RATE = 3e-2
 """A linear head on fixed features."""
 SCRATCH_RATE = 1e-3
-WARM_UP_FRACTION = 0.1
 
 
 def with_defaults(job: TrainJob) -> TrainJob:
@@ -40,8 +39,8 @@ def _filled(training: Training, model: Model, workers: int) -> Training:
     if "batch_size" not in training.model_fields_set:
         chosen["batch_size"] = -(-BATCH_SIZE // workers) * workers
     if "scheduler" not in training.model_fields_set:
-        linear = Scheduler(linear=WarmUp(warmup_fraction=WARM_UP_FRACTION))
-        chosen["scheduler"] = linear if _is_fine_tuned(model) else Scheduler(constant=Constant())
+        fine_tuned = _is_fine_tuned(model)
+        chosen["scheduler"] = Scheduler(linear=WarmUp()) if fine_tuned else Scheduler(constant=Constant())
     chosen["optimizer"] = _with_rate(training.optimizer, _learning_rate(model))
     return training.model_copy(update=chosen)
 

@@ -1,6 +1,7 @@
 """The trained model where it is sure, a language model where it is not: what that scores, what it costs, doing it."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class LanguageModelCascade:
         fitted = Fitted.load(run / FITTED)
         assert isinstance(fitted.preprocessor, TextPreprocessor)
         self.threshold, self._preprocessor = threshold, fitted.preprocessor
-        train = lambda: sample(job.spec, fitted, "train")  # noqa: E731
+        train = partial(sample, job.spec, fitted, "train")
         self._sorter = Sorter(model, run, fitted.preprocessor.classes, train, job.spec.training.seed)
         self._rows = self._answered = self._unknown = self._left = 0
 
