@@ -24,7 +24,7 @@ unit: $(VENV)/dev.stamp  ## Run the unit tests
 
 test: check  ## What `make check` does, then the tests on a control plane and of whole runs; needs Go
 	PYTHONPATH=hack $(BIN)/python -m servers.programs
-	$(BIN)/python -m pytest tests/control_plane tests/chart tests/training -n 4 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/control_plane tests/chart tests/training -n 3 --dist loadgroup --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=hack $(BIN)/python -m kind up

@@ -13,7 +13,7 @@ AUDITED = "trainjob-operator"
 """The service account whose requests are written down."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[ControlPlane]:
     """A cluster with the definitions of monitoring.
 

@@ -69,7 +69,8 @@ class Proxy:
 
 def _end(connection: socket.socket) -> None:
     with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        connection.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for it
+    connection.close()
 
 
 @contextmanager
