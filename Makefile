@@ -20,18 +20,18 @@ check: $(VENV)/dev.stamp  ## Lint, types, imports and unit tests, in three minut
 	@$(MAKE) --no-print-directory --jobs=2 lint unit
 
 unit: $(VENV)/dev.stamp  ## Run the unit tests
-	$(BIN)/python -m pytest tests/unit -n 2 --dist loadgroup
+	$(BIN)/python -m pytest tests/unit -n 2 --dist loadfile
 
 test: check  ## What `make check` does, then the tests on a control plane and of whole runs; needs Go
 	PYTHONPATH=hack $(BIN)/python -m servers.programs
-	$(BIN)/python -m pytest tests/control_plane tests/chart tests/training -n 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/control_plane tests/chart tests/training -n 3 --dist loadfile --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=hack $(BIN)/python -m kind up
 
 e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY; CORE=1: the main tests
 	PYTHONPATH=hack $(BIN)/python -m kind $(if $(REGISTRY),install,up)
-	$(BIN)/python -m pytest tests/e2e $(if $(CORE),-m core) -n 3 --dist loadgroup
+	$(BIN)/python -m pytest tests/e2e $(if $(CORE),-m core) -n 3 --dist loadfile
 
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from cluster.client import Cluster
 from cluster.jobs import new_namespace
@@ -24,32 +26,32 @@ They are no aim: a machine that is busy may be several times slower than usual.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limits every test that has no limit of its own, and says which tests stay in one process with `--dist loadgroup`.
-
-    A test that exceeds its limit fails and shows the stacks of all threads.
-    """
-    files = list(dict.fromkeys(item.path for item in items if _folder(item) == "control_plane"))
+    """Limits every test that has no limit of its own; one that exceeds it fails and shows the stacks of all threads."""
     for item in items:
         if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(LIMITS[_folder(item)] * (10 if SOAK else 1)))
-        item.add_marker(pytest.mark.xdist_group(_group(item, files)))
+            folder = item.path.relative_to(Path(__file__).parent).parts[0]
+            item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if SOAK else 1)))
 
 
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).parts[0]
+ON_ONE_RAY = {f"tests/training/test_{name}.py" for name in ("front_page", "function", "mistakes", "ray_token")}
+"""Files whose tests use the same Ray cluster."""
 
 
-def _group(item: pytest.Item, control_plane: list[Path]) -> str:
-    """The tests of a file, which may share a run; of several files those that share a server which is slow to start."""
-    if "warm_ray" in getattr(item, "fixturenames", ()):
-        return "ray"
-    match _folder(item):
-        case "chart":
+class ByServer(LoadFileScheduling):
+    """Has one test process run a file, whose tests may share a run, and the files that share a server, which is slow to
+    start. The tests on a control plane share two."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        if file.startswith("tests/chart/"):
             return "chart"
-        case "control_plane":
-            return f"control plane {control_plane.index(item.path) % 2}"
-        case _:
-            return item.path.name
+        if file.startswith("tests/control_plane/"):
+            return "control plane, a to k" if file < "tests/control_plane/test_l" else "control plane, l to z"
+        return "ray" if file in ON_ONE_RAY else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    return ByServer(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ AUDITED = "trainjob-operator"
 """The service account whose requests are written down."""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[ControlPlane]:
     """A cluster with the definitions of monitoring.
 

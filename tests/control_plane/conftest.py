@@ -12,7 +12,7 @@ from cluster.control_plane import ControlPlane, running
 from cluster.jobs import Jobs
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Generator[ControlPlane]:
     """A cluster whose components a test may stop and start."""
     with running(tmp_path_factory.mktemp("control-plane")) as control_plane:
@@ -20,7 +20,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Generator[Control
         yield control_plane
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     """The cluster of $KUBECONFIG, which has KubeRay already; without it, the tests' own control plane."""
     if kubeconfig := os.environ.get("KUBECONFIG"):
