@@ -2,9 +2,15 @@
 
 import warnings
 
+from trainjob.redaction import without_secrets
+
 
 class UserError(Exception):
-    """What is wrong, where, and what to do about it, in words for the person who wrote the TrainJob."""
+    """What is wrong, where, and what to do about it, in words for the person who wrote the TrainJob, without secrets:
+    it is shown, logged, and written into the status."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_secrets(message))
 
 
 class PassingError(UserError):
@@ -38,4 +44,4 @@ class Notice(UserWarning):
 
 def notify(text: str) -> None:
     """Gives a Notice, once for each text."""
-    warnings.warn(text, Notice, stacklevel=2)
+    warnings.warn(without_secrets(text), Notice, stacklevel=2)

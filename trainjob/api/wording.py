@@ -12,6 +12,7 @@ from trainjob.api.base import StrictModel
 from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
 from trainjob.api.uris import DATA_URI, ENDPOINT, FOLDER_URI, PATH
+from trainjob.redaction import without_secrets
 
 PATTERNS = {
     RESOURCE_NAME: "lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every part",
@@ -19,10 +20,10 @@ PATTERNS = {
     QUANTITY: "a number of bytes, such as 500M, 1.5Gi or 8000000000",
     CPUS: "a number of CPU cores, such as 2, 0.5 or 500m",
     IMAGE: "the name of an image, such as registry.example.com/team/trainer:1.0",
-    DATA_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET, https://HOST or file:///",
+    DATA_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET, https://HOST (without a user) or file:///",
     FOLDER_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///",
     PATH: "a name on the Hugging Face hub or a folder",
-    ENDPOINT: "the address of a server, such as http://minio:9000",
+    ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
 }
 """Regular expressions of the TrainJob type in words."""
@@ -112,7 +113,7 @@ def show(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return str(value).lower()
-    text = repr(value)
+    text = repr(without_secrets(value) if isinstance(value, str) else value)
     return text if len(text) <= 60 else f"{text[:50]}… ({len(str(value))} characters)"
 
 

@@ -104,13 +104,20 @@ def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
 def _job(run: "Folder", overrides: list[str]) -> "TrainJob":
     """The run's TrainJob with the overrides."""
     from trainjob.api.load import load_trainjob
+    from trainjob.redaction import has_hidden
     from trainjob.scratch import scratch_folder
 
     if not run.exists(TRAINJOB):
         raise UserError(f"{run.uri} is no run's folder: it has no {TRAINJOB}, from which a manifest is made")
     with scratch_folder() as copy:
         run.download(TRAINJOB, copy / TRAINJOB)
-        return load_trainjob(copy / TRAINJOB, overrides)
+        job = load_trainjob(copy / TRAINJOB, overrides)
+    if names := [str(variable["name"]) for variable in job.spec.pods.env if has_hidden(str(variable.get("value")))]:
+        raise UserError(
+            f"spec.pods.env: a run's folder does not have the value of {', '.join(names)}, which may be secret: give it "
+            "anew, --set 'spec.pods.env=[{name: NAME, value: VALUE}]', or better from a Secret"
+        )
+    return job
 
 
 def _in_the_cluster(run: "Folder", job: "TrainJob") -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from trainjob.data.arrays import as_arrow
 from trainjob.errors import DataError
+from trainjob.redaction import has_hidden
 from trainjob.storage import open_filesystem, storage_errors
 
 TABLE_ROWS = 4096
@@ -99,6 +100,11 @@ def open_seekable(uri: str, endpoint: str | None) -> pa.NativeFile:
 
 def _download(url: str) -> IO[bytes]:
     """A temporary copy on disk, gone once it is closed: a connection that breaks must not look like the file's end."""
+    if has_hidden(url):
+        raise DataError(
+            f"{url}: a run's folder has the address without what may be secret, so the data cannot be read again; "
+            "`trainjob evaluate` and `trainjob run --fresh` take the whole address"
+        )
     with ExitStack() as stack:
         copy = stack.enter_context(tempfile.TemporaryFile())
         try:

@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, ValidationError
 from trainjob.api import TrainJob
 from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError, UserError, notify
+from trainjob.redaction import redacted
 from trainjob.runs.files import (
     ATTEMPTS,
     BASELINES,
@@ -191,8 +192,8 @@ def _refuse_strangers(run: Folder) -> None:
 
 
 def to_dict(job: TrainJob) -> dict[str, Any]:
-    """The TrainJob as YAML has it, with every default filled in."""
-    return job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
+    """The TrainJob as YAML has it, with every default filled in, and without secrets."""
+    return redacted(job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"}))
 
 
 def _write(run: Folder, attempts: Attempts) -> None:

@@ -6,6 +6,7 @@ from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Failure
 from trainjob.errors import UserError, may_pass
 from trainjob.evaluation import Scores
+from trainjob.redaction import without_secrets
 from trainjob.training.launch.ray_internals import has_died
 
 
@@ -44,6 +45,7 @@ class WorkerError(Exception):
     """A worker's exception in a form that travels between processes."""
 
     def __init__(self, rank: int, exception: str, message: str, traceback: str, time: float) -> None:
+        message, traceback = without_secrets(message), without_secrets(traceback)
         super().__init__(rank, exception, message, traceback, time)
         self.rank, self.exception, self.message, self.traceback, self.time = rank, exception, message, traceback, time
 
@@ -79,6 +81,6 @@ def failure_of(error: Exception, retryable: bool) -> Failure:
     if isinstance(error, WorkerError):
         rank, exception, message, trace = error.rank, error.exception, error.message, error.traceback
     else:
-        rank, exception, message = None, type(error).__name__, str(error)
-        trace = "" if isinstance(error, UserError) else "".join(tracebacks.format_exception(error))
+        rank, exception, message = None, type(error).__name__, without_secrets(str(error))
+        trace = "" if isinstance(error, UserError) else without_secrets("".join(tracebacks.format_exception(error)))
     return Failure(rank=rank, exception=exception, message=message, traceback=trace, retryable=retryable)

@@ -105,13 +105,13 @@ BAD_FIELDS = [
         "{uri: data/train.csv}",
         "{uri: 'hf://datasets/rows'}",
         "9  spec.dataset.train.uri  must be a path, or an address that starts with s3://BUCKET, gs://BUCKET, "
-        "https://HOST or file:///, got 'hf://datasets/rows'",
+        "https://HOST (without a user) or file:///, got 'hf://datasets/rows'",
     ),
     (
         "{uri: data/train.csv}",
         '{uri: "rows.csv\\n"}',
         "9  spec.dataset.train.uri  must be a path, or an address that starts with s3://BUCKET, gs://BUCKET, "
-        "https://HOST or file:///, got 'rows.csv\\n'",
+        "https://HOST (without a user) or file:///, got 'rows.csv\\n'",
     ),
     (
         "    epochs: 3",
@@ -146,7 +146,7 @@ BAD_FIELDS = [
     (
         "    epochs: 3",
         "    epochs: 3\n  storage: {uri: runs, endpoint: 'http://'}",
-        "14  spec.storage.endpoint  must be the address of a server, such as http://minio:9000, got 'http://'",
+        "14  spec.storage.endpoint  must be the address of a server, such as http://minio:9000, without a user, got 'http://'",
     ),
     (
         "    epochs: 3",
