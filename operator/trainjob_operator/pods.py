@@ -134,7 +134,8 @@ def _template(
 ) -> KubernetesObject:
     pods, storage = job.spec.pods, job.spec.storage
     scratch = _scratch(pods.volume_mounts)
-    volumes = [*pods.volumes, *({"name": name, "emptyDir": {}} for name in scratch)]
+    own_scratch = {"emptyDir": {"sizeLimit": times(settings.defaults.scratch, 1)}}
+    volumes = [*pods.volumes, *({"name": name} | own_scratch for name in scratch)]
     mounts = [*pods.volume_mounts, *({"name": name, "mountPath": path} for name, path in scratch.items())]
     if storage is not None and storage.persistent_volume_claim is not None:
         claim = {"claimName": storage.persistent_volume_claim}

@@ -106,6 +106,8 @@ class Defaults(StrictModel):
     """Memory of each worker."""
     data_cpus: CPUs = 1
     """CPU cores of every worker pod that are kept for Ray Data: a job whose workers take them all would hang."""
+    scratch: Quantity = "64Gi"
+    """Most that a pod may keep in /tmp, and in /home/trainjob; one that has more is evicted."""
     start_deadline: Duration | None = None
     """`spec.deadlines.start`."""
     labels: Labels = {}

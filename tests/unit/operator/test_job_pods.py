@@ -206,7 +206,7 @@ def test_a_pod_writes_to_its_volumes_only(which: str):
     pod = templates(trainjob())[which]["spec"]
     [container] = pod["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert {"name": "trainjob-tmp", "emptyDir": {}} in pod["volumes"]
+    assert {"name": "trainjob-tmp", "emptyDir": {"sizeLimit": "64Gi"}} in pod["volumes"]
     assert {"/tmp": "trainjob-tmp", "/home/trainjob": "trainjob-home"}.items() <= mounts_of(pod).items()
     assert {"name": "HOME", "value": "/home/trainjob"} in container["env"]
 
