@@ -18,8 +18,8 @@ def without_secrets(text: str) -> str:
 
 
 def hidden(secret: str) -> str:
-    """What stands for a secret. Two others differ by 16 bits of a digest: enough to see that one has changed, too few to
-    find it by trying."""
+    """What stands for a secret, with 16 bits of its digest: enough to see that it has changed, too few to find it by
+    trying."""
     return f"<hidden:{hashlib.blake2b(secret.encode(errors='surrogatepass'), digest_size=2).hexdigest()}>"
 
 

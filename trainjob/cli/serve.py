@@ -114,8 +114,8 @@ def _job(run: "Folder", overrides: list[str]) -> "TrainJob":
         job = load_trainjob(copy / TRAINJOB, overrides)
     if names := [str(variable["name"]) for variable in job.spec.pods.env if has_hidden(str(variable.get("value")))]:
         raise UserError(
-            f"spec.pods.env: a run's folder does not have the value of {', '.join(names)}, which may be secret: give it "
-            "anew, --set 'spec.pods.env=[{name: NAME, value: VALUE}]', or better from a Secret"
+            f"spec.pods.env: a run's folder does not have the value of {', '.join(names)}, which may be secret: "
+            "give it anew, --set 'spec.pods.env=[{name: NAME, value: VALUE}]', or better from a Secret"
         )
     return job
 

@@ -152,7 +152,7 @@ def pretrained_tokenizer(name: str, max_length: int) -> tuple[Tokenizer, dict[st
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=cached_only)
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
     except (OSError, ValueError) as error:
         message = " ".join(str(error).split())
         raise DataError(f"{FIELD}: {name} has no usable tokenizer: {message}") from None

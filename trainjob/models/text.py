@@ -8,7 +8,9 @@ from typing import Any, Self
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from transformers.configuration_utils import PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 from transformers.utils import logging
@@ -81,8 +83,28 @@ def load(folder: Path) -> TextClassifier:
     """The text classifier that is saved in `folder`."""
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
+    _refuse_code(str(folder), str(folder), cached_only=True)
     with _quiet():
-        return TextClassifier(AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32))
+        network = AutoModelForSequenceClassification.from_pretrained(
+            folder, dtype=torch.float32, trust_remote_code=False, local_files_only=True, use_safetensors=True
+        )
+    return TextClassifier(network)
+
+
+def _refuse_code(name: str, shown: str, cached_only: bool) -> None:
+    """Raises UserError where the model's config.json names code to run: a class beside it that transformers does not
+    have, or a kernel from the hub for its attention."""
+    config, _ = PreTrainedConfig.get_config_dict(name, local_files_only=cached_only)
+    if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING_NAMES:
+        raise UserError(
+            f"{shown}: config.json says that the model needs code of its own (auto_map), which is never run; take a model "
+            "whose model_type transformers has"
+        )
+    for key in ("attn_implementation", "_attn_implementation"):
+        if "/" in str(config.get(key)):
+            raise UserError(
+                f"{shown}: config.json names code from the hub ({key}), which is never run; take that line out"
+            )
 
 
 def _labels(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> dict[str, Any]:
@@ -103,6 +125,7 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
     assert name is not None
     cached_only = is_cached_only(name)
     try:
+        _refuse_code(name, f"{PATH}.pretrained: {name}", cached_only)
         with _quiet():
             network = AutoModelForSequenceClassification.from_pretrained(
                 name,

@@ -58,7 +58,7 @@ def test_a_new_signature_continues_a_run_and_another_query_does_not(tmp_path: Pa
     begin(run_folder(job), job)
     signed_anew = SIGNED.replace("c0ffee", "decaf") + "&X-Amz-Date=20261123"
     assert begin(run_folder(job), trainjob(tmp_path, signed_anew, value="other")).count == 2
-    with pytest.raises(UserError, match="dataset.train.uri") as error:
+    with pytest.raises(UserError, match=r"dataset\.train\.uri") as error:
         begin(run_folder(job), trainjob(tmp_path, SIGNED.replace("versionId=7", "versionId=8")))
     assert "c0ffee" not in str(error.value)
 
