@@ -13,11 +13,13 @@ from PIL import Image, UnidentifiedImageError
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
-from trainjob.data.image_files import tensors_of
+from trainjob.data.image_files import MOST_PIXELS, tensors_of, too_large
 from trainjob.data.rows import check_columns, row_number
 from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import DataError
 
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+"""What Pillow may take a file for, whatever its name says: for others, such as EPS, it starts other programs."""
 GREY_MODES = ("1", "L", "LA")
 COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 
@@ -102,9 +104,13 @@ def images_of(table: pa.Table, where: Callable[[int], str]) -> Iterator[Image.Im
         return
     for index, data in enumerate(column.to_pylist()):
         try:
-            image = Image.open(io.BytesIO(data))
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+            raise too_large(where(index)) from None
         except Exception as error:
             raise _unsound(where(index), error) from None
+        if image.width * image.height > MOST_PIXELS:
+            raise too_large(where(index))
         if image.mode not in GREY_MODES + COLOUR_MODES:
             raise DataError(
                 f"{where(index)}: images of mode {image.mode} are not supported; convert it to 8 bits a channel"
@@ -122,7 +128,8 @@ def decoded(image: Image.Image, channels: int, where: str) -> Image.Image:
 
 def _unsound(where: str, error: Exception) -> DataError:
     """Pillow's readers raise whatever comes up in a file that is no image."""
-    found = "it is of no format that is known" if isinstance(error, UnidentifiedImageError) else error
+    known = f"it is of none of the formats that are read ({', '.join(FORMATS)})"
+    found = known if isinstance(error, UnidentifiedImageError) else error
     return DataError(f"{where} is not a sound image file: {found}")
 
 

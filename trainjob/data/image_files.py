@@ -17,6 +17,8 @@ from trainjob.errors import DataError
 
 IDX_TABLE_BYTES = 4 * 2**20
 MOST_CHANNELS = 4
+MOST_PIXELS = 2**26
+"""Of one image, which takes 192 MiB as RGB, however small its file is."""
 _UINT8 = 8
 
 
@@ -70,6 +72,8 @@ class IDXFiles:
             if 0 in shape or (shape[2:] and shape[2] > MOST_CHANNELS):
                 found = " x ".join(map(str, shape))
                 raise DataError(f"{self.uri} holds images of {found} pixels: it is damaged or holds none")
+            if prod(shape[:2]) > MOST_PIXELS:
+                raise too_large(self.uri)
             rows = max(1, IDX_TABLE_BYTES // max(1, prod(shape)))
             for start in range(0, count, rows):
                 batch = labels[start : start + rows]
@@ -93,6 +97,10 @@ def tensors_of(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
     """The images of such a column, each uint8 [H, W] or [H, W, C]."""
     for chunk in column.chunks:
         yield from as_numpy(chunk.storage.flatten()).reshape(-1, *chunk.type.shape)
+
+
+def too_large(where: str) -> DataError:
+    return DataError(f"{where}: images of more than {MOST_PIXELS:,} pixels are not read; make them smaller")
 
 
 def _where(uri: str, first: int) -> Callable[[int], str]:

@@ -3,7 +3,6 @@
 import codecs
 import csv
 import io
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +17,9 @@ from trainjob.data.rows import TABLE_ROWS, Rows, as_text, check_columns, open_se
 from trainjob.errors import DataError
 
 CSV_BLOCK_BYTES = 8 * 2**20
-"""Also the largest row of a CSV file."""
+"""Also the largest row of a CSV file, and the longest line of JSON Lines."""
+JSON_TABLE_BYTES = 64 * 2**20
+"""Lines of JSON that are read together, however few rows they are."""
 HEADER_BYTES = 2**20
 DELIMITERS = ",;\t"
 ROW_GROUPS_BYTES = 64 * 2**20
@@ -123,8 +124,7 @@ class JSONLinesFile:
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
-            lines = _lines(file)
-            for start, batch in enumerate(iter(lambda: list(itertools.islice(lines, TABLE_ROWS)), [])):
+            for start, batch in enumerate(_batches(self._lines(file))):
                 objects = [self._parse(number, line) for number, line in batch]
                 where = self._where([number for number, _ in batch])
                 if columns is None:
@@ -138,10 +138,21 @@ class JSONLinesFile:
         """Names of the columns that hold no lists and no objects on any line."""
         plain: dict[str, bool] = {}
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
-            for number, line in _lines(file):
+            for number, line in self._lines(file):
                 for name, value in self._parse(number, line).items():
                     plain[name] = plain.get(name, True) and not isinstance(value, dict | list)
         return [name for name, is_plain in plain.items() if is_plain]
+
+    def _lines(self, file: pa.NativeFile) -> Iterator[tuple[int, bytes]]:
+        """Number and content of each line that is not blank, without a byte order mark."""
+        buffered = io.BufferedReader(file)
+        for number, line in enumerate(iter(lambda: buffered.readline(CSV_BLOCK_BYTES + 1), b""), 1):
+            if len(line) > CSV_BLOCK_BYTES:
+                limit = f"{CSV_BLOCK_BYTES // 2**20} MiB"
+                raise DataError(f"{self.uri}, line {number} is longer than {limit}: shorten its values")
+            content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if content.strip():
+                yield number, content
 
     def _where(self, numbers: list[int]) -> Callable[[int], str]:
         return lambda index: f"{self.uri}, line {numbers[index]}"
@@ -190,12 +201,18 @@ class JSONLinesFile:
         return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
 
 
-def _lines(file: pa.NativeFile) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each line that is not blank, without a byte order mark."""
-    for number, line in enumerate(io.BufferedReader(file), 1):
-        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        if content.strip():
-            yield number, content
+def _batches(lines: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines, so many at a time as fit into a table and into memory."""
+    batch: list[tuple[int, bytes]] = []
+    size = 0
+    for number, line in lines:
+        batch.append((number, line))
+        size += len(line)
+        if len(batch) == TABLE_ROWS or size >= JSON_TABLE_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _names(objects: Iterable[dict[str, Any]]) -> dict[str, None]:

@@ -5,7 +5,6 @@ import sys
 import ray
 import torch
 from fastapi import FastAPI
-from PIL import Image
 from ray import serve
 from ray.serve import Application
 
@@ -13,8 +12,6 @@ from trainjob.predictor import Predictor
 from trainjob.serving.app import MOST_WAITING_ROWS, build_app
 from trainjob.serving.config import DEPLOYMENT, Served
 
-MOST_PIXELS = 2**25
-"""Of one image, which takes up to 128 MiB when it is decoded, however small its file is."""
 SWITCH_SECONDS = 0.0005
 """After which another thread of Python's gets its turn. By default a request may wait 5 ms for the model's thread."""
 
@@ -33,7 +30,6 @@ class Model:
     def __init__(self, served: Served) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         torch.set_num_threads(max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))))
-        Image.MAX_IMAGE_PIXELS = MOST_PIXELS // 2  # Pillow refuses what has twice as many
         self._name, self._predictor = served.name, Predictor.load(served.folder, served.endpoint)
 
     def __serve_build_asgi_app__(self) -> FastAPI:

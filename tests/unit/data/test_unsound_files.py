@@ -71,7 +71,7 @@ def _zstd(content: bytes) -> bytes:
         ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3, 5), np.uint8)), "holds images of 3 x 3 x 5 pixels"),
         (
             "train-images-idx3-ubyte",
-            bytes([0, 0, 8, 3, 0, 0, 0, 2]) + b"\xff" * 8 + bytes(99),
+            bytes([0, 0, 8, 3, 0, 0, 0, 2]) + bytes([0, 0, 32, 0]) * 2 + bytes(99),
             "images-idx3-ubyte ends too early",
         ),
         ("train-images-idx3-ubyte", b"\x00\x00\x0d\x03rest", "is not an IDX file .*: it begins 00 00 0d 03"),

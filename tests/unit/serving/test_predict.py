@@ -75,7 +75,7 @@ DIGITS = [
     ({"images": [GOOD, 7]}, "images[1]: must be an image file in base64"),
     ({"images": [GOOD, base64.b64encode(b"no image").decode()]}, "[1]: the image is not a sound image file"),
     ({"images": [GOOD, base64.b64encode(base64.b64decode(GOOD)[:50]).decode()]}, "[1]: the image is not a sound"),
-    ({"images": [base64.b64encode(bomb()).decode()]}, "bomb"),
+    ({"images": [base64.b64encode(bomb()).decode()]}, "pixels are not read"),
     ({"images": [png(np.zeros((9, 8)))]}, "[0]: the image is 8 x 9 pixels"),
     ({"texts": ["a"]}, "texts: "),
     ({"images": [""]}, "[0]: the image is not a sound image file"),
