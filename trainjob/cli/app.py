@@ -11,6 +11,7 @@ import typer
 from trainjob.cli.baseline import baseline
 from trainjob.cli.compare import compare
 from trainjob.cli.evaluate import evaluate
+from trainjob.cli.output import say
 from trainjob.cli.predict import predict
 from trainjob.cli.push import push
 from trainjob.cli.report import report
@@ -83,7 +84,7 @@ _show_warning = warnings.showwarning
 def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -> None:
     """A notice on a line of its own, other warnings as ever."""
     if issubclass(category, Notice):
-        typer.secho(f"note: {message}", fg=typer.colors.YELLOW, err=True)
+        say(f"note: {message}", error=True, colour=typer.colors.YELLOW)
     else:
         _show_warning(message, category, *place)
 
@@ -96,5 +97,5 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        typer.secho(str(error), fg=typer.colors.RED, err=True)
+        say(str(error), error=True, colour=typer.colors.RED)
         sys.exit(2)

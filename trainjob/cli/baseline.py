@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.output import console, printable_json
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,13 +40,12 @@ def baseline(
         comparison = compare_with_baselines(contents.job, folder, chosen.named)
         write_report(folder)
     if as_json:
-        print(comparison.model_dump_json(by_alias=True, indent=2))
+        print(printable_json(comparison.model_dump_json(by_alias=True, indent=2)))
     else:
         _show(comparison)
 
 
 def _show(comparison: "Comparison") -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from trainjob.cli.table import show_table
@@ -59,10 +59,10 @@ def _show(comparison: "Comparison") -> None:
         remarks,
     )
 
-    console = Console(highlight=False)
-    show_table(console, HEADINGS, comparison_table(comparison))
+    out = console(highlight=False)
+    show_table(out, HEADINGS, comparison_table(comparison))
     for remark in remarks(comparison):
-        console.print(Text(remark))
+        out.print(Text(remark))
     if (cascade := cascade_of(comparison)) is not None:
-        show_table(console, CASCADE_HEADINGS, cascade_table(cascade))
-        console.print(Text(CASCADE_REMARK))
+        show_table(out, CASCADE_HEADINGS, cascade_table(cascade))
+        out.print(Text(CASCADE_REMARK))

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from trainjob.cli.output import console, say
+
 
 def compare(
     runs: Annotated[
@@ -25,7 +27,7 @@ def compare(
     compared = read([Folder(run) for run in runs])
     if output is not None:
         Folder(str(output.parent)).write(output.name, render_comparison(compared).encode())
-        print(output)
+        say(str(output))
         return
     names = [run.name for run in compared]
     _show("Scores", names, score_table(compared))
@@ -33,7 +35,6 @@ def compare(
 
 
 def _show(title: str, names: list[str], lines: list[tuple[str, list[str]]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -42,4 +43,4 @@ def _show(title: str, names: list[str], lines: list[tuple[str, list[str]]]) -> N
         table.add_column(Text(heading), overflow="fold")
     for line, values in lines:
         table.add_row(Text(line), *map(Text, values))
-    Console(highlight=False).print(table)
+    console(highlight=False).print(table)

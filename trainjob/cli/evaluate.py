@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.output import console, printable_json
 from trainjob.errors import UserError
 from trainjob.runs.files import FITTED
 
@@ -29,7 +30,7 @@ def evaluate(
 
     scores = _scores(Folder(run), data)
     if as_json:
-        print(scores.model_dump_json(by_alias=True, indent=2))
+        print(printable_json(scores.model_dump_json(by_alias=True, indent=2)))
     else:
         _show(scores)
 
@@ -64,12 +65,11 @@ def _scores(run: "Folder", data: str) -> "Scores":
 
 
 def _show(scores: "Scores") -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    console.print(
+    out = console(highlight=False)
+    out.print(
         f"{scores.rows:,} rows: accuracy {scores.accuracy:.4f}, macro F1 {scores.macro.f1:.4f}, loss {scores.loss:.4f}"
     )
     table = Table()
@@ -79,4 +79,4 @@ def _show(scores: "Scores") -> None:
     averages = [("macro average", scores.rows, scores.macro), ("weighted average", scores.rows, scores.weighted)]
     for name, rows, line in [*((one.name, one.rows, one) for one in scores.per_class), *averages]:
         table.add_row(Text(name), f"{rows:,}", f"{line.precision:.4f}", f"{line.recall:.4f}", f"{line.f1:.4f}")
-    console.print(table)
+    out.print(table)

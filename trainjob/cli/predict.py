@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trainjob.cli.output import console, say
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def predict(
     """Apply a trained model to rows, texts or images.
 
     DATA's rows are written to FILE with the predicted class, its probability, and the probability of each class; of
-    a cascade also with who answered.
+    a cascade also with who answered. In CSV, a text that a spreadsheet would take for a formula begins with an
+    apostrophe; trainjob reads such a file without it.
     """
     if sum(choice is not None for choice in (data, text or None, image or None)) != 1:
         raise UserError("give one of DATA, --text and --image")
@@ -66,9 +68,9 @@ def predict(
     second = None if cascade is None else _cascade(run, kind, cascade)
     if data is not None:
         rows = _write(_counted(_predicted(predictor, data, second)), data, output)
-        print(f"{rows:,} predictions written to {output}")
+        say(f"{rows:,} predictions written to {output}")
         for note in second.notes() if second is not None else []:
-            print(note)
+            say(note)
         return
     if (kind == "text") != bool(text):
         raise UserError(f"{run} is a model for {kind}s: give --{kind} or DATA")
@@ -117,20 +119,19 @@ def _said(
 
 def _show(inputs: list[str], classes: list[str], probabilities: "np.ndarray", said: list[str]) -> None:
     """A table for each input, most probable class first, with what is `said` of it below."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    out = console()
     for name, row, caption in zip(inputs, probabilities, said, strict=True):
         table = Table(title=Text(name[:LONGEST_TITLE]), title_justify="left")
         table.add_column("class")
         table.add_column("probability", justify="right")
         for index in (-row).argsort(kind="stable"):
             table.add_row(Text(classes[index]), f"{row[index]:.4f}")
-        console.print(table)
+        out.print(table)
         if caption:
-            console.print(Text(caption))
+            out.print(Text(caption))
 
 
 def _predicted(predictor: "Predictor", data: str, cascade: "LanguageModelCascade | None") -> "Iterator[pa.Table]":
@@ -157,14 +158,16 @@ def _columns(probabilities: "np.ndarray", classes: list[str], decided: "Decided 
     """What is predicted for rows with `probabilities` [n, C]. Of a language model's answer no probability is known."""
     import pyarrow as pa
 
+    from trainjob.data.formulas import OF_CLASS, PREDICTION, PROBABILITY
+
     predicted = probabilities.argmax(axis=1) if decided is None else decided.predicted
     columns: dict[str, Any] = {
-        "prediction": pa.array([*classes, None], pa.string()).take(pa.array(predicted)),
-        "probability": pa.array(probabilities.max(axis=1), mask=None if decided is None else decided.asked),
+        PREDICTION: pa.array([*classes, None], pa.string()).take(pa.array(predicted)),
+        PROBABILITY: pa.array(probabilities.max(axis=1), mask=None if decided is None else decided.asked),
     }
     if decided is not None:
         columns["answered_by"] = pa.array(["model", "languageModel"]).take(pa.array(decided.asked.astype("int64")))
-    return columns | {f"probability_{name}": probabilities[:, index] for index, name in enumerate(classes)}
+    return columns | {f"{OF_CLASS}{name}": probabilities[:, index] for index, name in enumerate(classes)}
 
 
 def _read(part: "Part", needed: list[str]) -> "Iterator[Rows]":
@@ -179,11 +182,10 @@ def _read(part: "Part", needed: list[str]) -> "Iterator[Rows]":
 
 def _counted(tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
     """The tables, while standard error tells how many of their rows are done."""
-    from rich.console import Console
 
-    console = Console(stderr=True)
+    out = console(stderr=True)
     rows, next_line = 0, time.monotonic() + SECONDS_BETWEEN_LINES
-    with console.status("loading") if console.is_terminal else nullcontext() as status:
+    with out.status("loading") if out.is_terminal else nullcontext() as status:
         for table in tables:
             rows += len(table)
             if status is not None:
@@ -213,15 +215,18 @@ def _write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
     from pyarrow.csv import CSVWriter
     from pyarrow.parquet import ParquetWriter
 
+    from trainjob.data.formulas import escaped
+
     first = next(tables, None)
     if first is None:
         raise UserError(f"{data} holds no rows")
-    rows = 0
+    rows, is_csv = 0, output.suffix == ".csv"
     partial = output.with_name(f".{output.name}.partial")
     try:
-        with (ParquetWriter if output.suffix == ".parquet" else CSVWriter)(partial, first.schema) as writer:
+        written = escaped if is_csv else (lambda table: table)
+        with (CSVWriter if is_csv else ParquetWriter)(partial, written(first).schema) as writer:
             for table in chain([first], tables):
-                writer.write_table(table.select(first.column_names).cast(first.schema))
+                writer.write_table(written(table.select(first.column_names).cast(first.schema)))
                 rows += len(table)
         partial.replace(output)
     except (OSError, KeyError, pa.ArrowException) as error:

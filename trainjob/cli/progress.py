@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from trainjob.api.training_status import TrainingStatus
+from trainjob.cli.output import console as new_console
+from trainjob.cli.output import printable
 from trainjob.report.formatting import score
 
 if TYPE_CHECKING:
@@ -32,9 +34,7 @@ class Progress(Protocol):
 @contextmanager
 def display(name: str, console: "Console | None" = None) -> Generator[Progress]:
     """Shows the progress of the run `name` for as long as the context lasts."""
-    from rich.console import Console
-
-    console = console or Console()
+    console = console or new_console()
     if not console.is_terminal or console.is_dumb_terminal or not console.encoding.startswith("utf"):
         yield PlainProgress(name, console)
         return
@@ -55,7 +55,7 @@ class PlainProgress:
 
     def update(self, status: TrainingStatus) -> None:
         with self._lock:
-            self._out.writelines(f"{line}\n" for line in self._lines(status, self._shown))
+            self._out.writelines(f"{printable(line)}\n" for line in self._lines(status, self._shown))
             self._out.flush()
             self._shown = status
 
@@ -63,7 +63,7 @@ class PlainProgress:
         from rich.text import Text
 
         with self._lock:
-            self._out.write(f"{Text.from_ansi(line).plain}\n")
+            self._out.write(f"{printable(Text.from_ansi(line).plain)}\n")
             self._out.flush()
 
     def _lines(self, status: TrainingStatus, shown: TrainingStatus | None) -> Iterator[str]:

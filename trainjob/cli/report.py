@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from trainjob.cli.output import say
+
 
 def report(
     run: Annotated[
@@ -29,4 +31,4 @@ def report(
         folder.write(REPORT, html)
     else:
         Folder(str(output.parent)).write(output.name, html)
-    print(output or (folder / REPORT).uri)
+    say(str(output or (folder / REPORT).uri))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainjob.cli.options import Overrides, TrainJobFile
+from trainjob.cli.output import say
 
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
@@ -53,25 +54,25 @@ def run(
                 on_output=progress.show,
             )
     except KeyboardInterrupt:
-        typer.echo(f"\nstopped. {_how_to_continue(seen)}", err=True)
+        say(f"\nstopped. {_how_to_continue(seen)}", error=True)
         raise typer.Exit(130) from None
     except Exception as error:
         from trainjob.training.outcome import WorkerError
 
         if not isinstance(error, WorkerError):
             raise
-        typer.echo(error.traceback.rstrip(), err=True)
-        typer.secho(str(error), fg=typer.colors.RED, err=True)
+        say(error.traceback.rstrip(), error=True)
+        say(str(error), error=True, colour=typer.colors.RED)
         if log := _log_of(job, error.rank):
-            typer.echo(f"What it printed is in {log}.", err=True)
-        typer.echo(_how_to_continue(seen), err=True)
+            say(f"What it printed is in {log}.", error=True)
+        say(_how_to_continue(seen), error=True)
         raise typer.Exit(1) from None
 
     from trainjob.cli.summary import summary_lines
 
     if finished.already:
-        typer.echo(f"{job.metadata.name} has finished before; --fresh trains it anew.")
-    typer.echo("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation, finished.comparison)))
+        say(f"{job.metadata.name} has finished before; --fresh trains it anew.")
+    say("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation, finished.comparison)))
 
 
 def _log_of(job: "TrainJob", rank: int) -> str | None:

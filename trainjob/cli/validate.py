@@ -1,6 +1,7 @@
 """`trainjob validate`"""
 
 from trainjob.cli.options import Overrides, TrainJobFile
+from trainjob.cli.output import say
 
 
 def validate(file: TrainJobFile, overrides: Overrides) -> None:
@@ -8,4 +9,4 @@ def validate(file: TrainJobFile, overrides: Overrides) -> None:
     from trainjob.api.load import load_trainjob
 
     job = load_trainjob(file, overrides)
-    print(f"{file}: TrainJob {job.metadata.name} is valid")
+    say(f"{file}: TrainJob {job.metadata.name} is valid")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
+from trainjob.data.formulas import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.rows import TABLE_ROWS, Rows, as_text, check_columns, open_seekable, open_stream, readable
 from trainjob.errors import DataError
 
@@ -43,18 +44,21 @@ class CSVFile:
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "CSV"):
-            header, delimiter = self._header()
+            written, delimiter = self._header()
+            header = _names_of(written)
             check_columns(header if columns is None else columns, header, self.uri)
+            chosen = None if columns is None else [written[header.index(name)] for name in columns]
             first = 1
-            for table in self._tables(columns, delimiter):
+            for table in self._tables(chosen, delimiter):
                 where = self._where(first)
-                yield Rows(table if columns is None else _text_table(table, columns, where), where)
+                table = table if chosen is None else _text_table(table, chosen, where)
+                yield Rows(unescaped(table) if is_of_predictions(written) else table, where)
                 first += len(table)
 
     def names(self) -> list[str]:
         """Names of the columns."""
         with readable(self.uri, "CSV"):
-            header, _ = self._header()
+            header = _names_of(self._header()[0])
             check_columns(header, header, self.uri)
             return header
 
@@ -199,6 +203,11 @@ class JSONLinesFile:
 
         indices = range(len(objects))
         return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
+
+
+def _names_of(header: list[str]) -> list[str]:
+    """What the columns of a CSV file were called before they were written."""
+    return unescaped_names(header) if is_of_predictions(header) else header
 
 
 def _batches(lines: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:

@@ -97,8 +97,8 @@ def _refuse_code(name: str, shown: str, cached_only: bool) -> None:
     config, _ = PreTrainedConfig.get_config_dict(name, local_files_only=cached_only)
     if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING_NAMES:
         raise UserError(
-            f"{shown}: config.json says that the model needs code of its own (auto_map), which is never run; take a model "
-            "whose model_type transformers has"
+            f"{shown}: config.json says that the model needs code of its own (auto_map), which is never run; "
+            "take a model whose model_type transformers has"
         )
     for key in ("attn_implementation", "_attn_implementation"):
         if "/" in str(config.get(key)):

