@@ -33,9 +33,7 @@ def escaped(table: pa.Table) -> pa.Table:
 def unescaped(table: pa.Table) -> pa.Table:
     """What `escaped` was given."""
     columns = [
-        pc.replace_substring_regex(column, _pattern(column.type).replace(r"\A(", r"\A'("), r"\1")
-        if _is_text(column.type)
-        else column
+        _replaced(column, _pattern(column.type).replace(r"\A(", r"\A'("), r"\1") if _is_text(column.type) else column
         for column in table.columns
     ]
     return pa.table(columns, unescaped_names(table.column_names))
@@ -57,12 +55,21 @@ def _escaped_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return _escaped_column(column.cast(kind.value_type))
     if not _is_text(kind):
         return column
-    with_apostrophe = pc.replace_substring_regex(column, _pattern(kind), r"'\1")
-    return pc.if_else(pc.match_substring_regex(column, _NUMBER), column, with_apostrophe)
+    with_apostrophe = _replaced(column, _pattern(kind), r"'\1")
+    return pc.call_function("if_else", [_is_number(column), column, with_apostrophe])
 
 
 def _escaped_name(name: str) -> str:
     return str(_escaped_column(pa.chunked_array([[name]]))[0])
+
+
+def _replaced(column: pa.ChunkedArray, pattern: str, replacement: str) -> pa.ChunkedArray:
+    options = pc.ReplaceSubstringOptions(pattern, replacement)
+    return pc.call_function("replace_substring_regex", [column], options)
+
+
+def _is_number(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.call_function("match_substring_regex", [column], pc.MatchSubstringOptions(_NUMBER))
 
 
 def _is_text(kind: pa.DataType) -> bool:

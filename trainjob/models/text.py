@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers.configuration_utils import PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 from transformers.utils import logging
@@ -95,7 +95,7 @@ def _refuse_code(name: str, shown: str, cached_only: bool) -> None:
     """Raises UserError where the model's config.json names code to run: a class beside it that transformers does not
     have, or a kernel from the hub for its attention."""
     config, _ = PreTrainedConfig.get_config_dict(name, local_files_only=cached_only)
-    if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING_NAMES:
+    if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING:
         raise UserError(
             f"{shown}: config.json says that the model needs code of its own (auto_map), which is never run; "
             "take a model whose model_type transformers has"

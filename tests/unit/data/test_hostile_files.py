@@ -56,7 +56,7 @@ def test_every_format_is_one_of_pillows(ending: str) -> None:
 def test_a_small_file_of_many_pixels(size: tuple[int, int], tmp_path: Path) -> None:
     folder = image_folder(tmp_path / "images", png(*size))
     with pytest.raises(DataError, match=rf"b/bad\.png: images of more than {MOST_PIXELS:,} pixels"):
-        fit(image_spec(folder, size=[8, 8]))
+        fit(image_spec(folder, size=(8, 8)))
 
 
 def test_idx_files_of_many_pixels(tmp_path: Path) -> None:

@@ -69,7 +69,12 @@ def test_of_a_pretrained_encoder(
     text_preprocessor: TextPreprocessor,
     asked: list[str],
 ) -> None:
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    sizes: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
     BertModel(BertConfig(vocab_size=text_preprocessor.vocabulary_size, **sizes)).save_pretrained(tmp_path)
     ran = change(tmp_path, fields)
     with pytest.raises(UserError, match=rf"pretrained: .*{message}"):
