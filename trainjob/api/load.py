@@ -20,6 +20,9 @@ from trainjob.api.wording import fields_of, nested_model, problems_of, show
 MAX_BYTES = 3 * 2**20
 """An API server takes no larger request."""
 
+MOST_PROBLEMS = 100
+"""Of a file in which more is wrong, the first ones are told."""
+
 M = TypeVar("M", bound=StrictModel)
 
 
@@ -48,12 +51,15 @@ def read_document(path: Path, kind: str | None = None) -> Document:
 
 def checked(data: Any, document: Document, model: type[M]) -> M:
     """`data`, which comes from the document, as a `model`. Raises InvalidDocument, one line for each problem that it
-    or the document has."""
+    or the document has, up to `MOST_PROBLEMS`."""
     found = None
     try:
         found = model.model_validate(data, strict=True, by_alias=True, by_name=False)
     except ValidationError as errors:
-        for error in errors.errors(include_url=False):
+        if errors.error_count() > MOST_PROBLEMS:
+            message = f"{errors.error_count()} problems, of which these are the first {MOST_PROBLEMS}:"
+            document.problems.append(Problem(document.place(()), (), message))
+        for error in errors.errors(include_url=False)[:MOST_PROBLEMS]:
             document.problems += _problems(error, document, model)
     if found is None or document.problems:
         raise InvalidDocument(document.problems)

@@ -204,6 +204,13 @@ def test_all_problems_come_at_once_in_the_order_of_lines(tmp_path: Path) -> None
     ]
 
 
+def test_of_thousands_of_problems_the_first_are_told(tmp_path: Path) -> None:
+    fields = "".join(f"  wrong{number}: 1\n" for number in range(1000))
+    lines = problems(write(tmp_path, GOOD + fields))
+    assert len(lines) == 101
+    assert lines[0].endswith("1000 problems, of which these are the first 100:")
+
+
 def test_rules_that_span_fields_are_told_together(tmp_path: Path) -> None:
     file = write(tmp_path, GOOD + "    batchSize: 32\n  workers: {count: 3}\n  checkpoints: {metric: loss}\n")
     assert problems(file) == [
