@@ -27,7 +27,7 @@ from trainjob.errors import UserError
 from trainjob.progress.channel import Address, Sender
 from trainjob.runs.files import FITTED
 from trainjob.runs.folder import Attempts
-from trainjob.runs.history import History
+from trainjob.runs.history import KEYS, History, read_history
 from trainjob.runs.summary import Summary, TrainingWorkers
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -59,7 +59,7 @@ def train_function(
     prepared = time.perf_counter()
     fit = partial(
         fit_on_ray,
-        partial(_function_loop, function, source, Output(run, attempts.count, driver)),
+        partial(_function_loop, function, source, run, Output(run, attempts.count, driver)),
         spec,
         run,
         threads,
@@ -121,12 +121,14 @@ def _place(error: BaseException, source: Path) -> str:
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
-def _function_loop(function: Function, source: Path, output: Output) -> None:
+def _function_loop(function: Function, source: Path, run: Folder, output: Output) -> None:
     if source.is_dir():  # on a cluster's workers it is not
         os.chdir(source)
     _say_little_of_ray()
     rank = ray.train.get_context().get_world_rank()
     try:
+        if rank == 0:
+            _complete_history(run)
         with kept(output, rank):
             found = find_function(function, source)
             if inspect.signature(found).parameters:
@@ -137,6 +139,32 @@ def _function_loop(function: Function, source: Path, output: Output) -> None:
         raise WorkerError(
             rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
         ) from None  # its own type may not travel between processes
+
+
+def _complete_history(run: Folder) -> None:
+    """Adds the report of the latest checkpoint, if the driver was killed after Ray Train had kept that checkpoint and
+    before `_ReportCallback` wrote the report."""
+    reported = ray.train.get_all_reported_checkpoints(ray.train.CheckpointConsistencyMode.COMMITTED, timeout_s=10)
+    records = read_history(run)
+    missing = [values for each in reported if not any(_is_of(values := _numbers(each.metrics), it) for it in records)]
+    if missing:
+        with scratch_folder() as scratch:
+            history = History(run, scratch)
+            for number, values in enumerate(missing, start=history.resume() + 1):
+                _add_report(history, number, values)
+            history.flush()
+
+
+def _add_report(history: History, number: int, values: dict[str, float]) -> int:
+    """Returns its epoch: the one that it names, or else its number."""
+    epoch = int(values.get("epoch", number))
+    history.add("epoch", number, epoch, values)
+    return epoch
+
+
+def _is_of(values: dict[str, float], record: dict[str, Any]) -> bool:
+    """Whether this record is of a report with these values."""
+    return all(record.get(name) == value for name, value in values.items() if name not in KEYS)
 
 
 def _say_little_of_ray() -> None:
@@ -181,10 +209,9 @@ class _ReportCallback(UserCallback):
         history, sender = self._open
         self._reports += 1
         values = _numbers(metrics[0])
-        epoch = int(values.get("epoch", self._reports))
         if checkpoint is not None:
             self._latest = CheckpointStatus(uri=_uri(self._run, checkpoint), step=self._reports)
-        history.add("epoch", self._reports, epoch, values)
+        epoch = _add_report(history, self._reports, values)
         history.flush()
         sender.send(
             TrainingStatus(
