@@ -21,7 +21,7 @@ import yaml
 
 TEST_SHARE = 0.25
 RATES = (5.0e-5, 1.0e-4, 3.0e-4)
-FROZEN_RATES = (3.0e-3, 1.0e-2, 3.0e-2, 1.0e-1)
+FROZEN_RATES = (3.0e-2, 1.0e-1, 3.0e-1)
 SCHEDULES: dict[str, dict[str, Any]] = {"constant": {"constant": {}}, "linear": {"linear": {}}}
 
 

@@ -8,7 +8,7 @@ from trainjob.api.trainjob import TrainJob
 BATCH_SIZE = 32
 PRETRAINED_RATE = 1e-4
 """Fine-tuning moves weights that are good already: at 1e-3 they lose much of what they know."""
-FROZEN_RATE = 3e-2
+FROZEN_RATE = 1e-1
 """A linear head on fixed features."""
 SCRATCH_RATE = 1e-3
 
@@ -16,8 +16,8 @@ SCRATCH_RATE = 1e-3
 def with_defaults(job: TrainJob) -> TrainJob:
     """`job` with every field filled in whose default depends on the model or on the number of workers.
 
-    The batch is 32 rows, or the next multiple of the workers. A pretrained encoder gets a small learning rate, with
-    a warm-up and a linear fall; a network from scratch, or the head alone, gets a larger, constant one.
+    The batch is 32 rows, or the next multiple of the workers. A pretrained encoder gets a small learning rate, or its
+    head alone a large one, with a warm-up and a linear fall; a network from scratch gets a constant one.
     """
     spec = job.spec
     training = _filled(spec.training, spec.model, spec.workers.count)
@@ -39,8 +39,7 @@ def _filled(training: Training, model: Model, workers: int) -> Training:
     if "batch_size" not in training.model_fields_set:
         chosen["batch_size"] = -(-BATCH_SIZE // workers) * workers
     if "scheduler" not in training.model_fields_set:
-        fine_tuned = _is_fine_tuned(model)
-        chosen["scheduler"] = Scheduler(linear=WarmUp()) if fine_tuned else Scheduler(constant=Constant())
+        chosen["scheduler"] = Scheduler(linear=WarmUp()) if _is_pretrained(model) else Scheduler(constant=Constant())
     chosen["optimizer"] = _with_rate(training.optimizer, _learning_rate(model))
     return training.model_copy(update=chosen)
 
@@ -61,6 +60,5 @@ def _learning_rate(model: Model) -> float:
     return FROZEN_RATE if text.freeze_encoder else PRETRAINED_RATE
 
 
-def _is_fine_tuned(model: Model) -> bool:
-    text = model.text_classifier
-    return text is not None and text.pretrained is not None and not text.freeze_encoder
+def _is_pretrained(model: Model) -> bool:
+    return model.text_classifier is not None and model.text_classifier.pretrained is not None

@@ -27,7 +27,7 @@ class Adam(StrictModel):
     """Adam (Kingma and Ba, 2014)."""
 
     learning_rate: Annotated[LearningRate, DependsOnModel()] = 1e-3
-    """Peak learning rate; by default 1e-4 for a pretrained encoder, 3e-2 for the head of a frozen one, and 1e-3 for a
+    """Peak learning rate; by default 1e-4 for a pretrained encoder, 0.1 for the head of a frozen one, and 1e-3 for a
     network that is trained from scratch."""
     betas: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = [0.9, 0.999]
     """Decay of the running averages of the gradient and of its square."""
@@ -131,8 +131,8 @@ class Training(StrictModel):
     optimizer: Optimizer = Optimizer(adam_w=AdamW())
     """The optimizer."""
     scheduler: Annotated[Scheduler, DependsOnModel()] = Scheduler(constant=Constant())
-    """The learning-rate schedule; by default `constant`; for a pretrained encoder that is not frozen, `linear` with a
-    warm-up of a tenth of the steps."""
+    """The learning-rate schedule; by default `constant`; for a pretrained encoder, `linear` with a warm-up of a tenth
+    of the steps."""
     gradient_clipping: Annotated[float, Field(gt=0)] | None = None
     """Largest L2 norm of all gradients together; larger ones are scaled down to it."""
     gradient_accumulation: PositiveInt = 1

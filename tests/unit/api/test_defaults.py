@@ -25,7 +25,7 @@ def loaded(folder: Path, model: object, training: object = None, workers: int = 
     ("model", "rate", "schedule"),
     [
         (TEXT, 1e-4, {"linear": {"warmupFraction": 0.1}}),
-        (FROZEN, 3e-2, {"constant": {"warmupFraction": 0.0}}),
+        (FROZEN, 1e-1, {"linear": {"warmupFraction": 0.1}}),
         (SCRATCH, 1e-3, {"constant": {"warmupFraction": 0.0}}),
     ],
 )
