@@ -17,8 +17,9 @@ _HELM_LINES = re.compile(r"^( *(app.kubernetes.io/managed-by|helm.sh/chart): .*|
 
 
 def install_manifest() -> str:
-    """The chart's objects with its default values, in YAML, and the namespace that they are installed in."""
-    options = ["--namespace", NAMESPACE, "--set", "crds.keep=false"]
+    """The chart's objects with its default values, in YAML, and the namespace that they are installed in: the policy of
+    who may report progress comes before the right to."""
+    options = ["--namespace", NAMESPACE, "--set", "crds.keep=false", "--no-hooks"]
     rendered = subprocess.run(
         [program("helm"), "template", "trainjob", CHART, *options],
         check=True,
@@ -27,7 +28,9 @@ def install_manifest() -> str:
         timeout=60,
     )
     namespace = f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n"
-    return namespace + _HELM_LINES.sub("", rendered.stdout)
+    objects = _HELM_LINES.sub("", rendered.stdout).removeprefix("---\n").split("\n---\n")
+    objects.sort(key=lambda text: "\nkind: ValidatingAdmissionPolicy" not in f"\n{text}")
+    return "---\n".join([namespace, *(f"{text.rstrip()}\n" for text in objects)])
 
 
 if __name__ == "__main__":

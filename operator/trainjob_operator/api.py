@@ -26,6 +26,8 @@ PODS = "/api/v1", "pods"
 EVENTS = "/api/v1", "events"
 NETWORK_POLICIES = "/apis/networking.k8s.io/v1", "networkpolicies"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2", "workloads"
+POLICIES = "/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"
+POLICY_BINDINGS = "/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"
 
 Resource = tuple[str, str]
 
@@ -73,8 +75,8 @@ class Api:
         now = time.monotonic()
         return now - min(self._under_way.values(), default=now)
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> KubernetesObject | None:
-        """The object, or None where there is none."""
+    async def get(self, resource: Resource, namespace: str | None, name: str) -> KubernetesObject | None:
+        """The object, or None where there is none; None as the namespace is for those that are in none."""
         try:
             return await self._send("GET", _path(resource, namespace, name))
         except ApiError as error:

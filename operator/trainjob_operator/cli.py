@@ -27,12 +27,16 @@ def run(
     lease_namespace: Annotated[
         str | None, typer.Option(help="Namespace of the Lease that says which of several replicas works.")
     ] = None,
+    progress_policy: Annotated[
+        str | None,
+        typer.Option(help="ValidatingAdmissionPolicy that says who may report progress: nothing is done without it."),
+    ] = None,
 ) -> None:
     """Run until stopped."""
     try:
         loaded = load_settings(settings)
         _log()
-        asyncio.run(Operator(loaded).run(port, lease_namespace))
+        asyncio.run(Operator(loaded, progress_policy).run(port, lease_namespace))
     except UserError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

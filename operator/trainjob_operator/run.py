@@ -5,7 +5,7 @@ import logging
 import os
 import random
 import signal
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,17 @@ from kubernetes.aio.client import ApiClient
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainjob.errors import UserError
-from trainjob_operator.api import PODS, RAY_JOBS, TRAIN_JOBS, Api, ApiError, api_client
+from trainjob_operator.api import (
+    PODS,
+    POLICIES,
+    POLICY_BINDINGS,
+    RAY_JOBS,
+    TRAIN_JOBS,
+    Api,
+    ApiError,
+    Resource,
+    api_client,
+)
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import REQUEST_SECONDS, Lease
@@ -44,6 +54,8 @@ class Operator:
     """One replica."""
 
     settings: Settings
+    progress_policy: str | None = None
+    """Name of the policy that says who may write a TrainJob's progress, and of its binding."""
     queue: WorkQueue[Key] = field(default_factory=WorkQueue[Key])
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -106,20 +118,31 @@ class Operator:
             await recorder.flush()
 
     async def _await_access(self, api: Api) -> None:
-        """Returns once all that is watched can be listed: kopf takes no notice of a CRD that discovery names later.
-        Until then this replica is not ready, and says why."""
+        """Returns once all that is watched can be listed, as kopf takes no notice of a CRD that discovery names later,
+        and the policy of progress is there. Until then this replica is not ready, and says why."""
         self.ready.clear()
+        if self.progress_policy is not None:
+            name = self.progress_policy
+            what = f"the policy {name}, without which every service account may write any TrainJob's status"
+            await self._await(lambda: _check_policy(api, name), f"{what}, is not in force")
         for resource in (TRAIN_JOBS, RAY_JOBS, PODS):
-            while not self.stop.is_set():
-                try:
-                    await api.keys(resource, self.settings.namespaces, limit=1)
-                    await api.discover(resource)
-                    break
-                except (ApiError, ClientError, OSError) as error:
-                    self.waits_for = f"{resource[1]} cannot be listed: {error or type(error).__name__}"
-                    logger.warning("%s; trying again", self.waits_for)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self.stop.wait(), ACCESS_SECONDS)
+            await self._await(lambda resource=resource: self._list(api, resource), f"{resource[1]} cannot be listed")
+
+    async def _list(self, api: Api, resource: Resource) -> None:
+        await api.keys(resource, self.settings.namespaces, limit=1)
+        await api.discover(resource)
+
+    async def _await(self, attempt: Callable[[], Awaitable[None]], problem: str) -> None:
+        """Tries until it succeeds or the operator is to stop; meanwhile `problem` is why this replica is not ready."""
+        while not self.stop.is_set():
+            try:
+                await attempt()
+                break
+            except (ApiError, ClientError, OSError) as error:
+                self.waits_for = f"{problem}: {error or type(error).__name__}"
+                logger.warning("%s; trying again", self.waits_for)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stop.wait(), ACCESS_SECONDS)
 
     async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
         with RECONCILE_SECONDS.time():
@@ -161,6 +184,17 @@ class Operator:
     async def _readyz(self, _: web.Request) -> web.Response:
         is_ready = self.ready.is_set()
         return web.Response(status=200 if is_ready else 503, text="" if is_ready else self.waits_for)
+
+
+async def _check_policy(api: Api, name: str) -> None:
+    """Raises ApiError unless the policy and its binding are there and deny."""
+    policy, binding = await api.get(POLICIES, None, name), await api.get(POLICY_BINDINGS, None, name)
+    missing = [kind for kind, found in (("policy", policy), ("binding", binding)) if found is None]
+    if policy is None or binding is None:
+        raise ApiError(404, f"there is no ValidatingAdmissionPolicy {name}: its {' and its '.join(missing)} is missing")
+    denies = binding["spec"]["policyName"] == name and "Deny" in binding["spec"]["validationActions"]
+    if not denies or policy["spec"].get("failurePolicy") != "Fail":
+        raise ApiError(409, "it or its binding was changed so that it denies nothing")
 
 
 async def _forget_deleted(watcher: Watcher, api: Api, namespaces: list[str]) -> None:

@@ -96,7 +96,9 @@ def test_the_operator_reads_the_settings_and_elects_in_its_own_namespace():
     found, volumes = container({}), pod({})["spec"]["volumes"]
     [mount] = found["volumeMounts"]
     assert found["command"] == ["trainjob-operator", "run"]
-    assert found["args"] == [f"--settings={mount['mountPath']}/settings.yaml", f"--lease-namespace={NAMESPACE}"]
+    own = [f"--settings={mount['mountPath']}/settings.yaml", f"--lease-namespace={NAMESPACE}"]
+    assert found["args"] == [*own, "--progress-policy=trainjob-reporter"]
+    assert container({"progress": {"enabled": False}})["args"] == own
     assert volumes == [{"name": mount["name"], "configMap": {"name": "trainjob-operator"}}]
 
 

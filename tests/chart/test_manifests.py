@@ -38,6 +38,8 @@ def test_an_api_server_accepts_the_operator_without_helm(cluster: ControlPlane, 
     subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT / "hack")}, check=True, timeout=120)
     objects = documents(manifest.read_text())
     assert {"CustomResourceDefinition", "Deployment", "ValidatingAdmissionPolicy"} <= {each["kind"] for each in objects}
+    order = [each["kind"] for each in objects]
+    assert order.index("ValidatingAdmissionPolicyBinding") < order.index("ClusterRole")
     options = ("--server-side", "--dry-run=server", "--validate=strict", "--output=name")
     assert len(cluster.kubectl("apply", *options, "--filename", manifest).splitlines()) == len(objects)
     assert "helm" not in manifest.read_text().lower()
