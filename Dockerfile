@@ -1,7 +1,8 @@
 # Two images: `docker build --target operator .` and `docker build --target trainer .`
 # What changes rarely comes first: after a change of code only the last layer of each is built anew, and the layer with
 # the packages only after a change of the packages that it has.
-ARG BASE_IMAGE=python:3.11-slim
+# The digest is that of the image for all platforms.
+ARG BASE_IMAGE=python:3.11-slim@sha256:90744cff8f32887f075c47d747a173ff333e9e98801667af93c357fa9f5e28ff
 
 
 FROM ${BASE_IMAGE} AS base
@@ -15,19 +16,26 @@ RUN useradd --uid 1000 --user-group --create-home trainjob
 WORKDIR /src
 
 
-# The packages of each image with their versions: most changes of pyproject.toml and constraints.txt leave them as they are.
+# The packages of each image with their versions and digests: most changes of pyproject.toml and locked.txt leave them as
+# they are.
 FROM base AS requirements
-COPY pyproject.toml constraints.txt ./
-# Index of a PyTorch build other than the package index's own, such as that for CPUs or for ROCm.
+COPY pyproject.toml locked.txt ./
+# Index of a PyTorch build other than the package index's own, such as that for CPUs or for ROCm: then no digests are known.
 ARG TORCH_INDEX=
 RUN python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir --constraint constraints.txt uv \
  && mkdir /requirements \
- && grep '^uv==' constraints.txt > /requirements/uv.txt \
+ && sed -n '/^uv==/,/[^\\]$/p' locked.txt > /requirements/uv.txt \
+ && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement /requirements/uv.txt \
+ && grep -o '^[^ ]*==[^ ]*' locked.txt > constraints.txt \
  && compile="/opt/uv/bin/uv pip compile --quiet --no-header --no-annotate pyproject.toml --constraints constraints.txt" \
- && $compile --extra operator --output-file /requirements/operator.txt \
+ && $compile --extra operator --output-file operator.txt \
  && $compile --extra train --extra serve --extra cluster ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
-    --output-file /requirements/trainer.txt
+    --output-file trainer.txt \
+ && for image in operator trainer; do \
+      awk 'NR == FNR { wanted[$1]; next } /^[^ ]/ { chosen = $1 in wanted } chosen' $image.txt locked.txt \
+        > /requirements/$image.txt; \
+    done \
+ && if [ "${TORCH_INDEX}" ]; then cp trainer.txt /requirements/; fi
 
 
 FROM requirements AS code
@@ -35,7 +43,7 @@ RUN python3 -m venv --without-pip /opt/trainjob
 COPY README.md LICENSE ./
 COPY trainjob trainjob
 COPY operator operator
-RUN /opt/uv/bin/uv pip install --compile-bytecode --no-deps --prefix /code .
+RUN /opt/uv/bin/uv pip install --compile-bytecode --no-deps --build-constraints locked.txt --prefix /code .
 
 
 FROM base AS trainer
@@ -47,8 +55,9 @@ COPY --from=requirements /requirements/uv.txt /requirements/trainer.txt ./
 ARG TORCH_INDEX=
 RUN python3 -m venv /opt/trainjob \
  && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir --requirement uv.txt \
- && /opt/uv/bin/uv pip install --compile-bytecode --requirements trainer.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+ && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement uv.txt \
+ && verified=$([ "${TORCH_INDEX}" ] || echo --require-hashes) \
+ && /opt/uv/bin/uv pip install --compile-bytecode $verified --requirements trainer.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
  && rm -r /opt/uv
 COPY --from=code /code /opt/trainjob
 ENV RAY_USAGE_STATS_ENABLED=0
@@ -62,8 +71,8 @@ COPY --from=requirements /requirements/uv.txt /requirements/operator.txt ./
 # Importing what the operator uses compiles it; the whole of the Kubernetes client would fill 60 MB more.
 RUN python3 -m venv --without-pip /opt/trainjob \
  && python3 -m venv /opt/uv \
- && /opt/uv/bin/pip install --no-cache-dir --requirement uv.txt \
- && /opt/uv/bin/uv pip install --requirements operator.txt \
+ && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement uv.txt \
+ && /opt/uv/bin/uv pip install --require-hashes --requirements operator.txt \
  && rm -r /opt/uv \
  && python3 -c 'import kopf, kubernetes.aio.client, prometheus_client, typer'
 COPY --from=code /code /opt/trainjob

@@ -3,11 +3,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --python $(BIN)/python -c constraints.txt
+INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --python $(BIN)/python -c locked.txt \
+	--build-constraints locked.txt
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate chart manifests sbom bench clean
+.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate lock chart dist manifests sbom bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,9 +55,16 @@ generate: $(VENV)/dev.stamp  ## Write what is derived: the CRD, the reference pa
 	$(BIN)/python -m trainjob.crd
 	$(BIN)/python hack/generate.py
 
+lock: $(VENV)/dev.stamp  ## Write locked.txt: the packages of constraints.txt with the digests of their files
+	$(BIN)/uv pip compile --quiet --system-certs --universal --no-deps --generate-hashes --no-header --no-annotate \
+		constraints.txt --output-file locked.txt
+
 chart: $(VENV)/dev.stamp  ## Check the Helm chart and pack it into dist/
 	helm=$$(PYTHONPATH=hack $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \
 		$$helm lint --strict charts/trainjob && $$helm package charts/trainjob --destination dist
+
+dist: $(VENV)/dev.stamp  ## Build the Python package into dist/
+	$(BIN)/uv build --quiet --system-certs --build-constraints locked.txt --out-dir dist
 
 manifests: $(VENV)/dev.stamp  ## Write dist/install.yaml, the chart's objects for clusters without Helm
 	PYTHONPATH=hack $(BIN)/python hack/install_manifest.py dist/install.yaml
@@ -75,8 +83,8 @@ clean:  ## Remove the virtual environment and what the tools have left
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp says that its extras are installed as pyproject.toml and constraints.txt want them.
-$(VENV)/train.stamp: $(BIN)/uv pyproject.toml constraints.txt
+# A stamp says that its extras are installed as pyproject.toml and locked.txt want them.
+$(VENV)/train.stamp: $(BIN)/uv pyproject.toml locked.txt
 	@echo "Installing trainjob into $(VENV) (PyTorch and Ray take a few minutes)"
 	$(INSTALL) -e '.[train]'
 	@touch $@
@@ -91,4 +99,5 @@ $(BIN)/uv:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "Python's venv module is missing: install it (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt uv
+	sed -n '/^uv==/,/[^\\]$$/p' locked.txt > $(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
