@@ -16,6 +16,7 @@ BUILD_SECONDS = 3600  # a bare, slow machine takes a third of it for Kubernetes'
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trainjob" / "bin"
 
 PACKAGES = {  # of each program: the folder of its module, and what `go build` makes it of
+    "actionlint": ("actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),
     "coredns": ("coredns", "."),
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
     "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
@@ -31,7 +32,8 @@ PACKAGES = {  # of each program: the folder of its module, and what `go build` m
     "kueue": ("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "minio": ("minio", "github.com/minio/minio"),
 }
-TESTED = ("etcd", "helm", "kube-apiserver", "kube-controller-manager", "kubectl", "kuberay-operator", "kueue", "minio")
+TESTED = ("actionlint", "etcd", "helm", "kube-apiserver", "kube-controller-manager", "kubectl", "kuberay-operator",
+          "kueue", "minio")  # fmt: skip
 
 
 def program(name: str) -> Path:
