@@ -23,10 +23,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* An image's full name, from a list: the image's values, the chart's appVersion. */}}
+{{/* An image's full name, from a list: the image's values, the chart's context. */}}
 {{- define "trainjob.image" -}}
 {{- $image := first . -}}
-{{ $image.repository }}:{{ default (last .) $image.tag }}{{ with $image.digest }}@{{ . }}{{ end }}
+{{- $root := last . -}}
+{{ with $root.Values.registry }}{{ . }}/{{ end }}{{ $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}{{ with $image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{/* Whether training pods may report: only where the API server has the policies that say of what; else empty.
@@ -39,7 +40,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 
 {{/* The operator's settings file. */}}
 {{- define "trainjob.settings" -}}
-{{- $image := include "trainjob.image" (list .Values.trainer.image .Chart.AppVersion) -}}
+{{- $image := include "trainjob.image" (list .Values.trainer.image .) -}}
 {{ toYaml (merge (dict "image" $image) .Values.settings) }}
 {{- end }}
 
