@@ -98,6 +98,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("dataset.train", {**_SOURCE, "uri": [..., *_URI]}),
     "dataset.test": [{}, {"uri": "rows.csv"}, "s3://test/rows.csv"],
     "dataset.validation": [{}, {"fraction": 0.2, "uri": "s3://a"}, {"fraction": 0}, {"fraction": 1}, {"uri": "a.csv"}],
+    "dataset.unlabelled": [{}, {"uri": "rows.csv"}, "s3://more/rows.csv", {"uri": "s3://more"}],
     "dataset.text": [[], [""], "title", [3], ["title", "title"]],
     "dataset.label": ["", 3, ["tag"]],
     **_under("dataset.cleaning", {"lowercase": _FLAG, "removeURLs": _FLAG, "removeHTML": _FLAG}),
@@ -111,6 +112,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "training.seed": [-1, 2**32, 0.5, "42"],
     "training.scheduler": [{}, {"cosine": {}, "linear": {}}, {"reduceOnPlateau": {"factor": 1}}, "cosine"],
     **_under("training.earlyStopping", {"patience": _COUNT, "minDelta": [-1, "0"]}),
+    **_under("training.distillation", {"teacher": [..., *_RELATIVE], "temperature": _ABOVE_0, "weight": [0, 1.5, "1"]}),
     **_under("checkpoints", {"metric": ["", 3, "my_metric"], "mode": ["minimum", "", 1], "keep": _COUNT}),
     "checkpoints.everySteps": _COUNT,
     **_under("workers", {"count": _COUNT, "cpus": _CPUS, "gpus": [-1, 2, 0.5, "1"], "nodePool": _NAME}),
@@ -179,6 +181,7 @@ _PARTS = [
     "training.optimizer.adamW",
     "training.scheduler.cosine",
     "training.earlyStopping",
+    "training.distillation",
     "checkpoints",
     "baselines",
     "workers",
@@ -243,6 +246,7 @@ _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
         )
     ),
     ("function", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
+    ("function", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
     ("function", "dataset.loader", {"dataset.loader": "dataLoader"}),
     ("function", "model", {"model.function": None}),
 ]

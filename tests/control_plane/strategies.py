@@ -251,20 +251,32 @@ _language_model = part(
 )
 
 
-specs: Strategy = st.one_of(
-    _spec(
-        "textClassifier",
-        _text_classifier,
-        _metrics,
-        part({"dataset": _text_data}, baselines=_baselines("mostFrequent", "tfidf", languageModel=_language_model)),
-    ),
-    _spec(
-        "imageClassifier",
-        _image_classifier,
-        _metrics,
-        part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
-    ),
-    _spec("function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())),
+_distillation = part({"teacher": _folders}, temperature=amounts, weight=st.floats(0.01, 1))
+
+
+@st.composite
+def _taught(draw: st.DrawFn, specs: Strategy) -> Document:
+    """Some of `specs` with a teacher, and some of these with rows for it to label."""
+    spec = draw(specs)
+    if draw(booleans):
+        spec["training"]["distillation"] = draw(_distillation)
+        spec["dataset"] |= draw(part(unlabelled=part({"uri": uris}, format=st.sampled_from(_formats["tabular"]))))
+    return spec
+
+
+_classifiers = _spec(
+    "textClassifier",
+    _text_classifier,
+    _metrics,
+    part({"dataset": _text_data}, baselines=_baselines("mostFrequent", "tfidf", languageModel=_language_model)),
+) | _spec(
+    "imageClassifier",
+    _image_classifier,
+    _metrics,
+    part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
+)
+specs: Strategy = _taught(_classifiers) | _spec(
+    "function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())
 )
 
 

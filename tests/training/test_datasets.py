@@ -10,12 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import ray
+import torch
 from ray.data import Dataset
 from ray.data.dataset import MaterializedDataset
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
 from trainjob.errors import DataError
+from trainjob.models import build, save_model
+from trainjob.storage import Folder
+from trainjob.training.distillation import soft_labels
 from unit.data.data_specs import (
     image_spec,
     random_images,
@@ -142,6 +146,33 @@ def function_spec(uri: Path, **dataset: Any) -> TrainJobSpec:
 
 
 ROWS = [{"x": n, "y": n / 2, "kind": "ab"[n % 2]} for n in range(40)]
+
+
+def test_a_teacher_labels_the_same_in_ray_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In tasks of a few rows each, in the sources' order, with what the driver's own process would say."""
+    monkeypatch.setattr(prepare, "TASK_BYTES", 1)
+    rows, teacher = some_rows(200), tmp_path / "teacher"
+    for number in range(4):
+        write_csv(tmp_path / "train" / f"{number}.csv", rows[50 * number : 50 * number + 50])
+    plain = text_spec(tmp_path / "train").model_dump(by_alias=True, exclude_none=True)
+    plain["dataset"]["unlabelled"] = {"uri": str(tmp_path / "train" / "2.csv")}
+    plain["training"]["distillation"] = {"teacher": str(teacher)}
+    taught = TrainJobSpec.model_validate(plain)
+    fitted = fit(taught)
+    torch.manual_seed(0)
+    save_model(build(taught.model, fitted.preprocessor), fitted.preprocessor, teacher)
+    here, there = (
+        soft_labels(taught, fitted, Folder(str(tmp_path / name)), on_ray)
+        for name, on_ray in (("here", False), ("there", True))
+    )
+    assert len(list((tmp_path / "there" / "soft-labels").iterdir())) == 5
+    in_memory = prepare_examples(taught, fitted, here)["train"]
+    streamed = rows_of(prepare_datasets(taught, fitted, there)["train"])
+    assert_equal(in_memory, streamed)
+    assert in_memory.teacher is not None
+    assert streamed.teacher is not None
+    np.testing.assert_allclose(streamed.teacher, in_memory.teacher, rtol=1e-4, atol=1e-5)
+    assert len(streamed) == fitted.training_rows
 
 
 @pytest.mark.parametrize("label", ["kind", None])

@@ -70,6 +70,24 @@ def test_a_ray_cluster_of_its_own(new_run: NewRun, streamed: Run, monkeypatch: p
     assert_same_end(run, streamed)
 
 
+def test_a_student(new_run: NewRun, local: Run, text_set: Path):
+    """Ended while it trains; what the teacher has said is kept."""
+    changes = {
+        "dataset.loader": "dataLoader",
+        "dataset.unlabelled": {"uri": str(text_set / "test.csv")},
+        "training.distillation": {"teacher": str(local.folder)},
+    }
+    whole, run = new_run("text", changes, "whole"), new_run("text", changes)
+    whole.finish()
+    assert end(run, crash_driver) == -11
+    files = {path: path.stat().st_mtime_ns for path in (run.folder / "soft-labels").iterdir()}
+    assert end(run, interrupt_driver) == 130
+    run.finish()
+    assert {path: path.stat().st_mtime_ns for path in (run.folder / "soft-labels").iterdir()} == files
+    assert run.read("summary.json")["rows"] == {"train": 480, "validation": 121, "test": 151, "unlabelled": 151}
+    assert_same_end(run, whole)
+
+
 def end(run: Run, kill: Kill) -> int:
     """Starts the run, calls `kill` once it has a new checkpoint, and returns the exit code."""
     before = set(run.complete_checkpoints())

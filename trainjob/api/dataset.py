@@ -50,6 +50,8 @@ class Dataset(StrictModel):
     """What the model is validated on after each epoch."""
     test: Source | None = None
     """Scored once, at the end, with the best checkpoint."""
+    unlabelled: Source | None = None
+    """More rows to train on, whose labels are what the teacher of `training.distillation` says."""
     text: Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)] | None = None
     """Columns that hold the text, joined by a blank; for text classifiers."""
     label: Annotated[str, Field(min_length=1)] | None = None

@@ -121,6 +121,8 @@ def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
         ("spec", "dataset", "train", "uri"),
         ("spec", "dataset", "validation", "uri"),
         ("spec", "dataset", "test", "uri"),
+        ("spec", "dataset", "unlabelled", "uri"),
+        ("spec", "training", "distillation", "teacher"),
         ("spec", "storage", "uri"),
         ("spec", "model", "textClassifier", "pretrained"),
     ):

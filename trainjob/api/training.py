@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from trainjob.api.base import DependsOnModel, OneOf, StrictModel
 from trainjob.api.model import PositiveInt
+from trainjob.api.uris import FolderURI
 
 CLASSIFIER_METRICS = (
     "validation_loss",
@@ -120,6 +121,18 @@ class EarlyStopping(StrictModel):
     """How much better a value must be to count."""
 
 
+class Distillation(StrictModel):
+    """The model learns what a larger one says to the rows, besides their labels (Hinton et al., 2015)."""
+
+    teacher: FolderURI
+    """The run, or the model's folder, of a classifier of the same kind with the same classes: a path (relative to this
+    YAML), `s3://` or `gs://`."""
+    temperature: Annotated[float, Field(gt=0)] = 2.0
+    """What both models' logits are divided by: the higher, the more the less probable classes count."""
+    weight: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """How much what the teacher says counts in the loss; the rest is the label's."""
+
+
 class Training(StrictModel):
     """How the model is trained."""
 
@@ -139,6 +152,8 @@ class Training(StrictModel):
     """Batches whose gradients are averaged into one optimizer step."""
     early_stopping: EarlyStopping | None = None
     """Ends training when it no longer helps."""
+    distillation: Distillation | None = None
+    """Trains on what a larger model, the teacher, says to the rows, besides their labels."""
     precision: Literal["auto", "bf16", "float32"] = "auto"
     """bf16: forward pass in bfloat16 autocast, weights in float32. auto: bf16 where the hardware makes it faster,
     float32 otherwise."""

@@ -107,6 +107,10 @@ class TrainJobSpec(StrictModel):
                 f"must be a multiple of workers.count ({training.batch_size} % {count} = {rest})",
             )
         yield from self._misfits_of_baselines()
+        if training.distillation is None and self.dataset is not None and self.dataset.unlabelled is not None:
+            yield "dataset.unlabelled", "needs training.distillation, whose teacher labels these rows"
+        if training.distillation is not None and self.model.classifier is None:
+            yield "training.distillation", "is for textClassifier and imageClassifier"
         if self.model.classifier is None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
                 yield (

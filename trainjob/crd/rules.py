@@ -12,7 +12,7 @@ from trainjob.api.baselines import CLASSIFIER_OF
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.model import Encoder, TextClassifier
-from trainjob.api.training import CLASSIFIER_METRICS, SGD
+from trainjob.api.training import CLASSIFIER_METRICS, SGD, Distillation
 from trainjob.api.trainjob import Storage, TrainJobSpec
 from trainjob.api.wording import fields_of, nested_model
 
@@ -144,6 +144,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
     ),
     Source: (_absolute("uri"),),
+    Distillation: (_absolute("teacher"),),
     Validation: (_absolute("uri"),),
     Storage: (_absolute("uri"),),
     Pods: (
@@ -204,6 +205,16 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "dataset.train.format",
         ),
         Rule(f"!({_IS_IMAGE}) || !has(self.dataset.text)", "is for model.textClassifier", "dataset.text"),
+        Rule(
+            "!has(self.dataset) || !has(self.dataset.unlabelled) || has(self.training.distillation)",
+            "needs training.distillation, whose teacher labels these rows",
+            "dataset.unlabelled",
+        ),
+        Rule(
+            f"!{_IS_FUNCTION} || !has(self.training.distillation)",
+            "is for textClassifier and imageClassifier",
+            "training.distillation",
+        ),
         *(_baseline_of(name, model) for name, model in CLASSIFIER_OF.items()),
         Rule(
             f"{_IS_FUNCTION} || self.checkpoints.metric in [{_METRICS}]",

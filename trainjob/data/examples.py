@@ -10,6 +10,9 @@ from numpy.typing import DTypeLike
 
 from trainjob.data.arrays import as_numpy
 
+TEACHER = "teacher"
+"""The column with the logits of a teacher."""
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -20,7 +23,9 @@ class Examples:
     offsets: np.ndarray
     """int64 [n + 1]."""
     labels: np.ndarray
-    """int64 [n]."""
+    """int64 [n]; -1 for a row that has none but the teacher's."""
+    teacher: np.ndarray | None = None
+    """The logits that a teacher gives them, float32 [n, C]."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -35,24 +40,33 @@ class Examples:
         lengths = self.lengths[indices]
         offsets = _offsets(lengths)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return type(self)(
-            self.values[np.repeat(self.offsets[indices], lengths) + within], offsets, self.labels[indices]
-        )
+        values = self.values[np.repeat(self.offsets[indices], lengths) + within]
+        teacher = self.teacher[indices] if self.teacher is not None else None
+        return type(self)(values, offsets, self.labels[indices], teacher)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """Rows of a table with the columns `values` (lists of int32 or uint8) and `label` (int64)."""
+        """Rows of a table with the columns `values` (lists of int32 or uint8), `label` (int64) and, where there are
+        any, `teacher` (lists of float32, all of one length)."""
         lists = table["values"]
         dtype = lists.type.value_type.to_pandas_dtype()
         values = [as_numpy(chunk.flatten()) for chunk in lists.chunks]
         lengths = [as_numpy(chunk.value_lengths()) for chunk in lists.chunks]
         labels = [as_numpy(chunk) for chunk in table["label"].chunks]
-        return cls(_joined(values, dtype), _offsets(_joined(lengths, np.int64)), _joined(labels, np.int64))
+        joined = _joined(labels, np.int64)
+        return cls(_joined(values, dtype), _offsets(_joined(lengths, np.int64)), joined, _teacher(table, len(joined)))
 
     @classmethod
     def concat(cls, tables: Iterable[pa.Table]) -> Self:
         """The rows of several such tables, in their order; at least one."""
         return cls.from_table(pa.concat_tables(tables))
+
+
+def _teacher(table: pa.Table, rows: int) -> np.ndarray | None:
+    if TEACHER not in table.column_names:
+        return None
+    logits = [as_numpy(chunk.flatten()) for chunk in table[TEACHER].chunks]
+    return _joined(logits, np.float32).reshape(rows, -1 if rows else 0)
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.rows import Part, Rows
-from trainjob.data.source import parts, sources_of
+from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import Division, Sample, Survey, Visit, take_survey
 from trainjob.data.text import TextPreprocessor, joined_texts, pretrained_tokenizer, text_contents, train_wordpiece
@@ -41,11 +41,16 @@ class Fitted:
     split: Split | None
     """None where the validation rows have a URI of their own."""
     rows: dict[str, int]
-    """Rows of `train`, `validation` and, where there is one, `test`."""
+    """Rows of `train`, `validation` and, where there are any, `test` and `unlabelled`."""
     contents: dict[str, str]
     """A digest of the rows of each set that has a source of its own."""
     sources: dict[str, Fingerprint] = field(default_factory=dict)
     """The files of each of these sets, as they were before the rows were read."""
+
+    @property
+    def training_rows(self) -> int:
+        """Rows of an epoch."""
+        return self.rows["train"] + self.rows.get(UNLABELLED, 0)
 
     def source_rows(self, name: str) -> int:
         """Rows of the source of a set; some of those of `train` may be set aside for validation."""
@@ -84,7 +89,9 @@ def fit(spec: TrainJobSpec) -> Fitted:
     """
     assert spec.dataset is not None
     sources = fingerprints(spec)
-    sets = {name: parts_of(spec, source) for name, source in sources_of(spec.dataset).items()}
+    sets = {
+        name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
+    }
     if spec.model.text_classifier is not None:
         fitted = _fit_text(spec.dataset, spec.model.text_classifier, sets["train"], spec.training.seed)
     else:
@@ -92,7 +99,8 @@ def fit(spec: TrainJobSpec) -> Fitted:
         fitted = _fit_images(spec.dataset, spec.model.image_classifier, sets["train"], spec.training.seed)
     for name, others in sets.items():
         if name != "train":
-            fitted.rows[name], fitted.contents[name] = _survey_others(others, fitted, spec.training.seed)
+            survey = _survey_unlabelled if name == UNLABELLED else _survey_others
+            fitted.rows[name], fitted.contents[name] = survey(others, fitted, spec.training.seed)
     return replace(fitted, sources=sources)
 
 
@@ -117,9 +125,9 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:
     refuse_changes(spec, changes)
 
 
-def parts_of(spec: TrainJobSpec, source: Source) -> list[Part]:
+def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:
     """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
-    found = parts(source, spec.storage.endpoint if spec.storage else None)
+    found = parts(source, spec.storage.endpoint if spec.storage else None, labelled)
     holds_images = isinstance(found[0], ImageFiles | IDXFiles)
     if spec.model.text_classifier is not None and holds_images:
         raise DataError(f"{source.uri} holds images, but model.textClassifier needs csv, jsonl or parquet")
@@ -223,6 +231,16 @@ def _survey_others(some: list[Part], fitted: Fitted, seed: int) -> tuple[int, st
         raise DataError(f"{some[0].uri} holds no rows")
     survey = Survey(preprocessor.classes, np.concatenate(labels), np.concatenate(contents))
     return len(survey.labels), survey.digest
+
+
+def _survey_unlabelled(some: list[Part], fitted: Fitted, seed: int) -> tuple[int, str]:
+    """Number and digest of the rows; a label, where there is one, does not matter. Raises DataError for none."""
+    tables = read_all(some, fitted.preprocessor.columns)
+    contents = [hashes(fitted.preprocessor.contents(rows.table, rows.where), seed) for rows in tables]
+    if sum(map(len, contents)) == 0:
+        raise DataError(f"{some[0].uri} holds no rows")
+    survey = Survey([], np.empty(0, np.int64), np.concatenate(contents))
+    return len(survey.hashes), survey.digest
 
 
 def _moments(image: Image.Image) -> np.ndarray:

@@ -6,7 +6,7 @@ each step all ranks have batches of like length and none waits for another.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -35,6 +35,8 @@ class Batch:
     labels: torch.Tensor
     rows: np.ndarray | None = None
     """Of a batch that is scored: where its rows are in their set, int64 [n]."""
+    teacher: torch.Tensor | None = None
+    """The logits that a teacher gives its rows, float32 [n, C]."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -46,7 +48,8 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
-        return Batch(inputs, self.labels.to(device, non_blocking=True), self.rows)
+        teacher = self.teacher.to(device, non_blocking=True) if self.teacher is not None else None
+        return Batch(inputs, self.labels.to(device, non_blocking=True), self.rows, teacher)
 
 
 class TrainingBatches(Protocol):
@@ -87,7 +90,8 @@ def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[
 
 def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
     inputs = {name: torch.from_numpy(array) for name, array in preprocessor.inputs(examples).items()}
-    return Batch(inputs, torch.from_numpy(np.ascontiguousarray(examples.labels)))
+    teacher = torch.from_numpy(np.ascontiguousarray(examples.teacher)) if examples.teacher is not None else None
+    return Batch(inputs, torch.from_numpy(np.ascontiguousarray(examples.labels)), teacher=teacher)
 
 
 @dataclass(frozen=True)
@@ -122,11 +126,8 @@ def read_windows(
     class ToTensors(ArrowBatchCollateFn):
         def __call__(self, batch: pa.Table) -> dict[str, torch.Tensor]:
             examples = Examples.from_table(batch)
-            return {
-                "values": torch.from_numpy(examples.values),
-                "offsets": torch.from_numpy(examples.offsets),
-                "labels": torch.from_numpy(examples.labels),
-            }
+            arrays = ((field.name, getattr(examples, field.name)) for field in fields(examples))
+            return {name: torch.from_numpy(array) for name, array in arrays if array is not None}
 
     batches = data.iter_torch_batches(
         batch_size=rows,
@@ -137,7 +138,7 @@ def read_windows(
     )
     with user_errors():
         for batch in batches:
-            yield Examples(batch["values"].numpy(), batch["offsets"].numpy(), batch["labels"].numpy())
+            yield Examples(**{name: tensor.numpy() for name, tensor in batch.items()})
 
 
 class _ExamplesDataset(Dataset[Examples]):
@@ -184,20 +185,21 @@ class InMemoryBatches:
             _ExamplesDataset(examples),
             batch_size=None,  # the sampler gives the rows of a whole batch
             sampler=self.sampler,
-            collate_fn=cast("Any", partial(_collate_pair, preprocessor)),  # typed for lists of items only
+            collate_fn=cast("Any", partial(_collate_tuple, preprocessor)),  # typed for lists of items only
             generator=torch.Generator().manual_seed(shard.seed),
         )
         self.loader = prepare_data_loader(loader, add_dist_sampler=False)
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         self.sampler.epoch = epoch
-        for inputs, labels in self.loader:
-            yield Batch(inputs, labels)
+        for inputs, labels, *teacher in self.loader:
+            yield Batch(inputs, labels, None, *teacher)
 
 
-def _collate_pair(preprocessor: Preprocessor, examples: Examples) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def _collate_tuple(preprocessor: Preprocessor, examples: Examples) -> tuple[Any, ...]:
+    """Inputs, labels and, where there are any, the teacher's logits: what `prepare_data_loader` takes."""
     batch = collate(preprocessor, examples)
-    return batch.inputs, batch.labels
+    return (batch.inputs, batch.labels) if batch.teacher is None else (batch.inputs, batch.labels, batch.teacher)
 
 
 def memory_windows(examples: Examples, rows: int) -> Iterator[Examples]:

@@ -2,10 +2,10 @@
 
 import logging
 import pickle
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from trainjob.data.examples import Examples
 from trainjob.data.fitting import Fitted, parts_of, read_all
 from trainjob.data.labels import label_indices
 from trainjob.data.rows import Part, Rows
-from trainjob.data.source import sources_of
+from trainjob.data.source import UNLABELLED, sources_of
 from trainjob.data.split import Side, Split, hashes
 from trainjob.data.survey import take_survey
 from trainjob.errors import UserError
@@ -30,7 +30,20 @@ TASK_BYTES = 16 * 2**20
 STORE_SHARE = 0.4
 """Share of the object store that prepared rows may fill; the rest is for shuffling and batches."""
 
-Loader = Callable[[Iterable[Part]], Iterator[pa.Table]]
+
+class Sized(Protocol):
+    """A part, or what else rows are read from. Picklable."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that are read."""
+        ...
+
+
+Some = TypeVar("Some", bound=Sized)
+Loader = Callable[[Iterable[Any]], Iterator[pa.Table]]
+Loading = tuple[Sequence[Sized], Loader]
+"""What is read, and what reads it."""
 
 
 def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
@@ -38,15 +51,18 @@ def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Ite
 
     With `side`, only the rows on that side of the split. Raises DataError naming file and row.
     """
-    for rows, labels in _labelled(parts, fitted, side):
+    for rows, labels in labelled(parts, fitted, side):
         values = fitted.preprocessor.transform(rows.table, rows.where)
         yield pa.table({"values": values, "label": as_arrow(labels)})
 
 
-def _labelled(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
-    """The rows as they came, those on that side of the split alone where it is given, and their classes int64 [n]."""
+def labelled(
+    parts: Iterable[Part], fitted: Fitted, side: Side | None = None, besides: Sequence[str] = ()
+) -> Iterator[tuple[Rows, np.ndarray]]:
+    """The rows as they came, those on that side of the split alone where it is given, and their classes int64 [n].
+    `besides` are more columns to read."""
     preprocessor = fitted.preprocessor
-    for rows in read_all(parts, [*preprocessor.columns, fitted.label]):
+    for rows in read_all(parts, list(dict.fromkeys([*preprocessor.columns, fitted.label, *besides]))):
         labels = label_indices(rows, fitted.label, preprocessor.classes)
         if fitted.split is not None and side is not None:
             kept = fitted.split.rows_of(side, preprocessor.contents(rows.table, rows.where), labels)
@@ -58,15 +74,21 @@ def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Ro
     """The rows of one set as they came, in the source's order, and their classes int64 [n]."""
     for each, source, side in _sets(spec.dataset, fitted.split):
         if each == name:
-            yield from _labelled(parts_of(spec, source), fitted, side)
+            yield from labelled(parts_of(spec, source), fitted, side)
 
 
-def prepare_examples(spec: TrainJobSpec, fitted: Fitted) -> dict[str, Examples]:
-    """`train`, `validation` and, where the spec has one, `test`, in memory and in the sources' order."""
-    return {
-        name: Examples.concat(load(parts_of(spec, source), fitted, side))
-        for name, source, side in _sets(spec.dataset, fitted.split)
-    }
+def prepare_examples(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> dict[str, Examples]:
+    """`train`, `validation` and, where the spec has one, `test`, in memory and in the sources' order. The training rows
+    are read as `train` says, where it is given."""
+    return {name: Examples.concat(loader(some)) for name, (some, loader) in _loadings(spec, fitted, train)}
+
+
+def _loadings(spec: TrainJobSpec, fitted: Fitted, train: Loading | None) -> Iterator[tuple[str, Loading]]:
+    for name, source, side in _sets(spec.dataset, fitted.split):
+        if name == "train" and train is not None:
+            yield name, train
+        else:
+            yield name, (parts_of(spec, source), partial(load, fitted=fitted, side=side))
 
 
 def _sets(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[str, Source, Side | None]]:
@@ -77,11 +99,11 @@ def _sets(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[st
         if name == "train" and split is not None:
             yield "train", source, "train"
             yield "validation", source, "validation"
-        else:
+        elif name != UNLABELLED:
             yield name, source, None
 
 
-def prepare_datasets(spec: TrainJobSpec, fitted: Fitted) -> "dict[str, Dataset]":
+def prepare_datasets(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> "dict[str, Dataset]":
     """The same sets, prepared in Ray Data, each in the source's order in every run.
 
     The smallest are materialized as long as they fit into the object store; others are prepared anew whenever they
@@ -89,10 +111,7 @@ def prepare_datasets(spec: TrainJobSpec, fitted: Fitted) -> "dict[str, Dataset]"
     """
     import ray
 
-    datasets = {
-        name: _dataset(parts_of(spec, source), partial(load, fitted=fitted, side=side))
-        for name, source, side in _sets(spec.dataset, fitted.split)
-    }
+    datasets = {name: dataset_of(*loading) for name, loading in _loadings(spec, fitted, train)}
     room = STORE_SHARE * ray.cluster_resources()["object_store_memory"]
     for name in sorted(datasets, key=lambda name: fitted.rows[name]):
         room -= fitted.rows[name] * fitted.preprocessor.row_bytes
@@ -110,7 +129,9 @@ def raw_datasets(spec: TrainJobSpec) -> "dict[str, Dataset]":
     split, classes = _raw_split(spec)
     label = spec.dataset and spec.dataset.label
     return {
-        name: _dataset(parts_of(spec, source), partial(_load_raw, split=split, classes=classes, side=side, label=label))
+        name: dataset_of(
+            parts_of(spec, source), partial(_load_raw, split=split, classes=classes, side=side, label=label)
+        )
         for name, source, side in _sets(spec.dataset, split)
     }
 
@@ -138,7 +159,8 @@ def _raw_contents(rows: Rows) -> list[bytes]:
     return [repr(row).encode() for row in rows.table.to_pylist()]
 
 
-def _dataset(parts: list[Part], loader: Loader) -> "Dataset":
+def dataset_of(parts: Sequence[Sized], loader: Loader, gpus: int = 0) -> "Dataset":
+    """What `loader` makes of the parts, in their order; each task is given as many GPUs."""
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors reach the user as exceptions
@@ -146,9 +168,9 @@ def _dataset(parts: list[Part], loader: Loader) -> "Dataset":
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     context.raise_original_map_exception = True
-    tasks = [{"parts": pickle.dumps(task)} for task in _tasks(parts)]
+    tasks = [{"parts": pickle.dumps(task)} for task in tasks_of(parts)]
     return ray.data.from_items(tasks, override_num_blocks=len(tasks)).map_batches(
-        partial(_run_tasks, loader=loader), batch_size=1, batch_format="pyarrow"
+        partial(_run_tasks, loader=loader), batch_size=1, batch_format="pyarrow", num_gpus=gpus or None
     )
 
 
@@ -160,9 +182,9 @@ def _run_tasks(tasks: pa.Table, loader: Loader) -> Iterator[pa.Table]:
         raise TaskError(error) from None
 
 
-def _tasks(parts: list[Part]) -> list[list[Part]]:
+def tasks_of(parts: Sequence[Some]) -> list[list[Some]]:
     """Consecutive parts together, up to about TASK_BYTES."""
-    tasks: list[list[Part]] = []
+    tasks: list[list[Some]] = []
     size = 0
     for part in parts:
         if not tasks or size + part.size > TASK_BYTES:

@@ -19,6 +19,8 @@ from trainjob.data.tables import CSVFile, JSONLinesFile, ParquetRows
 from trainjob.errors import DataError, notify
 from trainjob.storage import open_filesystem, storage_errors
 
+UNLABELLED = "unlabelled"
+"""The set whose rows train with the labels that a teacher gives them."""
 IMAGES_PER_PART = 64
 _SHOWN = 5
 _COMPRESSED = (".gz", ".bz2", ".zst")
@@ -65,12 +67,15 @@ def parts(source: Source, endpoint: str | None, labelled: bool = True) -> list[P
 
 
 def sources_of(dataset: Dataset) -> dict[str, Source]:
-    """The sources of `train`, of `validation` where it is not a share of train, and of `test` where there is one."""
+    """The sources of `train`, of `validation` where it is not a share of train, and of `test` and `unlabelled` where
+    there are some."""
     sources = {"train": dataset.train}
     if dataset.validation.uri is not None:
         sources["validation"] = Source(uri=dataset.validation.uri, format=dataset.train.format)
     if dataset.test is not None:
         sources["test"] = dataset.test
+    if dataset.unlabelled is not None:
+        sources[UNLABELLED] = dataset.unlabelled
     return sources
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from trainjob.api import ClassWeights, Model
+from trainjob.api.training import Distillation
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 
@@ -28,6 +29,44 @@ def sample_losses(model: Model, preprocessor: Preprocessor) -> Callable[[Tensor,
     if weights is None:
         return unweighted
     return lambda logits, labels: unweighted(logits, labels) * weights.to(labels.device)[labels]
+
+
+def distilled_losses(
+    model: Model, distillation: Distillation, losses: Callable[[Tensor, Tensor], Tensor]
+) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """From logits [n, C], labels [n] and the teacher's logits [n, C] to one loss for each sample, float32 [n]: `weight`
+    times how far what the model says is from what the teacher says, both at the same temperature, and the rest
+    times the sample's own of `losses`. Of a row without a label (-1), the first alone.
+
+    The first is multiplied by the square of the temperature, by which its gradients are smaller (Hinton, Vinyals and
+    Dean, 2015, https://arxiv.org/abs/1503.02531, section 2).
+    """
+    spec = model.classifier
+    assert spec is not None
+    temperature, weight = distillation.temperature, distillation.weight
+    distances = _divergence if spec.loss.cross_entropy is not None else _binary_divergence
+
+    def both(logits: Tensor, labels: Tensor, teacher: Tensor) -> Tensor:
+        soft = weight * temperature**2 * distances(logits.float() / temperature, teacher.float() / temperature)
+        hard = (1 - weight) * losses(logits, labels.clamp(min=0))
+        return soft + torch.where(labels < 0, 0.0, hard)
+
+    return both
+
+
+def _divergence(logits: Tensor, teacher: Tensor) -> Tensor:
+    """Kullback and Leibler's, of the softmaxes."""
+    return functional.kl_div(
+        logits.log_softmax(dim=1), teacher.log_softmax(dim=1), reduction="none", log_target=True
+    ).sum(dim=1)
+
+
+def _binary_divergence(logits: Tensor, teacher: Tensor) -> Tensor:
+    """The mean of those of the C sigmoids."""
+    targets = teacher.sigmoid()
+    own = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+    least = functional.binary_cross_entropy_with_logits(teacher, targets, reduction="none")
+    return (own - least).mean(dim=1)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

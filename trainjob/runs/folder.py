@@ -29,9 +29,12 @@ from trainjob.runs.files import (
     MODEL,
     PREDICTIONS,
     REPORT,
+    SOFT_LABELS,
     SUMMARY,
     TENSORBOARD,
     TRAINJOB,
+    VARIANTS,
+    VARIANTS_TABLE,
 )
 from trainjob.storage import Folder, storage_errors
 
@@ -60,6 +63,9 @@ _OWN = {
     BASELINES,
     SUMMARY,
     REPORT,
+    SOFT_LABELS,
+    VARIANTS,
+    VARIANTS_TABLE,
 }
 _OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """What Ray Train writes into the folder of a function's run."""

@@ -12,6 +12,8 @@ from typing import Any
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples
 from trainjob.data.hub import is_cached_only
+from trainjob.data.prepare import Loading
+from trainjob.data.source import UNLABELLED
 from trainjob.progress.channel import Address
 from trainjob.runs.files import FITTED
 from trainjob.scratch import scratch_folder
@@ -69,7 +71,7 @@ class Training:
         with LocalWorkers(self.spec.workers, self.threads, _modules(self.spec)) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
             with self.data_time.running():
-                save_arrays(prepare_examples(self.spec, fitted), arrays)
+                save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
             work = partial(train, self._task(fitted, partial(load_arrays, arrays)))
             return self.retry(partial(workers.run, work)), fitted
 
@@ -84,28 +86,42 @@ class Training:
             start_ray(self.spec, self.threads)
             importing.result()
             fitted = fitting.result()
+        with self.data_time.running():
+            train = self._soft_labels(fitted, on_ray=True)  # before workers take the CPUs and GPUs
         self.on_start()
         if self.spec.dataset.loader == "dataLoader":
-            return self._train_on_kept_rows(fitted), fitted
-        return self._train_on_datasets(fitted), fitted
+            return self._train_on_kept_rows(fitted, train), fitted
+        return self._train_on_datasets(fitted, train), fitted
 
-    def _train_on_kept_rows(self, fitted: Fitted) -> Outcome:
+    def _soft_labels(self, fitted: Fitted, on_ray: bool) -> Loading | None:
+        if self.spec.training.distillation is None:  # without one, torch need not be imported here
+            return None
+        from trainjob.training.distillation import soft_labels
+
+        return soft_labels(self.spec, fitted, self.run, on_ray)
+
+    def _train_on_kept_rows(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
         with self.data_time.running():
-            rows = put(prepare_examples(self.spec, fitted))
+            rows = put(prepare_examples(self.spec, fitted, train_rows))
         work = partial(train, self._task(fitted, rows))
         return in_thread(partial(self.retry, partial(self._fit_on_ray, work))).result()
 
-    def _train_on_datasets(self, fitted: Fitted) -> Outcome:
-        streamed = fitted.rows["train"] * fitted.preprocessor.row_bytes > KEPT_BYTES
+    def _train_on_datasets(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
+        streamed = fitted.training_rows * self._row_bytes(fitted) > KEPT_BYTES
         with scratch_folder() as scratch:
             datasets = LateDatasets(scratch)
-            getters = {name: datasets.getter(name) for name in fitted.rows}
+            getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
             work = partial(train, self._task(fitted, None, streamed))
             fit_workers = partial(self._fit_on_ray, work, datasets=getters, split=["train"] if streamed else [])
             training = in_thread(partial(self.retry, fit_workers))
             with self.data_time.running():
-                datasets.provide(prepare_datasets(self.spec, fitted))
+                datasets.provide(prepare_datasets(self.spec, fitted, train_rows))
             return training.result()
+
+    def _row_bytes(self, fitted: Fitted) -> int:
+        """Memory that a training row takes, with what a teacher says to it."""
+        logits = len(fitted.preprocessor.classes) if self.spec.training.distillation is not None else 0
+        return fitted.preprocessor.row_bytes + 4 * logits
 
     def _fit_on_ray(
         self,

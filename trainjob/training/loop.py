@@ -18,7 +18,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data.loaders import Batch, TrainingBatches
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
-from trainjob.models import Classifier, load_weights, save_model
+from trainjob.models import Classifier, distilled_losses, load_weights, save_model
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION
@@ -32,6 +32,20 @@ TRAINER_STATE = "trainer.pt"
 TrainingLosses = Callable[[torch.Tensor, Batch], torch.Tensor]
 """The losses of a batch from what the model gives for it, of whatever counts there: float32 [rows], or [tokens]. A step
 minimizes their sum over the sum of the batches' weights, over all batches and ranks of the step."""
+
+
+def training_losses(spec: TrainJobSpec, losses: SampleLosses) -> TrainingLosses:
+    """What training minimizes: `losses` of the labels and, where there is a teacher, of what it says."""
+    distillation = spec.training.distillation
+    if distillation is None:
+        return lambda logits, batch: losses(logits, batch.labels)
+    distilled = distilled_losses(spec.model, distillation, losses)
+
+    def both(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+        assert batch.teacher is not None
+        return distilled(logits, batch.labels, batch.teacher)
+
+    return both
 
 
 @dataclass

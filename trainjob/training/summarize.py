@@ -12,6 +12,7 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import Fitted
+from trainjob.data.source import UNLABELLED
 from trainjob.evaluation import Scores
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.runs.contents import read_contents
@@ -33,6 +34,8 @@ def summarize(
     rows = {"train": sum(fitted.preprocessor.class_counts), "validation": outcome.validation.rows}
     if outcome.test is not None:
         rows["test"] = outcome.test.rows
+    if UNLABELLED in fitted.rows:
+        rows[UNLABELLED] = fitted.rows[UNLABELLED]
     workers = job.spec.workers.count
     return Summary(
         name=job.metadata.name,
@@ -52,7 +55,7 @@ def summarize(
         ),
         stopped_early=outcome.stopped_early,
         seconds={stage: seconds[stage] for stage in STAGES if stage in seconds},
-        samples_per_second=rows["train"] // workers * workers * outcome.epochs / seconds["training"],
+        samples_per_second=fitted.training_rows // workers * workers * outcome.epochs / seconds["training"],
         versions=versions(),
         hardware=hardware(outcome.device),
     )

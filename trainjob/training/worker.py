@@ -37,7 +37,7 @@ from trainjob.scratch import scratch_folder
 from trainjob.training.devices import device_of, out_of_memory
 from trainjob.training.distributed import from_rank_0
 from trainjob.training.imports import quick_imports
-from trainjob.training.loop import TRAINER_STATE, Trainer
+from trainjob.training.loop import TRAINER_STATE, Trainer, training_losses
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.scoring import Predicted, Scorer
@@ -92,7 +92,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     _seed(training.seed + 1 + rank)
     losses = sample_losses(spec.model, preprocessor)
     shard = Shard(rank, workers, training.batch_size // workers, training.seed)
-    rows = sum(preprocessor.class_counts)
+    rows = task.fitted.training_rows
     batches, sets = _data(task, shard, rows)
     if shard.rows(rows) == 0:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
@@ -100,7 +100,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         spec,
         module,
         prepare_model(module, device),
-        losses=lambda logits, batch: losses(logits, batch.labels),
+        losses=training_losses(spec, losses),
         batches=batches,
         batches_per_epoch=shard.batches(rows),
         scorer=Scorer(sets, preprocessor, losses, device, resolve_precision(training.precision, device)),

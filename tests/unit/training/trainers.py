@@ -29,7 +29,7 @@ from trainjob.runs.history import History, read_history
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.distributed import from_rank_0, rank, world_size
-from trainjob.training.loop import Trainer, TrainingState
+from trainjob.training.loop import Trainer, TrainingState, training_losses
 from trainjob.training.optim import resolve_precision
 from trainjob.training.scoring import Predicted, Scorer
 
@@ -196,7 +196,7 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
         spec,
         module,
         prepare_model(module),
-        losses=lambda logits, batch: losses(logits, batch.labels),
+        losses=training_losses(spec, losses),
         batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
         batches_per_epoch=shard.batches(len(setup.examples["train"])),
         scorer=scorer if setup.script is None else ScriptedScorer(preprocessor, setup.script),

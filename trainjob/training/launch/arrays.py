@@ -12,14 +12,13 @@ def save_arrays(examples: dict[str, Examples], folder: Path) -> None:
     for name, rows in examples.items():
         (folder / name).mkdir(parents=True)
         for array in fields(rows):
-            np.save(folder / name / f"{array.name}.npy", getattr(rows, array.name))
+            if getattr(rows, array.name) is not None:
+                np.save(folder / name / f"{array.name}.npy", getattr(rows, array.name))
 
 
 def load_arrays(folder: Path) -> dict[str, Examples]:
     """What `save_arrays` wrote."""
     return {
-        path.name: Examples(
-            **{array.name: np.load(path / f"{array.name}.npy", mmap_mode="r") for array in fields(Examples)}
-        )
+        path.name: Examples(**{file.stem: np.load(file, mmap_mode="r") for file in path.iterdir()})
         for path in folder.iterdir()
     }

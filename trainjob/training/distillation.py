@@ -1,0 +1,179 @@
+"""What the teacher says to the rows that a student trains on. It is asked once; its logits are kept in the run's
+folder, with the prepared rows, in a file for each share of the rows."""
+
+import io
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Fitted, Preprocessor, user_errors
+from trainjob.data.arrays import as_arrow
+from trainjob.data.examples import TEACHER
+from trainjob.data.fitting import parts_of, read_all
+from trainjob.data.prepare import Loading, dataset_of, labelled, tasks_of
+from trainjob.data.rows import Part, Rows
+from trainjob.errors import StorageError, UserError
+from trainjob.models.classifier import problem_type
+from trainjob.predictor import Predictor
+from trainjob.runs.files import SOFT_LABELS
+from trainjob.storage import Folder
+
+FIELD = "spec.training.distillation.teacher"
+
+
+@dataclass(frozen=True)
+class Share:
+    """Rows that are labelled and kept together. Picklable."""
+
+    number: int
+    parts: tuple[Part, ...]
+    has_labels: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.number:05}.parquet"
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """Where the teacher is."""
+
+    uri: str
+    endpoint: str | None
+    """S3 server."""
+
+    def load(self) -> Predictor:
+        return _loaded(self.uri, self.endpoint)
+
+
+@cache
+def _loaded(uri: str, endpoint: str | None) -> Predictor:
+    return Predictor.load(uri, endpoint)
+
+
+def soft_labels(spec: TrainJobSpec, fitted: Fitted, run: Folder, on_ray: bool) -> Loading | None:
+    """The training rows, and the unlabelled ones, with what the teacher says to them: what is missing in the run's
+    folder is made first, by Ray Data where it is there. None where there is no teacher.
+
+    Raises UserError where the teacher cannot be one, DataError for rows that cannot be used, and StorageError.
+    """
+    distillation = spec.training.distillation
+    if distillation is None:
+        return None
+    shares = _shares(spec)
+    kept = set(run.list(SOFT_LABELS))
+    missing = [share for share in shares if share.name not in kept]
+    if missing:
+        teacher = Teacher(distillation.teacher, spec.storage.endpoint if spec.storage else None)
+        check_teacher(teacher, spec, run, fitted.preprocessor)
+        make = partial(_make, fitted=fitted, run=run, teacher=teacher)
+        if on_ray:
+            with user_errors():
+                dataset_of(missing, make, gpus=spec.workers.gpus).materialize()
+        else:
+            for _ in make(missing):
+                pass
+    return shares, partial(_read, run=run)
+
+
+def check_teacher(teacher: Teacher, spec: TrainJobSpec, run: Folder, preprocessor: Preprocessor) -> None:
+    """Raises UserError for a teacher that is missing, has not finished, is the run itself, or has learned another
+    task."""
+    if _is_within(teacher.uri, run.uri):
+        raise UserError(f"{FIELD}: {teacher.uri} is this run itself; name a run that has finished")
+    try:
+        predictor = teacher.load()
+    except StorageError:
+        raise
+    except UserError as error:
+        raise UserError(f"{FIELD}: {error}") from None
+    kind = predictor.preprocessor.kind
+    if kind != preprocessor.kind:
+        raise UserError(f"{FIELD}: {teacher.uri} is a model for {kind}s, and this one is for {preprocessor.kind}s")
+    if predictor.classes != preprocessor.classes:
+        raise UserError(f"{FIELD}: {teacher.uri} knows other classes{_differences(predictor, preprocessor)}")
+    assert spec.model.classifier is not None
+    if predictor.model.problem_type != problem_type(spec.model.classifier.loss):
+        raise UserError(
+            f"{FIELD}: {teacher.uri} was trained with another loss: name the same in both (crossEntropy or "
+            "binaryCrossEntropy)"
+        )
+
+
+def _is_within(uri: str, run: str) -> bool:
+    paths = [path if "://" in path else os.path.realpath(path) for path in (uri.rstrip("/"), run.rstrip("/"))]
+    return f"{paths[0]}/".startswith(f"{paths[1]}/")
+
+
+def _differences(teacher: Predictor, student: Preprocessor) -> str:
+    """Names at most some of each."""
+    only = [
+        (whose, sorted(set(some) - set(others))[:5])
+        for whose, some, others in (
+            ("it alone", teacher.classes, student.classes),
+            ("the training rows alone", student.classes, teacher.classes),
+        )
+    ]
+    return "".join(f"; {whose} has {', '.join(names)}" for whose, names in only if names)
+
+
+def _shares(spec: TrainJobSpec) -> list[Share]:
+    assert spec.dataset is not None
+    groups = [(tuple(task), True) for task in tasks_of(parts_of(spec, spec.dataset.train))]
+    if spec.dataset.unlabelled is not None:
+        some = parts_of(spec, spec.dataset.unlabelled, labelled=False)
+        groups += [(tuple(task), False) for task in tasks_of(some)]
+    return [Share(number, parts, has) for number, (parts, has) in enumerate(groups)]
+
+
+def _make(shares: Iterable[Share], fitted: Fitted, run: Folder, teacher: Teacher) -> Iterator[pa.Table]:
+    """Labels shares, and yields how many rows each has."""
+    predictor = teacher.load()
+    for share in shares:
+        tables = [_labelled_softly(rows, labels, fitted, predictor) for rows, labels in _rows(share, fitted, predictor)]
+        table = pa.concat_tables(tables) if tables else _empty(fitted)
+        content = io.BytesIO()
+        parquet.write_table(table, content)
+        (run / SOFT_LABELS).write(share.name, content.getvalue())
+        yield pa.table({"rows": [len(table)]})
+
+
+def _rows(share: Share, fitted: Fitted, teacher: Predictor) -> Iterator[tuple[Rows, np.ndarray]]:
+    columns = teacher.preprocessor.columns
+    if share.has_labels:
+        yield from labelled(share.parts, fitted, "train", besides=columns)
+        return
+    for rows in read_all(share.parts, list(dict.fromkeys([*fitted.preprocessor.columns, *columns]))):
+        yield rows, np.full(len(rows.table), -1)
+
+
+def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
+    logits = teacher.logits(rows.table, where=rows.where).numpy()
+    return pa.table(
+        {
+            "values": fitted.preprocessor.transform(rows.table, rows.where),
+            "label": as_arrow(labels),
+            TEACHER: pa.FixedSizeListArray.from_arrays(pa.array(logits.reshape(-1)), logits.shape[1]),
+        }
+    )
+
+
+def _empty(fitted: Fitted) -> pa.Table:
+    values = pa.list_(pa.int32() if fitted.preprocessor.kind == "text" else pa.uint8())
+    logits = pa.list_(pa.float32(), len(fitted.preprocessor.classes))
+    return pa.schema([("values", values), ("label", pa.int64()), (TEACHER, logits)]).empty_table()
+
+
+def _read(shares: Iterable[Share], run: Folder) -> Iterator[pa.Table]:
+    for share in shares:
+        yield parquet.read_table(pa.BufferReader((run / SOFT_LABELS).read(share.name)))
