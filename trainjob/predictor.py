@@ -45,13 +45,14 @@ class Predictor:
         self.preprocessor = preprocessor
 
     @classmethod
-    def load(cls, uri: str | PathLike[str], endpoint: str | None = None) -> Self:
-        """The best model of a run's folder, or the one in a model's or a checkpoint's folder.
+    def load(cls, uri: str | PathLike[str], endpoint: str | None = None, variant: str | None = None) -> Self:
+        """The best model of a run's folder or, with `variant`, a smaller one made of it; or the one in a model's, a
+        variant's or a checkpoint's folder.
 
         `uri` is a path, s3:// or gs://; `endpoint` an S3 server other than Amazon's (default: AWS_ENDPOINT_URL).
         Raises UserError where there is no model, StorageError where the folder cannot be read.
         """
-        folder = model_folder(Folder(str(uri), endpoint))
+        folder = model_folder(Folder(str(uri), endpoint), variant)
         if "://" not in folder.uri:
             return cls(*load_model(Path(folder.uri)))
         with scratch_folder() as copy:

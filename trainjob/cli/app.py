@@ -10,6 +10,7 @@ import typer
 
 from trainjob.cli.baseline import baseline
 from trainjob.cli.compare import compare
+from trainjob.cli.compress import compress
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.output import say
 from trainjob.cli.predict import predict
@@ -48,6 +49,9 @@ EXAMPLES = {
     baseline: """
         trainjob baseline runs/tags
         trainjob baseline s3://runs/tags --json""",
+    compress: """
+        trainjob compress runs/tags --int8
+        trainjob compress runs/tags --prune 0.5 --onnx --int8""",
     compare: """
         trainjob compare runs/tags runs/tags-small
         trainjob compare runs/tags s3://runs/tags --output compared.html""",

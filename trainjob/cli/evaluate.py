@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.options import Variant
 from trainjob.cli.output import console, printable_json
 from trainjob.errors import UserError
 from trainjob.runs.files import FITTED
@@ -24,18 +25,19 @@ def evaluate(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, confusion matrix included.")] = False,
+    variant: Variant = None,
 ) -> None:
     """Score a run's best model on labelled rows."""
     from trainjob.storage import Folder
 
-    scores = _scores(Folder(run), data)
+    scores = _scores(Folder(run), variant, data)
     if as_json:
         print(printable_json(scores.model_dump_json(by_alias=True, indent=2)))
     else:
         _show(scores)
 
 
-def _scores(run: "Folder", data: str) -> "Scores":
+def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     import numpy as np
     import torch
 
@@ -47,9 +49,11 @@ def _scores(run: "Folder", data: str) -> "Scores":
     from trainjob.models import sample_losses
     from trainjob.predictor import Predictor
     from trainjob.runs.contents import read_job
+    from trainjob.runs.model import run_folder_of
 
+    run = run_folder_of(folder)
     job = read_job(run)
-    predictor = Predictor.load(run.uri)
+    predictor = Predictor.load(folder.uri, variant=variant)
     preprocessor, classes = predictor.preprocessor, predictor.classes
     losses = sample_losses(job.spec.model, preprocessor)
     label = Fitted.load(run / FITTED).label

@@ -6,6 +6,10 @@ from typing import Annotated
 import typer
 
 TrainJobFile = Annotated[Path, typer.Argument(metavar="FILE", help="YAML file with one TrainJob.", show_default=False)]
+Variant = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Take this smaller model of the run's, which `trainjob compress` has made."),
+]
 Overrides = Annotated[
     list[str],
     typer.Option(

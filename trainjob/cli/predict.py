@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trainjob.cli.options import Variant
 from trainjob.cli.output import console, say
 from trainjob.errors import UserError
 
@@ -47,6 +48,7 @@ def predict(
             help="Ask the language model of spec.baselines where the model's prediction is less probable than this.",
         ),
     ] = None,
+    variant: Variant = None,
 ) -> None:
     """Apply a trained model to rows, texts or images.
 
@@ -63,7 +65,7 @@ def predict(
 
     from trainjob.predictor import Predictor
 
-    predictor = Predictor.load(run)
+    predictor = Predictor.load(run, variant=variant)
     kind = predictor.preprocessor.kind
     second = None if cascade is None else _cascade(run, kind, cascade)
     if data is not None:
@@ -94,9 +96,10 @@ def _cascade(run: str, kind: str, threshold: float) -> "LanguageModelCascade":
     if kind != "text":
         raise UserError(f"--cascade asks a language model, which sorts texts; {run} is a model for {kind}s")
     from trainjob.baselines.cascade import LanguageModelCascade
+    from trainjob.runs.model import run_folder_of
     from trainjob.storage import Folder
 
-    return LanguageModelCascade(Folder(run), threshold)
+    return LanguageModelCascade(run_folder_of(Folder(run)), threshold)
 
 
 def _said(

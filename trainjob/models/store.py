@@ -4,6 +4,7 @@ Importing transformers takes seconds, so it is imported for text classifiers onl
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from safetensors import SafetensorError
 from trainjob.api import Model
 from trainjob.data import ImagePreprocessor, Preprocessor, TextPreprocessor, load_preprocessor
 from trainjob.errors import UserError
-from trainjob.models import image
+from trainjob.models import image, onnx
 from trainjob.models.classifier import Classifier
 
 
@@ -43,19 +44,28 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
 
     Raises UserError if the folder holds no model, or a damaged one.
     """
-    for name in ("config.json", "model.safetensors", "preprocessor.json"):
-        if not (folder / name).is_file():
-            raise UserError(f"{folder} holds no model of trainjob: it has no {name}")
     try:
-        if json.loads((folder / "config.json").read_bytes())["model_type"] == image.MODEL_TYPE:
-            module = image.load(folder)
-        else:
-            from trainjob.models import text
-
-            module = text.load(folder)
+        if not (folder / "config.json").is_file():
+            raise UserError(f"{folder} holds no model of trainjob: it has no config.json")
+        weights, load = _format(json.loads((folder / "config.json").read_bytes())["model_type"])
+        for name in (weights, "preprocessor.json"):
+            if not (folder / name).is_file():
+                raise UserError(f"{folder} holds no model of trainjob: it has no {name}")
+        module = load(folder)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(f"{folder}: the model is damaged: {error}") from error
     return module.eval(), load_preprocessor(folder)
+
+
+def _format(model_type: str) -> tuple[str, Callable[[Path], Classifier[Any]]]:
+    """The file with the weights, and what loads the model from its folder."""
+    if model_type == image.MODEL_TYPE:
+        return "model.safetensors", image.load
+    if model_type == onnx.MODEL_TYPE:
+        return onnx.FILE, onnx.OnnxClassifier
+    from trainjob.models import text
+
+    return "model.safetensors", text.load
 
 
 def load_weights(module: Classifier[Any], folder: Path) -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
@@ -22,6 +23,8 @@ from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier, problem_type
 
 PATH = "spec.model.textClassifier"
+PRUNED = "trainjob_pruned"
+"""In a pruned network's config.json: inputs and outputs of each linear layer of which parts were removed, by name."""
 
 
 class TextClassifier(Classifier[PreTrainedModel]):
@@ -81,14 +84,32 @@ def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClass
 
 def load(folder: Path) -> TextClassifier:
     """The text classifier that is saved in `folder`."""
+    from transformers.models.auto.configuration_auto import AutoConfig
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
     _refuse_code(str(folder), str(folder), cached_only=True)
     with _quiet():
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        if pruned := getattr(config, PRUNED, None):
+            network = AutoModelForSequenceClassification.from_config(
+                config, dtype=torch.float32, trust_remote_code=False
+            )
+            _shrink(network, pruned)
+            network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+            return TextClassifier(network)
         network = AutoModelForSequenceClassification.from_pretrained(
             folder, dtype=torch.float32, trust_remote_code=False, local_files_only=True, use_safetensors=True
         )
     return TextClassifier(network)
+
+
+def _shrink(network: PreTrainedModel, pruned: Any) -> None:
+    """Raises ValueError for what names no linear layers and their sizes."""
+    try:
+        for name, shape in pruned.items():
+            set_linear(network, name, *shape)
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"config.json: {PRUNED}: {error}") from error
 
 
 def _refuse_code(name: str, shown: str, cached_only: bool) -> None:
@@ -105,6 +126,17 @@ def _refuse_code(name: str, shown: str, cached_only: bool) -> None:
             raise UserError(
                 f"{shown}: config.json names code from the hub ({key}), which is never run; take that line out"
             )
+
+
+def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -> nn.Linear:
+    """Puts a new linear layer of another size in the place of the one called `name`, and returns it. The encoder has as
+    many heads and channels as its linear layers have room for."""
+    old = network.get_submodule(name)
+    if not isinstance(old, nn.Linear):
+        raise TypeError(f"{name} is no linear layer")
+    layer = nn.Linear(inputs, outputs, bias="bias" in dict(old.named_parameters()))
+    network.set_submodule(name, layer)
+    return layer
 
 
 def _labels(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from trainjob.report.baselines import (
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
 from trainjob.report.formatting import FILTERS
+from trainjob.report.variants import HEADINGS as HEADINGS_OF_VARIANTS
+from trainjob.report.variants import remark as remark_on_variants
+from trainjob.report.variants import variants_picture, variants_table
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import REPORT
 from trainjob.runs.summary import Summary
@@ -87,6 +90,10 @@ def _view(run: Contents) -> dict[str, object]:
         "cascade_table": cascade_table(cascade) if cascade else [],
         "cascade_remark": CASCADE_REMARK,
         "cascade_charts": [(chart, describe(chart), draw(chart, [], None, "cascade")) for chart in cascade_charts],
+        "variants_headings": HEADINGS_OF_VARIANTS,
+        "variants_table": variants_table(run.variants) if run.variants else [],
+        "variants_picture": variants_picture(run.variants) if run.variants else ("", ""),
+        "variants_remark": remark_on_variants(run.variants) if run.variants else "",
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
     }

@@ -10,9 +10,10 @@ from trainjob.api import TrainJob
 from trainjob.errors import UserError
 from trainjob.evaluation.scores import Scores
 from trainjob.runs.comparison import Comparison, read_comparison
-from trainjob.runs.files import BASELINES, EVALUATION, METRICS, SUMMARY, TRAINJOB
+from trainjob.runs.files import BASELINES, EVALUATION, METRICS, SUMMARY, TRAINJOB, VARIANTS_TABLE
 from trainjob.runs.history import read_history
 from trainjob.runs.summary import Summary
+from trainjob.runs.variants import Variants, read_variants
 from trainjob.storage import Folder
 
 _Evaluation = TypeAdapter(dict[str, Scores | None])
@@ -34,6 +35,8 @@ class Contents:
     """None while the run has not finished."""
     comparison: Comparison | None = None
     """With the baselines; None where there are none."""
+    variants: Variants | None = None
+    """Smaller models made of its own; None where there are none."""
 
 
 def read_job(run: Folder) -> TrainJob:
@@ -68,7 +71,9 @@ def read_contents(run: Folder) -> Contents:
         summary = Summary.model_validate_json(run.read(name)) if run.exists(name) else None
         name = BASELINES
         comparison = read_comparison(run)
+        name = VARIANTS_TABLE
+        variants = read_variants(run)
     except (TypeError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
     evaluation = {each: scores for each, scores in sets.items() if scores is not None}
-    return Contents(run.uri, job, text, records, evaluation, summary, comparison)
+    return Contents(run.uri, job, text, records, evaluation, summary, comparison, variants)

@@ -1,15 +1,18 @@
 """Where a run's model is."""
 
 from trainjob.errors import UserError
-from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB
+from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB, VARIANTS
 from trainjob.storage import Folder
 
 
-def model_folder(folder: Folder) -> Folder:
-    """The folder of the model that is meant by a run's, a model's or a checkpoint's folder.
+def model_folder(folder: Folder, variant: str | None = None) -> Folder:
+    """The folder of the model that is meant by a run's, a model's, a variant's or a checkpoint's folder; with
+    `variant`, of the smaller model of that name in a run's folder.
 
     Raises UserError where there is none.
     """
+    if variant is not None:
+        return _variant(folder, variant)
     for candidate in (folder / MODEL, folder):
         if candidate.exists("config.json"):
             return candidate
@@ -21,3 +24,24 @@ def model_folder(folder: Folder) -> Folder:
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
     found = ", ".join(folder.list()[:10]) or "nothing"
     raise UserError(f"{folder.uri} is no run: expected model/config.json (or config.json) there, found {found}")
+
+
+def run_folder_of(folder: Folder) -> Folder:
+    """The run's folder that is meant by it or by that of one of its variants."""
+    parent, _, name = folder.uri.rstrip("/").rpartition("/")
+    run, _, last = parent.rpartition("/")
+    return Folder(run, folder.endpoint) if name and last == VARIANTS and run else folder
+
+
+def variants_of(run: Folder) -> list[str]:
+    """The names of those that are complete."""
+    return [name for name in run.list(VARIANTS) if (run / VARIANTS / name).exists("config.json")]
+
+
+def _variant(run: Folder, name: str) -> Folder:
+    names = variants_of(run)
+    if name in names:
+        return run / VARIANTS / name
+    if not names:
+        raise UserError(f"{run.uri} has no variants: make some with `trainjob compress {run.uri} --int8`")
+    raise UserError(f"{run.uri} has no variant {name}; it has {', '.join(names)}")

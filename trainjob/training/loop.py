@@ -25,7 +25,7 @@ from trainjob.runs.files import EVALUATION
 from trainjob.runs.history import History
 from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
-from trainjob.training.scoring import Scorer
+from trainjob.training.scoring import SampleLosses, Scorer
 
 TRAINER_STATE = "trainer.pt"
 

@@ -27,7 +27,19 @@ spec:
 HEAVY = ("torch", "ray", "transformers", "pyarrow", "numpy", "matplotlib", "sklearn")
 
 
-COMMANDS = ("run", "validate", "evaluate", "predict", "baseline", "compare", "serve", "push", "report", "version")
+COMMANDS = (
+    "run",
+    "validate",
+    "evaluate",
+    "predict",
+    "baseline",
+    "compress",
+    "compare",
+    "serve",
+    "push",
+    "report",
+    "version",
+)
 
 
 def trainjob(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

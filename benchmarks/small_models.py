@@ -1,0 +1,81 @@
+"""Smaller models of a text classifier on the docstrings: each variant of `trainjob compress` beside the model that it
+is made of, and a student beside its teacher. Needs examples/make_docstrings.py to have run.
+
+The teacher is a transformer from scratch that is larger than the example's. Every model is measured as `trainjob
+compress` does it. Ratios are to the teacher; differences in F1 are on the test set.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from trainjob.api.load import load_trainjob
+from trainjob.compress.variants import Steps, compress
+from trainjob.runs.variants import Variant, Variants
+from trainjob.storage import Folder
+from trainjob.training.run import run
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
+TEACHER = "{layers: 4, hiddenSize: 256, heads: 4, vocabularySize: 16000}"
+STUDENT = "{layers: 1, hiddenSize: 128, heads: 4, vocabularySize: 8000}"
+
+
+def trained(name: str, encoder: str, folder: str, epochs: int, *changes: str) -> Folder:
+    overrides = [
+        f"metadata.name={name}",
+        f"spec.storage={{uri: {folder}}}",
+        f"spec.model.textClassifier.encoder={encoder}",
+        f"spec.training.epochs={epochs}",
+        "spec.training.optimizer.adamW.learningRate=1.0e-3",
+        "spec.dataset.loader=dataLoader",
+        "spec.baselines={}",
+        *changes,
+    ]
+    return run(load_trainjob(EXAMPLE, overrides), source=EXAMPLE.parent, started=time.time()).run
+
+
+def lines(found: Variants, teacher: Variant) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.name,
+            f"{each.size / 2**20:.1f} MiB",
+            f"{each.size / teacher.size:.2f}",
+            f"{each.rows_per_second:.0f}",
+            f"{each.rows_per_second / teacher.rows_per_second:.2f}",
+            f"{each.latency_p50 * 1e3:.2f} ms",
+            f"{each.latency_p50 / teacher.latency_p50:.2f}",
+            f"{each.f1.value:.4f}",
+            f"{each.f1.value - teacher.f1.value:+.4f}",
+        )
+        for each in found.variants
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--student-epochs", type=int, default=8)
+    parser.add_argument("--prune", type=float, default=0.5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        large = trained("teacher", TEACHER, folder, arguments.epochs)
+        compress(large, Steps(onnx=True, int8=True))
+        of_teacher = compress(large, Steps(prune=arguments.prune, int8=True))
+        teacher = of_teacher.variants[0]
+        table = lines(of_teacher, teacher)
+        for name, changes in (
+            ("alone", []),
+            ("taught", [f"spec.training.distillation={{teacher: {large.uri}, temperature: 2, weight: 0.7}}"]),
+        ):
+            small = trained(f"student-{name}", STUDENT, folder, arguments.student_epochs, *changes)
+            found = compress(small, Steps(int8=True))
+            table += [(f"student {name}, {line[0]}", *line[1:]) for line in lines(found, teacher)]
+    headings = ("model", "weights", "ratio", "rows/s", "ratio", "one row", "ratio", "F1", "difference")
+    print(f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}")
+    for line in table:
+        print(f"| {' | '.join(line)} |")
+
+
+if __name__ == "__main__":
+    main()

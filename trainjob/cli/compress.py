@@ -1,0 +1,55 @@
+"""`trainjob compress`"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainjob.errors import UserError
+
+if TYPE_CHECKING:
+    from trainjob.runs.variants import Variants
+
+
+def compress(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
+    ],
+    int8: Annotated[bool, typer.Option("--int8", help="Make one whose weights have 8 bits.")] = False,
+    prune: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Make one without this share of attention heads and feed-forward channels, trained on.",
+        ),
+    ] = None,
+    onnx: Annotated[bool, typer.Option("--onnx", help="Make one in the ONNX format, in full precision.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make smaller models of a finished run's, and compare them.
+
+    With --prune, what the others make is made of the pruned model. The report is written again.
+    """
+    if not (int8 or onnx or prune is not None):
+        raise UserError("give at least one of --int8, --prune SHARE and --onnx")
+    if prune is not None and not 0 < prune < 1:
+        raise UserError(f"--prune {prune:g}: a share is greater than 0 and less than 1")
+    from trainjob.compress.variants import Steps, compress
+    from trainjob.storage import Folder
+
+    variants = compress(Folder(run), Steps(prune, onnx, int8), lambda text: typer.echo(text, err=True))
+    if as_json:
+        print(variants.model_dump_json(by_alias=True, indent=2))
+    else:
+        _show(variants)
+
+
+def _show(variants: "Variants") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from trainjob.cli.table import show_table
+    from trainjob.report.variants import HEADINGS, remark, variants_table
+
+    console = Console(highlight=False)
+    show_table(console, HEADINGS, variants_table(variants))
+    console.print(Text(remark(variants)))

@@ -1,0 +1,119 @@
+"""A classifier as an ONNX graph, with weights in float32 or in 8 bits."""
+
+import logging
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainjob.data import Preprocessor
+from trainjob.errors import UserError
+from trainjob.models import Classifier
+from trainjob.models.onnx import FILE, LOGITS, OnnxClassifier, OnnxConfig
+
+TOLERANCE = 1e-4
+"""How far the graph's logits may be from the classifier's."""
+LARGEST_BYTES = 2**31 - 2**20
+"""Protocol Buffers, which ONNX files are, hold 2 GiB."""
+
+Inputs = dict[str, Tensor]
+
+
+def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: list[Inputs], folder: Path) -> None:
+    """Writes the classifier as an ONNX graph into `folder`, with what `load_model` needs besides. `examples` are
+    batches of its inputs, of different sizes.
+
+    Raises UserError where it cannot be exported, or the graph does not give what the classifier does.
+    """
+    classifier.eval()
+    _check_size(classifier)
+    _write_graph(classifier, examples[0], folder / FILE)
+    _write_others(classifier.problem_type, preprocessor, folder)
+    difference = largest_difference(classifier, OnnxClassifier(folder), examples)
+    if not difference <= TOLERANCE:
+        raise UserError(
+            f"the exported graph does not give what the model does: logits differ by up to {difference:.2g}, more than "
+            f"{TOLERANCE:g}"
+        )
+
+
+def quantize(graph: Path, preprocessor: Preprocessor, problem_type: str, folder: Path) -> None:
+    """Writes the ONNX graph of a classifier into `folder` with weights of 8 bits; what they are multiplied with is
+    brought to 8 bits on the way, in each row anew. See docs/decisions/int8-by-onnx-runtime.md."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    optimized = folder / "optimized.onnx"
+    with _quiet():
+        quant_pre_process(graph, optimized, skip_symbolic_shape=True)
+        quantize_dynamic(
+            optimized,
+            folder / FILE,
+            op_types_to_quantize=["MatMul", "Gemm", "Gather"],
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+        )
+    optimized.unlink()
+    _write_others(problem_type, preprocessor, folder)
+
+
+def largest_difference(one: Classifier[Any], other: Classifier[Any], examples: list[Inputs]) -> float:
+    """Of logits; not a number where one of them is none."""
+    with torch.inference_mode():
+        differences = [(one(**inputs) - other(**inputs)).abs().max() for inputs in examples]
+    return torch.stack(differences).max().item()
+
+
+def _write_graph(classifier: Classifier[Any], inputs: Inputs, file: Path) -> None:
+    shapes = {name: {0: torch.export.Dim.DYNAMIC} for name in inputs}
+    if "input_ids" in inputs:
+        shapes = {name: {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC} for name in inputs}
+    try:
+        with _quiet():
+            torch.onnx.export(
+                classifier,
+                kwargs=inputs,
+                f=file,
+                input_names=list(inputs),
+                output_names=[LOGITS],
+                dynamic_shapes=shapes,
+                external_data=False,
+                dynamo=True,
+            )
+    except ImportError as error:
+        raise UserError(
+            f"--onnx and --int8 need more packages ({error.name}): pip install 'trainjob[compress]'"
+        ) from None
+    except Exception as error:  # of the exporter's many
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(f"the model cannot be exported to ONNX: {type(error).__name__}: {reason}") from error
+
+
+def _write_others(problem_type: str, preprocessor: Preprocessor, folder: Path) -> None:
+    config = OnnxConfig.model_validate({"problem_type": problem_type, "classes": preprocessor.classes})
+    (folder / "config.json").write_text(config.model_dump_json(by_alias=True, indent=2))
+    preprocessor.save(folder)
+
+
+def _check_size(classifier: Classifier[Any]) -> None:
+    size = sum(parameter.numel() * parameter.element_size() for parameter in classifier.parameters())
+    if size > LARGEST_BYTES:
+        raise UserError(f"the model's weights have {size / 2**30:.1f} GiB; an ONNX file holds 2 GiB at most")
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Without what the exporter and ONNX Runtime print and warn of."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

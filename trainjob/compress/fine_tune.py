@@ -1,0 +1,96 @@
+"""A short training of a model that was changed: the run's own loop, on the run's training rows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from trainjob.api import Scheduler, TrainJobSpec, WarmUp
+from trainjob.data import Examples, Fitted, Preprocessor, prepare_examples
+from trainjob.data.loaders import Batch, BucketSampler, Shard, collate, memory_windows, scoring_batches
+from trainjob.models import load_weights, sample_losses
+from trainjob.models.text import TextClassifier
+from trainjob.progress.reporter import Reporter
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.files import ATTEMPTS
+from trainjob.runs.history import History
+from trainjob.storage import Folder
+from trainjob.training.loop import Trainer, training_losses
+from trainjob.training.optim import resolve_precision
+from trainjob.training.scoring import SampleLosses, Scorer
+
+EPOCHS = 2
+CPU = torch.device("cpu")
+
+
+class TrainingRows:
+    """The training and validation rows of a run, in memory, for one process."""
+
+    def __init__(self, spec: TrainJobSpec, fitted: Fitted) -> None:
+        """Raises DataError where the rows can no longer be used, StorageError where they cannot be reached."""
+        self.preprocessor, self.examples = fitted.preprocessor, prepare_examples(spec, fitted)
+        self.losses: SampleLosses = sample_losses(spec.model, fitted.preprocessor)
+        self.shard = Shard(0, 1, spec.training.batch_size, spec.training.seed)
+
+    def training(self) -> "ShuffledBatches":
+        return ShuffledBatches(self.examples["train"], self.preprocessor, self.shard)
+
+    def scored(self, name: str) -> Iterator[Batch]:
+        return scoring_batches(memory_windows(self.examples[name], self.shard.window), self.preprocessor, self.shard)
+
+
+@dataclass(frozen=True)
+class ShuffledBatches:
+    """Training batches, in another order in each epoch."""
+
+    examples: Examples
+    preprocessor: Preprocessor
+    shard: Shard
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        sampler = BucketSampler(self.examples.lengths, self.shard)
+        sampler.epoch = epoch
+        for indices in sampler:
+            yield collate(self.preprocessor, self.examples.take(indices))
+
+
+def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows, scratch: Path) -> None:
+    """Trains `classifier` for EPOCHS epochs with the run's settings and a learning rate that rises and falls, and
+    leaves it with the weights of the better epoch. `scratch` is an empty folder.
+
+    Raises UserError where training diverges.
+    """
+    training = spec.training.model_copy(
+        update={
+            "epochs": EPOCHS,
+            "early_stopping": None,
+            "scheduler": Scheduler(linear=WarmUp()),
+            "distillation": None,
+        }
+    )
+    checkpoints = spec.checkpoints.model_copy(update={"every_steps": None})
+    short = spec.model_copy(update={"training": training, "checkpoints": checkpoints})
+    folder = Folder(str(scratch / "run"))
+    folder.write(ATTEMPTS, b"{}")  # the loop looks for it, to see that its run has not been removed
+    store = CheckpointStore(folder, checkpoints)
+    torch.manual_seed(training.seed)
+    np.random.seed(training.seed % 2**32)
+    trainer = Trainer(
+        short,
+        classifier,
+        classifier,
+        losses=training_losses(short, rows.losses),
+        batches=rows.training(),
+        batches_per_epoch=rows.shard.batches(len(rows.examples["train"])),
+        scorer=Scorer(rows.scored, rows.preprocessor, rows.losses, CPU, resolve_precision(training.precision, CPU)),
+        store=store,
+        reporter=Reporter(None, store, checkpoints.metric, EPOCHS),
+        history=History(folder, scratch),
+        device=CPU,
+    )
+    trainer.fit()
+    best, _ = store.ranked()[0]
+    load_weights(classifier, Path(folder.uri) / "checkpoints" / best)
+    classifier.eval()

@@ -1,0 +1,85 @@
+"""How large, fast and right a model is. Each is measured in a process of its own, which has loaded nothing else.
+
+That process is `python -m trainjob.compress.measure MODEL ROWS RESULT BATCH_SIZE THREADS`.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from trainjob.errors import UserError
+
+BATCH_SIZE = 64
+SINGLES, WARM_UP = 300, 20
+"""Rows that are predicted one by one, and how many before these."""
+SECONDS = 3.0
+"""At least so long, batches are predicted."""
+WEIGHTS = ("model.safetensors", "model.onnx")
+
+
+def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[str, Any]:
+    """Size, latencies, rows_per_second and memory as `trainjob.runs.variants.Variant` has them, and `predicted`, int64
+    [n], the class of each row. `scratch` is a folder that may be written to."""
+    table, result = scratch / "rows.arrow", scratch / "measured.json"
+    with ipc.new_file(table, rows.schema) as writer:
+        writer.write_table(rows)
+    result.unlink(missing_ok=True)
+    command = [sys.executable, "-m", __name__, str(model), str(table), str(result), str(BATCH_SIZE), str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0 or not result.exists():
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise UserError(f"{model.name} could not be measured: {last}")
+    measured = json.loads(result.read_bytes())
+    size = sum((model / name).stat().st_size for name in WEIGHTS if (model / name).exists())
+    return measured | {"predicted": np.array(measured["predicted"], np.int64), "size": size}
+
+
+def main(model: Path, table: Path, result: Path, batch_size: int, threads: int) -> None:
+    import torch
+
+    from trainjob.predictor import Predictor
+
+    with ipc.open_file(table) as reader:
+        rows = reader.read_all()
+    torch.set_num_threads(1)
+    predictor = Predictor.load(model)
+    chosen = np.linspace(0, len(rows) - 1, SINGLES).astype(int)
+    taken = [_seconds(predictor, rows.slice(row, 1), 1) for row in [*chosen[:WARM_UP], *chosen]][WARM_UP:]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
+    torch.set_num_threads(threads)
+    predictor = Predictor.load(model)
+    predicted = predictor.logits(rows, batch_size).argmax(dim=1).tolist()  # which also prepares code for each size
+    passes = [_seconds(predictor, rows, batch_size)]
+    while sum(passes) < SECONDS:
+        passes.append(_seconds(predictor, rows, batch_size))
+    measured = {
+        "latency_p50": float(np.quantile(taken, 0.5)),
+        "latency_p99": float(np.quantile(taken, 0.99)),
+        "rows_per_second": len(rows) / float(np.median(passes)),
+        "memory": memory,
+        "predicted": predicted,
+    }
+    result.write_text(json.dumps(measured))
+
+
+def _seconds(predictor: Any, rows: pa.Table, batch_size: int) -> float:
+    since = time.perf_counter()
+    predictor.logits(rows, batch_size)
+    return time.perf_counter() - since
+
+
+def all_threads() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))

@@ -1,0 +1,192 @@
+"""`trainjob compress`: makes smaller models of a run's, and measures all that it has beside each other."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from trainjob.api import TrainJob
+from trainjob.baselines.rows import taken
+from trainjob.compress.export import export, quantize
+from trainjob.compress.fine_tune import TrainingRows, fine_tune
+from trainjob.compress.measure import BATCH_SIZE, all_threads, measure
+from trainjob.compress.prune import prune
+from trainjob.data import Examples, Fitted, check_unchanged
+from trainjob.data.prepare import read_set
+from trainjob.errors import UserError
+from trainjob.evaluation.paired import standing
+from trainjob.models import load_model, save_model
+from trainjob.models.onnx import FILE
+from trainjob.models.text import TextClassifier
+from trainjob.report.render import write_report
+from trainjob.runs.contents import read_contents
+from trainjob.runs.files import FITTED, VARIANTS
+from trainjob.runs.folder import locked
+from trainjob.runs.model import model_folder, variants_of
+from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
+from trainjob.scratch import scratch_folder
+from trainjob.storage import Folder
+from trainjob.training.summarize import hardware
+
+MOST_ROWS = 10_000
+"""That are predicted by each variant."""
+EXAMPLE_ROWS = 64
+BATCHES_FOR_IMPORTANCE = 50
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What to make: one variant each, all of the pruned model where there is one."""
+
+    prune: float | None = None
+    """Share of heads and channels to remove."""
+    onnx: bool = False
+    int8: bool = False
+
+
+def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
+    """Makes the variants, replacing those of the same names, and measures all that the run has; `say` is told what is
+    being done.
+
+    Raises UserError where the run has no model to make them of, or is under way.
+    """
+    contents = read_contents(run)
+    model = model_folder(run)  # raises for a function's run, and one that has not finished
+    if steps.prune is not None and contents.job.spec.model.text_classifier is None:
+        raise UserError("--prune removes heads and channels of a text encoder: this model is one for images")
+    with locked(run), scratch_folder() as scratch:
+        fitted = Fitted.load(run / FITTED)
+        check_unchanged(contents.job.spec, fitted)
+        original = _copied(model, scratch / ORIGINAL)
+        for name, folder in _made(contents.job, fitted, original, steps, scratch, say):
+            _keep(run, name, folder)
+        variants = _measured(contents.job, run, fitted, original, scratch, say)
+        write_variants(run, variants)
+        write_report(run)
+    return variants
+
+
+def _made(job: TrainJob, fitted: Fitted, original: Path, steps: Steps, scratch: Path, say: Say) -> Any:
+    """Names and folders of the variants, as they are made."""
+    base, prefix = original, ""
+    if steps.prune is not None:
+        name = f"pruned-{steps.prune:g}"
+        say(f"{name}: prunes and trains again")
+        base, prefix = _pruned(job, fitted, original, steps.prune, scratch, scratch / name), f"{name}-"
+        yield name, base
+    if not (steps.onnx or steps.int8):
+        return
+    graph = _new(scratch / f"{prefix}onnx")
+    say(f"{graph.name}: exports")
+    classifier, preprocessor = load_model(base)
+    export(classifier, preprocessor, _examples(job, fitted), graph)
+    if steps.onnx:
+        yield graph.name, graph
+    if steps.int8:
+        small = _new(scratch / f"{prefix}int8")
+        say(f"{small.name}: quantizes")
+        quantize(graph / FILE, preprocessor, classifier.problem_type, small)
+        yield small.name, small
+
+
+def _pruned(job: TrainJob, fitted: Fitted, original: Path, share: float, scratch: Path, folder: Path) -> Path:
+    classifier, preprocessor = load_model(original)
+    assert isinstance(classifier, TextClassifier)
+    rows = TrainingRows(job.spec, fitted)
+    prune(classifier, share, islice(rows.training().epoch(0), BATCHES_FOR_IMPORTANCE), rows.losses)
+    fine_tune(classifier, job.spec, rows, _new(scratch / "fine-tuning"))
+    save_model(classifier, preprocessor, folder)
+    return folder
+
+
+def _examples(job: TrainJob, fitted: Fitted) -> list[dict[str, torch.Tensor]]:
+    """Inputs of some of the rows that are held back, in batches of several sizes."""
+    rows = _held_back(job, fitted, EXAMPLE_ROWS)[0]
+    values = fitted.preprocessor.transform(rows)
+    examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+    batches = np.split(np.arange(len(examples)), [2, len(examples) // 2])
+    inputs = [fitted.preprocessor.inputs(examples.take(batch)) for batch in batches if len(batch)]
+    return [{name: torch.from_numpy(array) for name, array in each.items()} for each in inputs]
+
+
+def _held_back(job: TrainJob, fitted: Fitted, most: int) -> tuple[pa.Table, np.ndarray]:
+    """At most so many rows that the model was not trained on, and their classes int64 [n]; drawn by the seed."""
+    name = _set_name(job)
+    chosen = np.arange(fitted.rows[name])
+    if most < len(chosen):
+        chosen = np.sort(np.random.default_rng(job.spec.training.seed).choice(chosen, most, replace=False))
+    columns = fitted.preprocessor.columns
+    found = [(rows.table.select(columns), labels) for rows, labels in taken(read_set(job.spec, fitted, name), chosen)]
+    return pa.concat_tables([table for table, _ in found]), np.concatenate([labels for _, labels in found])
+
+
+def _set_name(job: TrainJob) -> Any:
+    assert job.spec.dataset is not None
+    return "validation" if job.spec.dataset.test is None else "test"
+
+
+def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratch: Path, say: Say) -> Variants:
+    rows, labels = _held_back(job, fitted, MOST_ROWS)
+    classes, threads = len(fitted.preprocessor.classes), all_threads()
+    folders = {ORIGINAL: original}
+    folders |= {name: _copied(run / VARIANTS / name, scratch / "kept" / name) for name in variants_of(run)}
+    measured: dict[str, dict[str, Any]] = {}
+    for name, folder in folders.items():
+        say(f"{name}: measures")
+        measured[name] = measure(folder, rows, threads, scratch)
+    predicted = {name: each.pop("predicted") for name, each in measured.items()}
+    standings = {name: standing(labels, each, classes) for name, each in predicted.items()}
+    return Variants(
+        set_name=_set_name(job),
+        rows=len(rows),
+        of_rows=fitted.rows[_set_name(job)],
+        batch_size=BATCH_SIZE,
+        threads=threads,
+        cpu=hardware("cpu").cpu,
+        variants=[
+            Variant(
+                name=name,
+                accuracy=standings[name].accuracy,
+                f1=standings[name].f1,
+                agreement=float(np.mean(predicted[name] == predicted[ORIGINAL])),
+                **each,
+            )
+            for name, each in measured.items()
+        ],
+    )
+
+
+def _keep(run: Folder, name: str, folder: Path) -> None:
+    """Copies a variant into the run's folder. Its config.json goes first and comes last: without it, it is none."""
+    target = run / VARIANTS / name
+    target.delete("config.json")
+    (run / VARIANTS).delete(name)
+    for file in sorted(folder.iterdir()):
+        if file.name != "config.json":
+            target.upload(file, file.name)
+    target.write("config.json", (folder / "config.json").read_bytes())
+
+
+def _copied(model: Folder, folder: Path) -> Path:
+    """The model's files on local disk."""
+    if "://" not in model.uri:
+        return Path(model.uri)
+    for name in model.list():
+        model.download(name, folder / name)
+    return folder
+
+
+def _new(folder: Path) -> Path:
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    return folder

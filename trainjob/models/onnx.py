@@ -1,0 +1,66 @@
+"""Classifiers as ONNX graphs, which ONNX Runtime computes on the CPU. They are made of other classifiers by
+`trainjob compress`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from trainjob.api import StrictModel
+from trainjob.errors import UserError
+from trainjob.models.classifier import Classifier
+
+MODEL_TYPE = "trainjob-onnx-classifier"
+FILE = "model.onnx"
+LOGITS = "logits"
+"""The graph's only output, float32 [n, C]; its inputs are those of the classifier that it was made of, by name."""
+
+
+class OnnxConfig(StrictModel):
+    """The content of config.json."""
+
+    model_type: Annotated[Literal["trainjob-onnx-classifier"], Field(alias="model_type")] = MODEL_TYPE
+    """Distinguishes this format from others."""
+    problem_type: Annotated[
+        Literal["single_label_classification", "multi_label_classification"], Field(alias="problem_type")
+    ]
+    """As in transformers."""
+    classes: list[str]
+    """Class names in the order of the logits."""
+
+
+class OnnxClassifier(Classifier[nn.Identity]):
+    """The graph in a folder, computed by as many threads as PyTorch has when it is loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises UserError where the package onnxruntime is missing."""
+        super().__init__(nn.Identity())
+        try:
+            import onnxruntime
+        except ImportError:
+            raise UserError(f"{folder} needs the package onnxruntime: pip install onnxruntime") from None
+        self.config = OnnxConfig.model_validate_json((folder / "config.json").read_bytes())
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.log_severity_level = 3
+        try:
+            self._session: Any = onnxruntime.InferenceSession(
+                folder / FILE, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # ONNX Runtime has many, all of its own
+            raise ValueError(f"{FILE} is no sound graph: {error}") from None
+
+    @property
+    def problem_type(self) -> str:
+        return self.config.problem_type
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """Logits, float32 [n, C] on the CPU, of the inputs of a batch."""
+        arrays: dict[str, np.ndarray] = {name: tensor.cpu().numpy() for name, tensor in inputs.items()}
+        return torch.from_numpy(self._session.run([LOGITS], arrays)[0])
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError("it is exported from a classifier, and not trained any further")

@@ -1,0 +1,62 @@
+"""`variants.json`: what the smaller models that were made of a run's are worth, beside the run's own."""
+
+from typing import Literal
+
+from trainjob.api.base import StrictModel
+from trainjob.evaluation.paired import Estimate
+from trainjob.runs.files import VARIANTS_TABLE
+from trainjob.storage import Folder
+
+ORIGINAL = "original"
+"""What the run's own model is called among its variants."""
+
+
+class Variant(StrictModel):
+    """A model, as it was measured."""
+
+    name: str
+    """Of its folder in `variants`, or `original`."""
+    size: int
+    """Bytes of its weights."""
+    latency_p50: float
+    """Seconds that one row takes on one thread, tokenizing included: the median."""
+    latency_p99: float
+    """What 99 of 100 rows are faster than."""
+    rows_per_second: float
+    """In batches, on all threads."""
+    memory: int
+    """Most bytes that a process which loads it and predicts rows one by one has in memory."""
+    accuracy: Estimate
+    """Fraction of rows for which the right class is predicted."""
+    f1: Estimate
+    """F1, the mean over classes."""
+    agreement: float
+    """Fraction of rows for which it predicts the same class as the original."""
+
+
+class Variants(StrictModel):
+    """Models measured one after the other on one machine."""
+
+    set_name: Literal["test", "validation"]
+    """Where the rows come from; validation where there is no test set."""
+    rows: int
+    """Rows that were predicted."""
+    of_rows: int
+    """Rows of the set; where it has more than were predicted, these are drawn at random."""
+    batch_size: int
+    """Rows of a batch."""
+    threads: int
+    """Threads that predict batches."""
+    cpu: str
+    """The processor's name."""
+    variants: list[Variant]
+    """The original first."""
+
+
+def read_variants(run: Folder) -> Variants | None:
+    """None where there are none. Raises ValueError for what is no such file."""
+    return Variants.model_validate_json(run.read(VARIANTS_TABLE)) if run.exists(VARIANTS_TABLE) else None
+
+
+def write_variants(run: Folder, variants: Variants) -> None:
+    run.write(VARIANTS_TABLE, variants.model_dump_json(by_alias=True, indent=1).encode())
