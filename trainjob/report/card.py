@@ -9,7 +9,8 @@ import yaml
 from trainjob.api import Model
 from trainjob.evaluation import Scores
 from trainjob.report.formatting import capitalized
-from trainjob.report.render import describe_model, template, usage
+from trainjob.report.render import describe_model, usage
+from trainjob.report.templates import template
 from trainjob.runs.contents import Contents
 
 

@@ -12,7 +12,8 @@ from trainjob.evaluation.paired import Lead, Standing, lead, standing_of_confusi
 from trainjob.report.baselines import interval, probability, said_verdict
 from trainjob.report.charts import Chart, Series, describe, draw, grouped, metric_names, series_of, smoothed
 from trainjob.report.formatting import MISSING, capitalized, count, duration, readable, score
-from trainjob.report.render import describe_model, template
+from trainjob.report.render import describe_model
+from trainjob.report.templates import template
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS
 from trainjob.runs.folder import flat, to_dict

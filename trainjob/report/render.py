@@ -2,9 +2,6 @@
 
 import json
 import shlex
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
 from trainjob.api import Model
 from trainjob.report.baselines import (
@@ -19,7 +16,7 @@ from trainjob.report.baselines import (
 )
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
-from trainjob.report.formatting import FILTERS
+from trainjob.report.templates import template
 from trainjob.report.variants import HEADINGS as HEADINGS_OF_VARIANTS
 from trainjob.report.variants import remark as remark_on_variants
 from trainjob.report.variants import variants_picture, variants_table
@@ -43,19 +40,6 @@ def render(run: Folder) -> str:
 def write_report(run: Folder) -> None:
     """Writes the run's report, or replaces it."""
     run.write(REPORT, render(run).encode())
-
-
-def template(name: str) -> Template:
-    """The template in the file `name` beside this one; in HTML, what is filled in is escaped."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=select_autoescape(["html.j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= FILTERS
-    return environment.get_template(name)
 
 
 def _view(run: Contents) -> dict[str, object]:

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from trainjob.data import Preprocessor
+from trainjob.report.templates import template
 from trainjob.serving.limits import MOST_BODY_BYTES
 from trainjob.serving.requests import most_rows
 
@@ -16,13 +15,6 @@ HEADERS = {
 
 def page(name: str, preprocessor: Preprocessor) -> str:
     """The page of the model `name`, in HTML."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     columns = preprocessor.columns if preprocessor.kind == "text" else []
     if len(columns) == 1:
         example: dict[str, object] = {"texts": ["a text", "another"]}
@@ -30,7 +22,7 @@ def page(name: str, preprocessor: Preprocessor) -> str:
         example = {"rows": [dict.fromkeys(columns, "a text")]}
     else:
         example = {"images": ["an image file in base64"]}
-    return environment.get_template("page.html.j2").render(
+    return template("page.html.j2", Path(__file__).parent).render(
         name=name,
         classes=preprocessor.classes,
         columns=columns,

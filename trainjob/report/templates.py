@@ -1,0 +1,22 @@
+"""HTML and Markdown made from templates."""
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
+
+from trainjob.report.formatting import FILTERS
+
+HERE = Path(__file__).parent
+
+
+def template(name: str, folder: Path = HERE) -> Template:
+    """The template in the file `name` of `folder`; in HTML, what is filled in is escaped."""
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=select_autoescape(["html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS
+    return environment.get_template(name)
