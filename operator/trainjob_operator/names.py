@@ -21,6 +21,8 @@ STORAGE_ANNOTATION = f"{GROUP}/storage"
 """On a RayJob: where its run is kept."""
 SPEC_ANNOTATION = f"{GROUP}/trainjob"
 """On the head pod: the TrainJob, which the training process reads."""
+SERVES_LABEL = f"{GROUP}/serves"
+"""On the pods of a RayService: its name."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 LONGEST_RAY_JOB = 47

@@ -1,12 +1,19 @@
-"""Who may connect to a job's pods: a NetworkPolicy for each job."""
+"""Who may have Ray's processes run something: who has the cluster's token, and who may connect at all."""
+
+from collections.abc import Mapping
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.names import MANAGER, NAME_ANNOTATION, UID_LABEL, owner_reference
+from trainjob_operator.names import MANAGER, NAME_ANNOTATION, SERVES_LABEL, UID_LABEL, owner_reference, ray_job_name
 from trainjob_operator.settings import Network
 
 DASHBOARD = 8265
-"""The port of Ray's dashboard, where KubeRay asks how the job does."""
+"""The port of Ray's dashboard, where KubeRay asks how the job does, and deploys what is served."""
+
+
+def authentication(network: Network) -> KubernetesObject:
+    """Fields of a RayCluster: whether Ray asks for the cluster's token."""
+    return {"authOptions": {"mode": "token"}} if network.ray_tokens else {}
 
 
 def policy_name(job: TrainJob) -> str:
@@ -16,7 +23,31 @@ def policy_name(job: TrainJob) -> str:
 
 def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
     """Lets the job's own pods reach each other, and KubeRay the dashboard; it goes with the TrainJob."""
-    own = {"matchLabels": {UID_LABEL: job.metadata.uid}}
+    own = {UID_LABEL: job.metadata.uid}
+    metadata = {
+        "name": policy_name(job),
+        "namespace": job.metadata.namespace,
+        "labels": own | {"app.kubernetes.io/managed-by": MANAGER},
+        "annotations": {NAME_ANNOTATION: job.metadata.name},
+        "ownerReferences": [owner_reference(job)],
+    }
+    return _policy(metadata, own, network)
+
+
+def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObject:
+    """The same for the pods of the job's RayService, which everybody reaches at the port where the model answers."""
+    name = ray_job_name(job.metadata.name)
+    metadata = {"name": name, "annotations": {NAME_ANNOTATION: job.metadata.name}}
+    if job.metadata.namespace:
+        metadata["namespace"] = job.metadata.namespace
+    policy = _policy(metadata, {SERVES_LABEL: name}, network)
+    policy["spec"]["ingress"].append({"ports": [{"protocol": "TCP", "port": port}]})
+    return policy
+
+
+def _policy(metadata: KubernetesObject, labels: Mapping[str, str], network: Network) -> KubernetesObject:
+    """For the pods with these labels."""
+    own = {"matchLabels": labels}
     where = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
     kuberay = {
         "podSelector": {"matchLabels": network.kuberay_labels},
@@ -25,13 +56,7 @@ def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {
-            "name": policy_name(job),
-            "namespace": job.metadata.namespace,
-            "labels": {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER},
-            "annotations": {NAME_ANNOTATION: job.metadata.name},
-            "ownerReferences": [owner_reference(job)],
-        },
+        "metadata": metadata,
         "spec": {
             "podSelector": own,
             "policyTypes": ["Ingress"],

@@ -7,7 +7,8 @@ import yaml
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.names import NAME_ANNOTATION, ray_job_name
+from trainjob_operator.names import NAME_ANNOTATION, SERVES_LABEL, ray_job_name
+from trainjob_operator.network_policy import authentication
 from trainjob_operator.pods import HEAD_START, RAY_START, resources, serving_spec
 from trainjob_operator.settings import NodePool, Settings
 
@@ -20,15 +21,17 @@ def ray_service(
     workers, defaults = job.spec.workers, settings.defaults
     memory = workers.memory or defaults.worker_memory
     worker = resources(cpus, memory, workers.gpus, NodePool().gpu_resource)
-    metadata = {"labels": job.spec.pods.labels, "annotations": job.spec.pods.annotations}
-    named = {"name": ray_job_name(job.metadata.name), "annotations": {NAME_ANNOTATION: job.metadata.name}}
+    name = ray_job_name(job.metadata.name)
+    metadata = {"labels": job.spec.pods.labels | {SERVES_LABEL: name}, "annotations": job.spec.pods.annotations}
+    named = {"name": name, "annotations": {NAME_ANNOTATION: job.metadata.name}}
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayService",
         "metadata": named | ({"namespace": job.metadata.namespace} if job.metadata.namespace else {}),
         "spec": {
             "serveConfigV2": yaml.safe_dump(serve_config, sort_keys=False, allow_unicode=True),
-            "rayClusterConfig": {
+            "rayClusterConfig": authentication(settings.network)
+            | {
                 "rayVersion": settings.ray_version,
                 "headGroupSpec": {
                     "rayStartParams": HEAD_START,

@@ -24,6 +24,7 @@ from trainjob_operator.names import (
     owner_reference,
     ray_job_name,
 )
+from trainjob_operator.network_policy import authentication
 from trainjob_operator.pods import (
     HEAD_START,
     JOB_FILE,
@@ -138,8 +139,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
         gpus,
         pool.gpu_resource,
     )
-    authentication: KubernetesObject = {"authOptions": {"mode": "token"}} if settings.network.ray_tokens else {}
-    return authentication | {
+    return authentication(settings.network) | {
         "rayVersion": settings.ray_version,
         "headGroupSpec": {
             "rayStartParams": HEAD_START,

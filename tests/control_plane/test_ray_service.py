@@ -40,6 +40,13 @@ def test_its_pods_are_made_where_pod_security_is_restricted(cluster: Cluster, na
 
     eventually(lambda: kinds() == ["head", "worker"], 60, events)
     [service] = json.loads(cluster.kubectl("get", "rayservices", "--output=json", *own))["items"]
-    assert service["metadata"]["name"] == yaml.safe_load(text)["metadata"]["name"]
+    policy, written = yaml.safe_load_all(text)
+    assert service["metadata"]["name"] == written["metadata"]["name"]
+    assert len(cluster.find("pods", namespace, labels=f"trainjob.dev/serves={service['metadata']['name']}")) == 2
+    [kept] = cluster.find("networkpolicies", namespace)
+    assert kept["spec"] == policy["spec"]
+    for pod in cluster.find("pods", namespace):
+        for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
+            assert {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"} <= {each["name"] for each in container["env"]}
     conditions = service["status"].get("conditions", [])
     assert [each for each in conditions if each["type"] == "Ready" and "alidation" in each["reason"]] == []

@@ -21,11 +21,11 @@ def trainer_image(jobs: TrainJobs) -> str:
 
 
 @contextmanager
-def forwarded(jobs: TrainJobs, service: str) -> Generator[str]:
-    """The address here of a service's port 8000, in the block."""
+def forwarded(jobs: TrainJobs, service: str, target: int = 8000) -> Generator[str]:
+    """The address here of a service's port, in the block."""
     (port,) = free_ports(1)
     own = ["--kubeconfig", jobs.cluster.kubeconfig, "--namespace", jobs.namespace]
-    command = [program("kubectl"), *own, "port-forward", f"service/{service}", f"{port}:8000"]
+    command = [program("kubectl"), *own, "port-forward", f"service/{service}", f"{port}:{target}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:
         try:
             assert forward.stdout is not None
@@ -48,7 +48,8 @@ def test_a_rayservice_of_a_trained_model_answers(jobs: TrainJobs) -> None:
     assert written.returncode == 0, written.stderr
     jobs.until_gone(NAME)
     jobs.kubectl("apply", "--server-side", "--filename=-", stdin=written.stdout)
-    name = yaml.safe_load(written.stdout)["metadata"]["name"]
+    _, service = yaml.safe_load_all(written.stdout)
+    name = service["metadata"]["name"]
 
     def is_ready() -> bool:
         found = json.loads(jobs.kubectl("get", "rayservice", name, "--output=json"))
@@ -67,3 +68,6 @@ def test_a_rayservice_of_a_trained_model_answers(jobs: TrainJobs) -> None:
         assert json.loads(curl(f"{address}/healthz"))["kind"] == "text"
         assert "trainjob_serving_requests_total" in curl(f"{address}/metrics")
         assert "detail" in json.loads(curl(f"{address}/predict", "--header", json_type, "--data", "{}"))
+    with forwarded(jobs, f"{name}-head-svc", 8265) as address:
+        order = curl(f"{address}/api/jobs/", "--header", json_type, "--data", '{"entrypoint": "env"}')
+        assert order == "Unauthorized: Missing authentication token"

@@ -40,8 +40,7 @@ def serve(
     from trainjob.storage import Folder
 
     folder = Folder(run if "://" in run else os.path.abspath(run))
-    chosen = folder if variant is None else _variant(folder, variant)
-    model_folder(chosen)
+    chosen = model_folder(folder, variant)
     if manifest:
         print(_manifest(folder, variant, overrides), end="")
         return
@@ -61,15 +60,6 @@ def serve(
         raise typer.Exit(130) from None
 
 
-def _variant(run: "Folder", name: str) -> "Folder":
-    variants = run.list(VARIANTS)
-    if name not in variants:
-        raise UserError(
-            f"{run.uri} has no variant {name}; it has {', '.join(variants) or 'none'}: see trainjob compress"
-        )
-    return run / VARIANTS / name
-
-
 def _name(run: "Folder", variant: str | None) -> str:
     name = run.uri.rstrip("/").rpartition("/")[2]
     return f"{name} ({variant})" if variant else name
@@ -80,10 +70,11 @@ def _shown(host: str) -> str:
 
 
 def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
-    """The RayService, in YAML."""
+    """The RayService and, before it, the NetworkPolicy of its pods, in YAML."""
     import yaml
 
-    from trainjob.serving.config import ENVIRONMENT, Served, serve_config
+    from trainjob.serving.config import ENVIRONMENT, PORT, Served, serve_config
+    from trainjob_operator.network_policy import serving_policy
     from trainjob_operator.ray_service import ray_service
     from trainjob_operator.settings import Settings
 
@@ -98,7 +89,11 @@ def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
     )
     cpus = job.spec.workers.cpus or settings.defaults.worker_cpus
     config = serve_config(served, ceil(cpus), job.spec.workers.gpus)
-    return yaml.safe_dump(ray_service(job, settings, cpus, config, ENVIRONMENT), sort_keys=False, allow_unicode=True)
+    documents = [
+        serving_policy(job, settings.network, PORT),
+        ray_service(job, settings, cpus, config, ENVIRONMENT),
+    ]
+    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
 
 
 def _job(run: "Folder", overrides: list[str]) -> "TrainJob":

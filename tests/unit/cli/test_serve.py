@@ -62,7 +62,7 @@ def test_overrides_are_for_the_manifest(run: Path):
 
 
 def served(manifest: str) -> dict[str, Any]:
-    document = yaml.safe_load(manifest)
+    _, document = yaml.safe_load_all(manifest)
     [application] = yaml.safe_load(document["spec"]["serveConfigV2"])["applications"]
     return application["args"]
 
@@ -71,6 +71,21 @@ def test_the_manifest_serves_the_run_from_its_storage(run: Path):
     """The folder's name is the run's, which on a cluster is more than the TrainJob's."""
     found = served(serve(run, "--manifest", *IMAGE))
     assert found == {"folder": "s3://runs/team/tags-1234", "name": "tags-1234", "endpoint": "http://minio:9000"}
+
+
+def test_the_manifest_lets_few_connect_to_its_pods(run: Path):
+    policy, service = yaml.safe_load_all(serve(run, "--manifest", *IMAGE))
+    assert (policy["kind"], service["kind"]) == ("NetworkPolicy", "RayService")
+    cluster = service["spec"]["rayClusterConfig"]
+    assert cluster["authOptions"] == {"mode": "token"}
+    own = policy["spec"]["podSelector"]["matchLabels"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        assert own.items() <= group["template"]["metadata"]["labels"].items()
+    among_themselves, kuberay, everybody = policy["spec"]["ingress"]
+    assert among_themselves == {"from": [{"podSelector": {"matchLabels": own}}]}
+    assert kuberay["ports"] == [{"protocol": "TCP", "port": 8265}]
+    assert kuberay["from"][0]["podSelector"] == {"matchLabels": {"app.kubernetes.io/component": "kuberay-operator"}}
+    assert everybody == {"ports": [{"protocol": "TCP", "port": 8000}]}
 
 
 def test_the_manifest_serves_from_a_volume(run: Path):

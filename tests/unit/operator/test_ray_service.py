@@ -61,7 +61,7 @@ def test_its_pods_are_as_safe_as_those_that_trained(index: int):
 def test_the_operator_takes_its_pods_for_nobodys():
     """Labels of a TrainJob would have them counted as its workers."""
     for pod in pods(service(pods={"labels": {"team": "a"}})):
-        assert pod["metadata"] == {"labels": {"team": "a"}, "annotations": {}}
+        assert pod["metadata"] == {"labels": {"team": "a", "trainjob.dev/serves": "tags"}, "annotations": {}}
 
 
 def test_the_credentials_are_named_only():
