@@ -1,7 +1,5 @@
 """Who may have Ray's processes run something: who has the cluster's token, and who may connect at all."""
 
-from collections.abc import Mapping
-
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.names import MANAGER, NAME_ANNOTATION, SERVES_LABEL, UID_LABEL, owner_reference, ray_job_name
@@ -45,7 +43,7 @@ def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObje
     return policy
 
 
-def _policy(metadata: KubernetesObject, labels: Mapping[str, str], network: Network) -> KubernetesObject:
+def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Network) -> KubernetesObject:
     """For the pods with these labels."""
     own = {"matchLabels": labels}
     where = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}

@@ -62,10 +62,11 @@ def _mark(process: psutil.Process) -> str | None:
 
 
 @contextmanager
-def serving(run: Path) -> Generator[Process]:
+def serving(run: Path, *options: str) -> Generator[Process]:
     """`trainjob serve` of a run on a free port, when it answers."""
     (port,) = free_ports(1)
-    with started([sys.executable, "-m", "trainjob", "serve", str(run), "--port", str(port)], port) as process:
+    command = [sys.executable, "-m", "trainjob", "serve", str(run), "--port", str(port), *options]
+    with started(command, port) as process:
         yield process
 
 
@@ -164,13 +165,15 @@ def test_clients_that_go_leave_nothing_behind(texts: Process):
 
 
 def test_two_servers_at_once_and_what_was_asked_before_the_end_is_answered(texts: Process, tmp_path: Path):
-    """SIGTERM comes twice, as from a shell that signals a group."""
+    """SIGTERM comes twice, as from a shell that signals a group. The second serves a variant, which is all there is."""
     write_digits(tmp_path)
     model = {"imageClassifier": {"cnn": {"channels": [4], "hidden": 8}}}
     run = make_run(tmp_path / "digits", {"model": model, "dataset": {"train": {"uri": str(tmp_path / "train")}}})
     image = next((tmp_path / "test").glob("*/*.png")).read_bytes()
     body = json.dumps({"images": [base64.b64encode(image).decode()] * 300}).encode()
-    with serving(run) as other:
+    shutil.move(run / "model", run / "variants" / "small")
+    with serving(run, "--variant", "small") as other:
+        assert json.loads(other.server.get("/healthz").text)["model"] == "digits (small)"
         assert texts.server.predict({"texts": ["a"]}).status == 200
         with ThreadPoolExecutor(8) as pool:
             asked = [pool.submit(other.server.predict, body) for _ in range(8)]

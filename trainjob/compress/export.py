@@ -85,10 +85,6 @@ def _write_graph(classifier: Classifier[Any], inputs: Inputs, file: Path) -> Non
                 external_data=False,
                 dynamo=True,
             )
-    except ImportError as error:
-        raise UserError(
-            f"--onnx and --int8 need more packages ({error.name}): pip install 'trainjob[compress]'"
-        ) from None
     except Exception as error:  # of the exporter's many
         reason = " ".join(str(error).split())[:300]
         raise UserError(f"the model cannot be exported to ONNX: {type(error).__name__}: {reason}") from error

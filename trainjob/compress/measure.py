@@ -1,11 +1,10 @@
 """How large, fast and right a model is. Each is measured in a process of its own, which has loaded nothing else.
 
-That process is `python -m trainjob.compress.measure MODEL ROWS RESULT BATCH_SIZE THREADS`.
+That process is `python -m trainjob.compress.measure MODEL ROWS RESULT BATCH_SIZE THREADS SECONDS`.
 """
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -33,8 +32,8 @@ def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[st
     with ipc.new_file(table, rows.schema) as writer:
         writer.write_table(rows)
     result.unlink(missing_ok=True)
-    command = [sys.executable, "-m", __name__, str(model), str(table), str(result), str(BATCH_SIZE), str(threads)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    arguments = [model, table, result, BATCH_SIZE, threads, SECONDS]
+    done = subprocess.run([sys.executable, "-m", __name__, *map(str, arguments)], capture_output=True, text=True)
     if done.returncode != 0 or not result.exists():
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise UserError(f"{model.name} could not be measured: {last}")
@@ -43,7 +42,7 @@ def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[st
     return measured | {"predicted": np.array(measured["predicted"], np.int64), "size": size}
 
 
-def main(model: Path, table: Path, result: Path, batch_size: int, threads: int) -> None:
+def main(model: Path, table: Path, result: Path, batch_size: int, threads: int, seconds: float) -> None:
     import torch
 
     from trainjob.predictor import Predictor
@@ -54,12 +53,12 @@ def main(model: Path, table: Path, result: Path, batch_size: int, threads: int) 
     predictor = Predictor.load(model)
     chosen = np.linspace(0, len(rows) - 1, SINGLES).astype(int)
     taken = [_seconds(predictor, rows.slice(row, 1), 1) for row in [*chosen[:WARM_UP], *chosen]][WARM_UP:]
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2**10
+    memory = _most_memory()
     torch.set_num_threads(threads)
     predictor = Predictor.load(model)
     predicted = predictor.logits(rows, batch_size).argmax(dim=1).tolist()  # which also prepares code for each size
     passes = [_seconds(predictor, rows, batch_size)]
-    while sum(passes) < SECONDS:
+    while sum(passes) < seconds:
         passes.append(_seconds(predictor, rows, batch_size))
     measured = {
         "latency_p50": float(np.quantile(taken, 0.5)),
@@ -77,9 +76,17 @@ def _seconds(predictor: Any, rows: pa.Table, batch_size: int) -> float:
     return time.perf_counter() - since
 
 
+def _most_memory() -> int:
+    """Bytes that this process has had at most; getrusage would count those of the process that started it, too."""
+    status = Path("/proc/self/status").read_text()
+    return 2**10 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")))
+
+
 def all_threads() -> int:
     return len(os.sched_getaffinity(0))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+    main(
+        Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
+    )

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
     model = model_folder(run)  # raises for a function's run, and one that has not finished
     if steps.prune is not None and contents.job.spec.model.text_classifier is None:
         raise UserError("--prune removes heads and channels of a text encoder: this model is one for images")
+    if steps.onnx or steps.int8:
+        _check_packages()
     with locked(run), scratch_folder() as scratch:
         fitted = Fitted.load(run / FITTED)
         check_unchanged(contents.job.spec, fitted)
@@ -73,6 +76,13 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
         write_variants(run, variants)
         write_report(run)
     return variants
+
+
+def _check_packages() -> None:
+    """Before a model is pruned, which takes long."""
+    missing = [name for name in ("onnx", "onnxruntime", "onnxscript") if find_spec(name) is None]
+    if missing:
+        raise UserError(f"--onnx and --int8 need {', '.join(missing)}: pip install 'trainjob[compress]'")
 
 
 def _made(job: TrainJob, fitted: Fitted, original: Path, steps: Steps, scratch: Path, say: Say) -> Any:

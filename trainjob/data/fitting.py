@@ -52,6 +52,11 @@ class Fitted:
         """Rows of an epoch."""
         return self.rows["train"] + self.rows.get(UNLABELLED, 0)
 
+    def training_row_bytes(self, spec: TrainJobSpec) -> int:
+        """Memory that a prepared training row takes, on average, with what a teacher says to it."""
+        logits = len(self.preprocessor.classes) if spec.training.distillation is not None else 0
+        return self.preprocessor.row_bytes + logits * np.float32().itemsize
+
     def source_rows(self, name: str) -> int:
         """Rows of the source of a set; some of those of `train` may be set aside for validation."""
         shares = ("train", "validation") if name == "train" and self.split is not None else (name,)

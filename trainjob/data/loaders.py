@@ -101,12 +101,14 @@ class StreamedBatches:
     data: "DataIterator"
     preprocessor: Preprocessor
     shard: Shard
+    row_bytes: int
+    """Memory that a row takes."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         windows = read_windows(
             self.data,
             self.shard.window,
-            local_shuffle_buffer_size=max(SHUFFLE_BUFFER_BYTES // self.preprocessor.row_bytes, self.shard.window),
+            local_shuffle_buffer_size=max(SHUFFLE_BUFFER_BYTES // self.row_bytes, self.shard.window),
             local_shuffle_seed=int(np.random.default_rng([self.shard.seed, epoch, self.shard.rank]).integers(2**31)),
         )
         for number, window in enumerate(windows):

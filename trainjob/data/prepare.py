@@ -113,8 +113,10 @@ def prepare_datasets(spec: TrainJobSpec, fitted: Fitted, train: Loading | None =
 
     datasets = {name: dataset_of(*loading) for name, loading in _loadings(spec, fitted, train)}
     room = STORE_SHARE * ray.cluster_resources()["object_store_memory"]
-    for name in sorted(datasets, key=lambda name: fitted.rows[name]):
-        room -= fitted.rows[name] * fitted.preprocessor.row_bytes
+    sizes = {name: fitted.rows[name] * fitted.preprocessor.row_bytes for name in datasets}
+    sizes["train"] = fitted.training_rows * fitted.training_row_bytes(spec)
+    for name in sorted(datasets, key=lambda name: sizes[name]):
+        room -= sizes[name]
         if room >= 0:
             with user_errors():
                 datasets[name] = datasets[name].materialize()

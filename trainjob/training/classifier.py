@@ -107,7 +107,7 @@ class Training:
         return in_thread(partial(self.retry, partial(self._fit_on_ray, work))).result()
 
     def _train_on_datasets(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
-        streamed = fitted.training_rows * self._row_bytes(fitted) > KEPT_BYTES
+        streamed = fitted.training_rows * fitted.training_row_bytes(self.spec) > KEPT_BYTES
         with scratch_folder() as scratch:
             datasets = LateDatasets(scratch)
             getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
@@ -117,11 +117,6 @@ class Training:
             with self.data_time.running():
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows))
             return training.result()
-
-    def _row_bytes(self, fitted: Fitted) -> int:
-        """Memory that a training row takes, with what a teacher says to it."""
-        logits = len(fitted.preprocessor.classes) if self.spec.training.distillation is not None else 0
-        return fitted.preprocessor.row_bytes + 4 * logits
 
     def _fit_on_ray(
         self,

@@ -83,6 +83,7 @@ def soft_labels(spec: TrainJobSpec, fitted: Fitted, run: Folder, on_ray: bool) -
         else:
             for _ in make(missing):
                 pass
+        _loaded.cache_clear()  # its memory is for training now
     return shares, partial(_read, run=run)
 
 
@@ -159,6 +160,8 @@ def _rows(share: Share, fitted: Fitted, teacher: Predictor) -> Iterator[tuple[Ro
 
 def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
     logits = teacher.logits(rows.table, where=rows.where).numpy()
+    if not np.isfinite(logits).all():
+        raise UserError(f"{FIELD}: the teacher's answers are no numbers; it may have diverged, or be damaged")
     return pa.table(
         {
             "values": fitted.preprocessor.transform(rows.table, rows.where),

@@ -121,7 +121,7 @@ def _data(task: Task, shard: Shard, rows: int) -> tuple[TrainingBatches, Callabl
         )
     data = _dataset_shard("train")
     if task.streamed:
-        train: TrainingBatches = StreamedBatches(data, preprocessor, shard)
+        train: TrainingBatches = StreamedBatches(data, preprocessor, shard, task.fitted.training_row_bytes(task.spec))
     else:
         (kept,) = read_windows(data, rows)
         train = InMemoryBatches(kept, preprocessor, shard)

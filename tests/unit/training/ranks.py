@@ -73,11 +73,14 @@ def _torchrun(rank: int, ranks: int, port: int) -> dict[str, str]:
 
 def _alone(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
     import torch
+    from torch import distributed
 
     environment, threads = dict(os.environ), torch.get_num_threads()
     try:
         return _train(function, arguments, _torchrun(0, 1, _free_port()))
     finally:
+        if distributed.is_initialized():  # as it stays where the function fails
+            distributed.destroy_process_group()
         os.environ.clear()
         os.environ.update(environment)
         torch.set_num_threads(threads)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from ranks import run_on
+from safetensors.torch import load_file, save_file
 from trainers import Setup, image_setup, train
 
 from tiny_sets import write_digits, write_texts
@@ -171,6 +172,10 @@ def test_a_teacher_that_is_none(tmp_path: Path, texts: Path, images: Path) -> No
     other.write_text((texts / "train.csv").read_text().replace(",red\n", ",pink\n").replace(",red\r\n", ",pink\r\n"))
     stranger = write_teacher(tmp_path / "stranger", other)
     assert "knows other classes; it alone has pink; the training rows alone has red" in refused(stranger)
+    diverged = write_teacher(tmp_path / "diverged", texts)
+    weights = load_file(diverged / "model.safetensors")
+    save_file({name: weight * math.nan for name, weight in weights.items()}, diverged / "model.safetensors")
+    assert "the teacher's answers are no numbers" in refused(diverged)
     sigmoids: dict[str, Any] = {"textClassifier": TEXT["textClassifier"] | {"loss": {"binaryCrossEntropy": {}}}}
     assert "was trained with another loss" in refused(words, **sigmoids)
 

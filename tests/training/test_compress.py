@@ -1,29 +1,45 @@
 """Smaller models of runs, and what they are worth."""
 
 import json
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from compress_runs import train_job, write_run
 from pyarrow import csv
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from compress_runs import train_job, write_run
 from trainjob import Predictor
-from trainjob.api import TrainJob
 from trainjob.cli.app import app
-from trainjob.compress import variants as making
+from trainjob.compress import measure
 from trainjob.compress.variants import Steps, compress
 from trainjob.errors import PassingError, UserError
 from trainjob.runs.contents import read_contents
 from trainjob.runs.folder import clear, locked
 from trainjob.runs.model import variants_of
 from trainjob.runs.variants import Variants
-from trainjob.storage import Folder, StorageError
+from trainjob.serving.app import build_app
+from trainjob.storage import Folder
 
 Compressed = tuple[Folder, Variants]
 NAMES = ["pruned-0.5", "pruned-0.5-int8", "pruned-0.5-onnx"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_a_hurry() -> Generator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "SECONDS", 0.0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def compressed(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Compressed:
+    """A text run with all kinds of variants."""
+    run = write_run(tmp_path_factory.mktemp("text") / "run", train_job("text", text_set))
+    return run, compress(run, Steps(prune=0.5, onnx=True, int8=True))
 
 
 def test_each_is_measured_beside_the_original(compressed: Compressed) -> None:
@@ -34,6 +50,7 @@ def test_each_is_measured_beside_the_original(compressed: Compressed) -> None:
     original, pruned, int8, onnx = found.variants
     assert int8.size < pruned.size < original.size
     assert int8.size < onnx.size
+    assert int8.memory < original.memory, "transformers' models are not loaded for it"
     assert original.agreement == 1.0
     for each in found.variants:
         assert 0 < each.latency_p50 <= each.latency_p99
@@ -46,9 +63,9 @@ def test_each_is_measured_beside_the_original(compressed: Compressed) -> None:
     assert read_contents(run).variants == found
 
 
-def test_one_interface_takes_them_all(compressed: Compressed, texts: Path) -> None:
+def test_one_interface_takes_them_all(compressed: Compressed, text_set: Path) -> None:
     run, _ = compressed
-    rows = csv.read_csv(texts / "test.csv")
+    rows = csv.read_csv(text_set / "test.csv")
     probabilities = {name: Predictor.load(run.uri, variant=name).predict_proba(rows) for name in NAMES}
     for name in NAMES:
         np.testing.assert_allclose(probabilities[name].sum(axis=1), 1, rtol=1e-5)
@@ -77,21 +94,21 @@ def test_pruning_removes_half_of_the_heads_and_channels(compressed: Compressed) 
         ]
 
 
-def test_a_pruned_model_is_pruned_and_saved_like_others(compressed: Compressed, tmp_path: Path, texts: Path) -> None:
+def test_a_pruned_model_is_pruned_and_saved_like_others(compressed: Compressed, tmp_path: Path, text_set: Path) -> None:
     run, _ = compressed
     predictor = Predictor.load(run.uri, variant="pruned-0.5")
     predictor.model.save(tmp_path)
     predictor.preprocessor.save(tmp_path)
-    rows = csv.read_csv(texts / "test.csv")
+    rows = csv.read_csv(text_set / "test.csv")
     np.testing.assert_array_equal(Predictor.load(tmp_path).predict_proba(rows), predictor.predict_proba(rows))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_commands_take_a_variant_by_name_or_folder(
-    compressed: Compressed, name: str, texts: Path, tmp_path: Path
+    compressed: Compressed, name: str, text_set: Path, tmp_path: Path
 ) -> None:
     run, found = compressed
-    data, output = str(texts / "test.csv"), tmp_path / "out.csv"
+    data, output = str(text_set / "test.csv"), tmp_path / "out.csv"
     by_name = CliRunner().invoke(app, ["evaluate", run.uri, data, "--variant", name, "--json"], catch_exceptions=False)
     folder = f"{run.uri}/variants/{name}"
     by_folder = CliRunner().invoke(app, ["evaluate", folder, data, "--json"], catch_exceptions=False)
@@ -104,6 +121,16 @@ def test_the_commands_take_a_variant_by_name_or_folder(
     assert predicted == Predictor.load(folder).predict(csv.read_csv(data))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_variant_answers_requests(compressed: Compressed, name: str, text_set: Path) -> None:
+    run, _ = compressed
+    predictor = Predictor.load(run.uri, variant=name)
+    rows = csv.read_csv(text_set / "test.csv").select(["title", "body"])
+    with TestClient(build_app(predictor, name)) as client:
+        answers = client.post("/predict", json={"rows": rows.to_pylist()}).json()["predictions"]
+    assert [answer["prediction"] for answer in answers] == predictor.predict(rows)
+
+
 def test_the_report_has_a_table_and_a_picture(compressed: Compressed) -> None:
     run, found = compressed
     page = run.read("report.html").decode()
@@ -112,45 +139,15 @@ def test_the_report_has_a_table_and_a_picture(compressed: Compressed) -> None:
     assert f"{found.variants[0].f1.value:.4f}" in page
 
 
-def test_what_is_no_variant_is_said(compressed: Compressed, tmp_path: Path, texts: Path) -> None:
+def test_what_is_no_variant_is_said(compressed: Compressed, tmp_path: Path, text_set: Path) -> None:
     run, _ = compressed
     with pytest.raises(UserError, match=r"has no variant int8; it has pruned-0\.5, pruned-0\.5-int8, pruned-0\.5-onnx"):
         Predictor.load(run.uri, variant="int8")
     with pytest.raises(UserError, match=r"has no variant \.\./model; it has"):
         Predictor.load(run.uri, variant="../model")
-    other = write_run(tmp_path / "other", train_job("text", texts))
+    other = write_run(tmp_path / "other", train_job("text", text_set))
     with pytest.raises(UserError, match="has no variants: make some with `trainjob compress"):
         Predictor.load(other.uri, variant="int8")
-
-
-def test_a_kill_in_the_midst_leaves_no_half_variant(
-    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At any file, of a new variant and of one that is there already."""
-    run = write_run(tmp_path / "run", train_job("text", texts))
-    upload, left = Folder.upload, [0]
-
-    def dying(folder: Folder, local: Path, name: str) -> None:
-        if left[0] == 0:
-            raise StorageError("killed")
-        left[0] -= 1
-        upload(folder, local, name)
-
-    whole = Path(run.uri) / "model"
-    monkeypatch.setattr(Folder, "upload", dying)
-    keep = making._keep  # pyright: ignore[reportPrivateUsage]
-    for files in range(4):
-        for _ in range(2):
-            left[0] = files
-            with pytest.raises(StorageError):
-                keep(run, "int8", whole)
-            assert variants_of(run) == []
-            with pytest.raises(UserError, match=r"is no run|has no variants"):
-                Predictor.load(f"{run.uri}/variants/int8")
-        left[0] = 100
-        keep(run, "int8", whole)
-        assert variants_of(run) == ["int8"]
-        Predictor.load(run.uri, variant="int8")
 
 
 def test_a_damaged_graph_is_told(compressed: Compressed, tmp_path: Path) -> None:
@@ -165,8 +162,8 @@ def test_a_damaged_graph_is_told(compressed: Compressed, tmp_path: Path) -> None
         Predictor.load(tmp_path)
 
 
-def test_images_are_exported_and_quantized(tmp_path: Path, images: Path) -> None:
-    run = write_run(tmp_path / "run", train_job("image", images))
+def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> None:
+    run = write_run(tmp_path / "run", train_job("image", image_set))
     found = compress(run, Steps(onnx=True, int8=True))
     assert [each.name for each in found.variants] == ["original", "int8", "onnx"]
     original, int8, onnx = found.variants
@@ -188,28 +185,3 @@ def test_two_at_once(compressed: Compressed) -> None:
     run, _ = compressed
     with locked(run), pytest.raises(PassingError, match="under way in another process"):
         compress(run, Steps(onnx=True))
-
-
-def test_runs_without_a_model(tmp_path: Path, texts: Path) -> None:
-    document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}}
-    function = TrainJob.model_validate(document | {"spec": {"model": {"function": {"name": "loop:train"}}}})
-    with pytest.raises(UserError, match="holds no classifier, but what a function of one's own has saved"):
-        compress(write_run(tmp_path / "function", function), Steps(int8=True))
-    run = write_run(tmp_path / "run", train_job("text", texts))
-    run.delete("summary.json")
-    run.delete("model")
-    with pytest.raises(UserError, match="this run has not finished"):
-        compress(run, Steps(int8=True))
-    with pytest.raises(UserError, match="is not the folder of a run"):
-        compress(Folder(str(tmp_path / "nothing")), Steps(int8=True))
-
-
-@pytest.mark.parametrize("share", ["0", "1", "nan", "-0.5", "2"])
-def test_odd_shares(tmp_path: Path, share: str) -> None:
-    result = CliRunner().invoke(app, ["compress", str(tmp_path), "--prune", share])
-    assert "a share is greater than 0 and less than 1" in str(result.exception)
-
-
-def test_something_must_be_asked_for(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["compress", str(tmp_path)])
-    assert str(result.exception) == "give at least one of --int8, --prune SHARE and --onnx"
