@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.output import console, printable_json, say
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,20 +37,19 @@ def compress(
     from trainjob.compress.variants import Steps, compress
     from trainjob.storage import Folder
 
-    variants = compress(Folder(run), Steps(prune, onnx, int8), lambda text: typer.echo(text, err=True))
+    variants = compress(Folder(run), Steps(prune, onnx, int8), lambda text: say(text, error=True))
     if as_json:
-        print(variants.model_dump_json(by_alias=True, indent=2))
+        print(printable_json(variants.model_dump_json(by_alias=True, indent=2)))
     else:
         _show(variants)
 
 
 def _show(variants: "Variants") -> None:
-    from rich.console import Console
     from rich.text import Text
 
     from trainjob.cli.table import show_table
     from trainjob.report.variants import HEADINGS, remark, variants_table
 
-    console = Console(highlight=False)
-    show_table(console, HEADINGS, variants_table(variants))
-    console.print(Text(remark(variants)))
+    output = console(highlight=False)
+    show_table(output, HEADINGS, variants_table(variants))
+    output.print(Text(remark(variants)))

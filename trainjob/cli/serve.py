@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainjob.cli.options import Overrides
+from trainjob.cli.output import say
 from trainjob.errors import UserError
 from trainjob.runs.files import TRAINJOB, VARIANTS
 
@@ -53,9 +54,9 @@ def serve(
     from trainjob.serving.server import serve_here
 
     served = Served(folder=chosen.uri, name=_name(folder, variant))
-    typer.echo(f"{served.name}: starting", err=True)
+    say(f"{served.name}: starting", error=True)
     try:
-        serve_here(served, host, port, lambda: typer.echo(f"{served.name}: http://{_shown(host)}:{port}/", err=True))
+        serve_here(served, host, port, lambda: say(f"{served.name}: http://{_shown(host)}:{port}/", error=True))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

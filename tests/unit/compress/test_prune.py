@@ -1,6 +1,7 @@
 """Which heads and channels are removed, from which architectures."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from trainjob.compress.prune import blocks_of, prune
 from trainjob.data.loaders import Batch
 from trainjob.errors import UserError
 from trainjob.models.losses import cross_entropy
-from trainjob.models.text import TextClassifier
+from trainjob.models.text import PRUNED, TextClassifier, load
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,
@@ -87,6 +88,17 @@ def test_what_was_pruned_may_be_pruned_again() -> None:
         prune(classifier, 0.5, batches(1), cross_entropy)
         assert classifier.network.get_parameter("model.layers.1.attn.Wqkv.weight").shape == (3 * 4 * heads, 16)
     assert classifier.network.config.trainjob_pruned["model.layers.1.attn.Wqkv"] == (16, 12)
+
+
+@pytest.mark.parametrize(
+    "shapes", [{"no.layer": [4, 4]}, {"model.layers.0": [4, 4]}, {"classifier": 3}, {"classifier": ["a", 1]}, [1], "x"]
+)
+def test_a_config_that_names_no_layers_is_damaged(shapes: Any, tmp_path: Path) -> None:
+    classifier = TextClassifier(MAKERS["modernbert"]())
+    setattr(classifier.network.config, PRUNED, shapes)
+    classifier.save(tmp_path)
+    with pytest.raises(ValueError, match=r"trainjob_pruned"):
+        load(tmp_path)
 
 
 def test_another_architecture_is_refused() -> None:
