@@ -61,7 +61,7 @@ def test_an_encoder_of_the_hub_is_the_base_model(tmp_path: Path):
 
 
 def test_where_data_lies_is_not_published(tmp_path: Path):
-    secret = TEXT_JOB.replace("/data/mail.csv", '"https://user:secret@host/team/mail.csv?token=secret"')
+    secret = TEXT_JOB.replace("/data/mail.csv", '"https://host/team/mail.csv?token=secret"')
     metadata, text = card_of(tmp_path, secret)
     assert metadata["model-index"][0]["results"][0]["dataset"]["name"] == "mail.csv"
     assert "secret" not in f"{metadata}{text}"
