@@ -83,7 +83,7 @@ class Overtaken(Api):
         super().__init__(client)
         self._jobs = jobs
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> KubernetesObject | None:
+    async def get(self, resource: Resource, namespace: str | None, name: str) -> KubernetesObject | None:
         found = await super().get(resource, namespace, name)
         if resource == TRAIN_JOBS and found is not None:
             self._jobs.delete("trainjobs", name)
