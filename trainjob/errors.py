@@ -13,6 +13,14 @@ class UserError(Exception):
         super().__init__(without_secrets(message))
 
 
+class OutOfMemory(UserError):
+    """A worker's GPU has too little memory for these settings."""
+
+
+class Diverged(UserError):
+    """Training no longer leads anywhere: a number is not finite."""
+
+
 class PassingError(UserError):
     """What may be gone by the time it is tried again."""
 

@@ -129,7 +129,7 @@ def _changeable_spec(job: TrainJob, settings: Settings, training: TrainingStatus
 def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
     workers, defaults, pool = job.spec.workers, settings.defaults, node_pool(job, settings)
     per_pod = workers_per_pod(job, pool)
-    pods = workers.count // per_pod
+    pods = job.spec.places // per_pod
     cpus = workers.cpus or defaults.worker_cpus
     ray_cpus = per_pod * max(1, int(cpus)) + max(1, ceil(defaults.data_cpus))
     gpus = per_pod * workers.gpus

@@ -68,7 +68,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         head_pod_uid=head_uid(pods, cluster, before),
         dashboard_url=ray.get("dashboardURL") or None,
         storage=storage_of(observed.ray_job) or before.storage,
-        workers=WorkersStatus(desired=job.spec.workers.count, ready=ready),
+        workers=WorkersStatus(desired=job.spec.places, ready=ready),
         waiting=waiting,
         interruptions=interruptions,
         training=before.training,
@@ -152,7 +152,7 @@ def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
     group = filter(is_ready, of_kind(pods, "worker"))
     numbers = [pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, "") for pod in group]
     ready = sum(int(number) for number in numbers if number.isdecimal())
-    return min(job.spec.workers.count, ready)
+    return min(job.spec.places, ready)
 
 
 def _with_problems(message: str, job: TrainJob, observed: Observed) -> str:

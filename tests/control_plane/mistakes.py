@@ -204,6 +204,55 @@ def _mounted_at(path: str) -> Document:
 
 _LANGUAGE_MODEL = {"endpoint": "http://vllm:8000/v1", "model": "tiny"}
 
+
+def _tuned(path: str, search: str = "random", /, **parameter: Any) -> Document:
+    return {"parameters": {path: parameter}, "search": search}
+
+
+_RATE = "training.optimizer.adamW.learningRate"
+_WRONG_TUNING: list[tuple[str, Document]] = [
+    ("tuning.parameters", {}),
+    ("tuning.parameters", {"parameters": {}}),
+    ("tuning.parameters", _tuned("training.optimiser", choice=[1])),
+    ("tuning.parameters", _tuned("training.seed", choice=[1, 2])),
+    ("tuning.parameters", _tuned("model.textClassifier.maxLength", choice=[64])),
+    ("tuning.parameters", _tuned("training.optimizer.sgd.momentum", uniform=[0.1, 0.9])),
+    ("tuning.parameters", _tuned("training.earlyStopping.patience", choice=[1])),
+    ("tuning.parameters", _tuned("model.imageClassifier.dropout", choice=[0.1])),
+    ("tuning.parameters", _tuned("model.textClassifier.encoder.heads", choice=[4, 3])),
+    ("tuning.parameters", _tuned("model.textClassifier.encoder.hiddenSize", choice=[64, 66])),
+    ("tuning.parameters", _tuned(_RATE, grid=[0.1])),
+    ("tuning.parameters", _tuned(_RATE, "grid", choice=[0.1])),
+    (f"tuning.parameters.{_RATE}", _tuned(_RATE)),
+    (f"tuning.parameters.{_RATE}", _tuned(_RATE, choice=[0.1], uniform=[0.1, 0.2])),
+    (f"tuning.parameters.{_RATE}.typo", _tuned(_RATE, typo=[0.1])),
+    *(
+        (f"tuning.parameters.{_RATE}.{name}", _tuned(_RATE, **{name: values}))
+        for name, values in (
+            ("uniform", [0.2, 0.1]),
+            ("uniform", [0.1]),
+            ("uniform", [0, 0.1]),
+            ("uniform", 0.1),
+            ("logUniform", [0.1, 0.1]),
+            ("logUniform", [0.1, 0.2, 0.3]),
+            ("choice", []),
+            ("choice", [0.1, 0.1]),
+            ("choice", [0]),
+            ("choice", ["0.1"]),
+        )
+    ),
+    ("tuning.parameters.training.epochs.range", _tuned("training.epochs", range=[0, 3])),
+    ("tuning.parameters.training.epochs.range", _tuned("training.epochs", range=[1.5, 3])),
+    ("tuning.parameters.training.epochs.uniform", _tuned("training.epochs", uniform=[1, 3])),
+    ("tuning.parameters.training.batchSize.range", _tuned("training.batchSize", range=[1, 3])),
+    ("tuning.parameters.training.precision.choice", _tuned("training.precision", choice=["float64"])),
+    ("tuning.trials", _tuned(_RATE, choice=[0.1]) | {"trials": 0}),
+    ("tuning.parallel", _tuned(_RATE, choice=[0.1]) | {"parallel": 0}),
+    ("tuning.search", _tuned(_RATE, "bayes", choice=[0.1])),
+    ("tuning.scheduler", _tuned(_RATE, choice=[0.1]) | {"scheduler": "hyperband"}),
+]
+"""(field to blame, tuning)."""
+
 _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "model", {"model.function": {"name": "a:b"}}),
     ("textClassifier", "model.textClassifier", {"model.textClassifier.pretrained": "bert"}),
@@ -247,6 +296,14 @@ _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("function", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
     ("function", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
+    *(("textClassifier", path, {"tuning": tuning}) for path, tuning in _WRONG_TUNING),
+    ("imageClassifier", "tuning.parameters", {"tuning": _tuned("model.imageClassifier.cnn.hidden", choice=[8])}),
+    ("function", "tuning", {"tuning": _tuned("training.epochs", choice=[1])}),
+    (
+        "textClassifier",
+        "tuning.parameters",
+        {"workers.count": 4, "tuning": _tuned("training.batchSize", choice=[16, 18])},
+    ),
     ("function", "dataset.loader", {"dataset.loader": "dataLoader"}),
     ("function", "model", {"model.function": None}),
 ]

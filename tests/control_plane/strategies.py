@@ -1,9 +1,11 @@
 """TrainJobs at random: documents that are valid in a cluster, with every field in some of them."""
 
 import string
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
+
+from trainjob.api.tuning import TUNABLE, steps_to
 
 Document = dict[str, Any]
 Strategy = st.SearchStrategy[Any]
@@ -226,10 +228,62 @@ _whole_life = part(
 )
 
 
+def _fits(path: str, spec: Document) -> bool:
+    """Whether the parts that a hyperparameter lies in are there."""
+    for step in steps_to(path):
+        parent, _, chosen = step.path.rpartition(".")
+        there: Any = spec
+        for name in parent.split("."):
+            there = there.get(name, {})
+        if not (chosen in there or (step.is_default and not there)):
+            return False
+    return True
+
+
+def _values_of(path: str, spec: Document) -> tuple[list[Any], list[str]]:
+    """Two values that a hyperparameter may have, and the distributions that take them."""
+    encoder = spec["model"].get("textClassifier", {}).get("encoder", {})
+    heads = encoder.get("heads", 4)
+    special = {
+        "training.batchSize": [spec["workers"]["count"], 3 * spec["workers"]["count"]],
+        "model.textClassifier.encoder.hiddenSize": [heads, 3 * heads],
+        "model.textClassifier.encoder.heads": [1, heads][: 1 + (heads > 1)],
+        "training.precision": ["bf16", "float32"],
+    }
+    if path in special:
+        return special[path], ["choice"]
+    if get_args(TUNABLE[path][0])[0] is int:
+        return [2, 4], ["range", "choice"]
+    return [0.125, 0.5], ["uniform", "logUniform", "choice"]
+
+
+@st.composite
+def _tuned(draw: st.DrawFn, spec: Document) -> Document:
+    """`spec`, perhaps with `tuning`."""
+    paths = [path for path in TUNABLE if _fits(path, spec)]
+    if draw(booleans):
+        return spec
+    search = draw(st.sampled_from(["random", "tpe", "grid"]))
+    parameters: Document = {}
+    for path in [path for path in paths if draw(booleans)] or paths[-1:]:
+        values, ways = _values_of(path, spec)
+        parameters[path] = {"grid" if search == "grid" else draw(st.sampled_from(ways)): values}
+    rest = draw(
+        part(
+            trials=st.integers(1, 1000),
+            parallel=st.integers(1, 100),
+            scheduler=st.sampled_from(["none", "asha"]),
+            seed=st.integers(0, 2**32 - 1),
+        )
+    )
+    return {**spec, "tuning": {"parameters": parameters, "search": search, **rest}}
+
+
 def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Strategy:
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
-    return merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
+    whole = merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
+    return whole if model == "function" else whole.flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:

@@ -32,6 +32,7 @@ from trainjob.api.training import (
     WarmUp,
 )
 from trainjob.api.trainjob import Metadata, Storage, TrainJob, TrainJobSpec, Workers
+from trainjob.api.tuning import Tuning
 
 __all__ = [
     "CLASSIFIER_METRICS",
@@ -68,6 +69,7 @@ __all__ = [
     "TrainJob",
     "TrainJobSpec",
     "Training",
+    "Tuning",
     "Validation",
     "WarmUp",
     "Workers",

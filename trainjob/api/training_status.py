@@ -43,6 +43,36 @@ class Failure(StrictModel):
     up."""
 
 
+class BestTrial(StrictModel):
+    """The best trial so far."""
+
+    number: int = 0
+    """Its number, from 1."""
+    value: float | None = None
+    """The checkpoints' metric at its best."""
+    parameters: dict[str, str] = {}
+    """What was tuned, by the path of the field in the spec."""
+
+
+class TuningStatus(StrictModel):
+    """The trials of `spec.tuning`."""
+
+    ended: str = ""
+    """How many trials have ended, of how many: `5/8`."""
+    total: int = 0
+    """Trials in all."""
+    done: int = 0
+    """Trials that were trained to their end."""
+    running: int = 0
+    """Trials that are under way."""
+    stopped: int = 0
+    """Trials that the scheduler stopped early."""
+    failed: int = 0
+    """Trials that diverged, ran out of memory or failed otherwise."""
+    best: BestTrial | None = None
+    """The best trial so far."""
+
+
 class TrainingStatus(StrictModel):
     """A snapshot of the run; each one replaces the one before."""
 
@@ -76,6 +106,8 @@ class TrainingStatus(StrictModel):
     """The checkpoint that a retry continues from."""
     best_checkpoint: CheckpointStatus | None = None
     """The best checkpoint so far."""
+    tuning: TuningStatus | None = None
+    """The trials of `spec.tuning`."""
     evaluation: dict[str, float] = {}
     """Scores of the best checkpoint, once training has finished: `validation_…` and, with a test set, `test_…`."""
     failure: Failure | None = None

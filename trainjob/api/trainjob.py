@@ -12,6 +12,7 @@ from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, Reso
 from trainjob.api.dataset import Dataset
 from trainjob.api.model import Model, PositiveInt
 from trainjob.api.training import CLASSIFIER_METRICS, Checkpoints, Training
+from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, Tuning, candidates, steps_to
 from trainjob.api.uris import ENDPOINT, FolderURI
 
 GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
@@ -70,6 +71,8 @@ class TrainJobSpec(StrictModel):
     """How the model is trained."""
     checkpoints: Checkpoints = Checkpoints()
     """What is kept while training."""
+    tuning: Tuning | None = None
+    """Trains several times with other hyperparameters, and keeps the best model."""
     baselines: Baselines | None = None
     """What the trained model is compared with; `{}`: nothing. By default the most frequent class, and logistic
     regression on the TF-IDF of texts or on the pixels of images; for a function there are none."""
@@ -91,6 +94,11 @@ class TrainJobSpec(StrictModel):
     suspend: bool = False
     """Whether the job waits, without pods, until this is false; it continues from its latest checkpoint."""
 
+    @property
+    def places(self) -> int:
+        """Workers that there is room for: those of all trials that run at once."""
+        return self.workers.count * (self.tuning.parallel if self.tuning is not None else 1)
+
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         refuse(self._misfits())
@@ -111,6 +119,7 @@ class TrainJobSpec(StrictModel):
             yield "dataset.unlabelled", "needs training.distillation, whose teacher labels these rows"
         if training.distillation is not None and self.model.classifier is None:
             yield "training.distillation", "is for textClassifier and imageClassifier"
+        yield from self._misfits_of_tuning()
         if self.model.classifier is None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
                 yield (
@@ -143,6 +152,42 @@ class TrainJobSpec(StrictModel):
                 yield f"baselines.{name}", "is for textClassifier and imageClassifier"
             elif CLASSIFIER_OF[name] not in ("", to_camel(self.model.chosen)):
                 yield f"baselines.{name}", f"is for model.{CLASSIFIER_OF[name]}"
+
+    def _misfits_of_tuning(self) -> Iterator[tuple[str, str]]:
+        tuning = self.tuning
+        if tuning is None:
+            return
+        if self.model.classifier is None:
+            yield "tuning", "is for textClassifier and imageClassifier"
+        missing = {step.path for path in tuning.tuned for step in steps_to(path) if not self._has(step.path)}
+        yield from (
+            ("tuning.parameters", f"the spec has no {path} whose fields could be tuned") for path in sorted(missing)
+        )
+        count = self.workers.count
+        for size in candidates(tuning, BATCH_SIZE, 0):
+            if size % count:
+                yield "tuning.parameters", f"{BATCH_SIZE} must be a multiple of workers.count ({size} % {count})"
+        encoder = self.model.text_classifier and self.model.text_classifier.encoder
+        if encoder is not None:
+            for width in candidates(tuning, HIDDEN_SIZE, encoder.hidden_size):
+                for heads in candidates(tuning, HEADS, encoder.heads):
+                    if width % heads:
+                        yield (
+                            "tuning.parameters",
+                            f"{HIDDEN_SIZE} must be a multiple of every heads ({width} % {heads})",
+                        )
+
+    def _has(self, path: str) -> bool:
+        part: Any = self
+        for name in path.split("."):
+            part = getattr(part, _attribute(part, name), None)
+        return part is not None
+
+
+def _attribute(part: Any, field: str) -> str:
+    """The attribute that holds the `field` of YAML."""
+    fields = type(part).model_fields if isinstance(part, StrictModel) else {}
+    return next((name for name, info in fields.items() if (info.alias or name) == field), field)
 
 
 class Metadata(StrictModel):

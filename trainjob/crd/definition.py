@@ -68,6 +68,7 @@ def _column(name: str, path: str, kind: str = "string", *, wide: bool = False) -
 _COLUMNS = [
     _column("Phase", ".status.phase"),
     _column("Percent", ".status.training.percent", "number"),
+    _column("Trials", ".status.training.tuning.ended"),
     _column("Workers", ".status.workers.ready", "integer"),
     _column("Attempt", ".status.attempt", "integer"),
     _column("Reason", ".status.reason", wide=True),

@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob.api.tuning import Parameter, Parameters
 from trainjob.api.wording import PATTERNS, fields_of, nested_model
 from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.kubernetes_types import Schema
@@ -45,10 +46,22 @@ def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[st
         yield ""
     if rules := list(dict.fromkeys(_rules(model))):
         yield "\n".join(["Rules:\n", *rules, ""])
+    if model is Parameters:
+        yield from _distributions(path, schema)
+        return
     for name, info in fields.items():
         nested, field = nested_model(info.annotation), schema["properties"][name]
         if nested and fields_of(nested):
             yield from _section(f"{path}.{name}" + "[]" * ("items" in field), nested, field.get("items", field))
+
+
+def _distributions(path: str, schema: Schema) -> Iterator[str]:
+    """One section for all of tuning's parameters, whose fields differ in their bounds alone."""
+    fields = {name: field for each in schema["properties"].values() for name, field in each["properties"].items()}
+    yield f"## `{path}.*`\n\nExactly one of those that the parameter takes; values are bounded as the field itself.\n"
+    yield "| field | |\n|---|---|"
+    yield from (f"| `{name}` | {field['description']} |" for name, field in fields.items())
+    yield ""
 
 
 def _rules(model: type[StrictModel]) -> Iterator[str]:
@@ -69,6 +82,8 @@ def _type(info: FieldInfo, schema: Schema) -> str:
         text = f"[{title}]({_KUBERNETES.format(title.lower())})"
         return f"list of {text}" if schema["type"] == "array" else text
     nested = nested_model(info.annotation)
+    if nested and issubclass(nested, Parameter):
+        return ", ".join(f"`{name}`" for name in fields_of(nested))
     return "choice" if nested and issubclass(nested, OneOf) and "items" not in schema else _plain_type(schema)
 
 

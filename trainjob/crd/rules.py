@@ -14,6 +14,7 @@ from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.model import Encoder, TextClassifier
 from trainjob.api.training import CLASSIFIER_METRICS, SGD, Distillation
 from trainjob.api.trainjob import Storage, TrainJobSpec
+from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Parameter, Step, Tuning, steps_to
 from trainjob.api.wording import fields_of, nested_model
 
 
@@ -39,7 +40,7 @@ class Rule:
 
 def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
     """The rules of a model of the TrainJob type."""
-    own = RULES.get(model, ())
+    own = _rules_of_parameter(model) if issubclass(model, Parameter) else RULES.get(model, ())
     if model in _IMMUTABLE_MODELS:
         own = (Rule("self == oldSelf", _IMMUTABLE), *own)
     return (_exactly_one(model), *own) if issubclass(model, OneOf) else own
@@ -56,7 +57,48 @@ _RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "imp
 
 def _escaped(field: str) -> str:
     """A field's name in CEL, where reserved words are escaped."""
-    return f"__{field}__" if field in _RESERVED else field
+    return f"__{field}__" if field in _RESERVED else field.replace(".", "__dot__")
+
+
+def _rules_of_parameter(model: type[Parameter]) -> tuple[Rule, ...]:
+    rules = [
+        Rule(
+            f"!has(self.{name}) || size(self.{name}) != 2 || self.{name}[0] < self.{name}[1]",
+            "the first number must be less than the second",
+            name,
+        )
+        for name in ("uniform", "logUniform", "range")
+        if name in fields_of(model)
+    ]
+    if "logUniform" in fields_of(model):
+        above = "!has(self.logUniform) || size(self.logUniform) < 1 || self.logUniform[0] > 0.0"
+        rules.append(Rule(above, "needs numbers above 0", "logUniform"))
+    return tuple(rules)
+
+
+def _given(path: str, parameters: str = "self.tuning.parameters") -> str:
+    return f"has({parameters}.{_escaped(path)})"
+
+
+def _candidates(path: str, otherwise: str) -> str:
+    """The values that a field may have which takes lists only; the list `otherwise` where it is not tuned."""
+    parameter = f"self.tuning.parameters.{_escaped(path)}"
+    lists = f"has({parameter}.choice) ? {parameter}.choice : has({parameter}.grid) ? {parameter}.grid : []"
+    return f"(!{_given(path)} ? {otherwise} : {lists})"
+
+
+def _tuned_part(step: Step) -> Rule:
+    """What is tuned is there."""
+    inside = [path for path in TUNABLE if step in steps_to(path)]
+    parents = step.path.rpartition(".")[0]
+    root, *names = step.path.split(".")
+    chain = " && ".join(f"has(self.{'.'.join([root, *names[: depth + 1]])})" for depth in range(len(names)))
+    there = f"{chain} || !has(self.{parents})" if step.is_default else chain
+    return Rule(
+        f"!has(self.tuning) || !([{', '.join(map(_given, inside))}].exists(given, given)) || ({there})",
+        f"the spec has no {step.path} whose fields could be tuned",
+        "tuning.parameters",
+    )
 
 
 def _absolute(field: str) -> Rule:
@@ -118,6 +160,15 @@ def _baseline_of(name: str, model: str) -> Rule:
     return Rule(f"!({given}) || {fits}", message, f"baselines.{name}")
 
 
+_TUNED_PARTS = dict.fromkeys(step for path in TUNABLE for step in steps_to(path))
+_SEARCHES = " && ".join(
+    f"(!{_given(path, 'self.parameters')} || has(self.parameters.{_escaped(path)}.grid) == (self.search == 'grid'))"
+    for path in TUNABLE
+)
+_ANY_PARAMETER = f"[{', '.join(_given(path, 'self.parameters') for path in TUNABLE)}].exists(given, given)"
+_HAS_ENCODER = "has(self.model.textClassifier) && has(self.model.textClassifier.encoder)"
+
+
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     Encoder: (
         Rule("self.heads < 1 || self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),
@@ -170,6 +221,10 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "volumeMounts",
         ),
     ),
+    Tuning: (
+        Rule(_ANY_PARAMETER, "must not be empty", "parameters"),
+        Rule(_SEARCHES, "`grid` is for search: grid, which takes nothing else", "parameters"),
+    ),
     TrainJobSpec: (
         *(_same_presence(name) for name, info in _IMMUTABLE_FIELDS.items() if info.default is None),
         Rule(
@@ -214,6 +269,21 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             f"!{_IS_FUNCTION} || !has(self.training.distillation)",
             "is for textClassifier and imageClassifier",
             "training.distillation",
+        ),
+        Rule(f"!has(self.tuning) || !{_IS_FUNCTION}", "is for textClassifier and imageClassifier", "tuning"),
+        *map(_tuned_part, _TUNED_PARTS),
+        Rule(
+            f"!has(self.tuning) || self.workers.count < 1 || "
+            f"{_candidates(BATCH_SIZE, '[]')}.all(size, size % self.workers.count == 0)",
+            f"{BATCH_SIZE} must be a multiple of workers.count",
+            "tuning.parameters",
+        ),
+        Rule(
+            f"!has(self.tuning) || !({_HAS_ENCODER}) || "
+            f"{_candidates(HIDDEN_SIZE, f'[self.{HIDDEN_SIZE}]')}.all(width, "
+            f"{_candidates(HEADS, f'[self.{HEADS}]')}.all(heads, heads < 1 || width % heads == 0))",
+            f"{HIDDEN_SIZE} must be a multiple of every heads",
+            "tuning.parameters",
         ),
         *(_baseline_of(name, model) for name, model in CLASSIFIER_OF.items()),
         Rule(

@@ -67,7 +67,9 @@ def _limited(value: Schema) -> Schema:
         return {**value, "maxLength": LONGEST_TEXT}
     if value["type"] == "array":
         return {**value, "maxItems": MOST_ENTRIES, "items": _limited(value["items"])}
-    return {**value, "maxProperties": MOST_ENTRIES} if "additionalProperties" in value else value
+    if "additionalProperties" in value:
+        return {**value, "maxProperties": MOST_ENTRIES, "additionalProperties": _limited(value["additionalProperties"])}
+    return value
 
 
 def kubernetes_type(annotation: Any) -> str | None:

@@ -4,7 +4,7 @@ from trainjob.data.examples import Examples
 from trainjob.data.fingerprint import check_same_files
 from trainjob.data.fitting import Fitted, check_unchanged, fit
 from trainjob.data.image import ImagePreprocessor
-from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets, read_datasets, user_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.text import TextPreprocessor
 
@@ -21,5 +21,6 @@ __all__ = [
     "prepare_datasets",
     "prepare_examples",
     "raw_datasets",
+    "read_datasets",
     "user_errors",
 ]

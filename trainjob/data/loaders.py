@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from ray.train.torch import prepare_data_loader
+from torch.distributed import is_initialized
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
@@ -190,7 +191,7 @@ class InMemoryBatches:
             collate_fn=cast("Any", partial(_collate_tuple, preprocessor)),  # typed for lists of items only
             generator=torch.Generator().manual_seed(shard.seed),
         )
-        self.loader = prepare_data_loader(loader, add_dist_sampler=False)
+        self.loader = prepare_data_loader(loader, add_dist_sampler=False) if is_initialized() else loader
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         self.sampler.epoch = epoch

@@ -2,7 +2,7 @@
 
 import logging
 import pickle
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -121,6 +121,15 @@ def prepare_datasets(spec: TrainJobSpec, fitted: Fitted, train: Loading | None =
             with user_errors():
                 datasets[name] = datasets[name].materialize()
     return datasets
+
+
+def read_datasets(datasets: "Mapping[str, Dataset]") -> dict[str, Examples]:
+    """Prepared sets in memory, in the sources' order. Raises DataError for what is wrong with their rows."""
+    with user_errors():
+        return {
+            name: Examples.concat(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+            for name, dataset in datasets.items()
+        }
 
 
 def raw_datasets(spec: TrainJobSpec) -> "dict[str, Dataset]":

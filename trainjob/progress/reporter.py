@@ -3,14 +3,14 @@
 import time
 
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
-from trainjob.progress.channel import Sender
+from trainjob.progress.channel import Direct, Sender
 from trainjob.runs.checkpoints import CheckpointStore
 
 
 class Reporter:
     """Turns what happens into `TrainingStatus` snapshots; on ranks without a sender it does nothing."""
 
-    def __init__(self, sender: Sender | None, store: CheckpointStore, metric: str, epochs: int) -> None:
+    def __init__(self, sender: Sender | Direct | None, store: CheckpointStore, metric: str, epochs: int) -> None:
         self._sender, self._store, self._metric, self._epochs = sender, store, metric, epochs
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
         self._since: tuple[float, int] | None = None

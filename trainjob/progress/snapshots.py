@@ -23,7 +23,7 @@ class Snapshots:
         if status.stage == "Starting":  # they know less than what the run has come to before
             self.starting(status.message)
         else:
-            self._add(lambda _: status)
+            self._add(lambda last: status.model_copy(update={"tuning": status.tuning or last.tuning}))
 
     def preparing(self, percent: float | None) -> None:
         """The driver prepares the data."""

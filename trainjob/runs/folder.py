@@ -33,6 +33,7 @@ from trainjob.runs.files import (
     SUMMARY,
     TENSORBOARD,
     TRAINJOB,
+    TRIALS,
     VARIANTS,
     VARIANTS_TABLE,
 )
@@ -47,6 +48,7 @@ MAY_CHANGE = (
     "spec.retries",
     "spec.storage",
     "spec.suspend",
+    "spec.tuning.parallel",
     "spec.ttlAfterFinished",
 )
 """Fields that may differ when a run is continued: they don't change what is trained."""
@@ -66,6 +68,7 @@ _OWN = {
     SOFT_LABELS,
     VARIANTS,
     VARIANTS_TABLE,
+    TRIALS,
 }
 _OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """What Ray Train writes into the folder of a function's run."""

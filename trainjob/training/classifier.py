@@ -1,8 +1,8 @@
 """The driver's part in training a classifier: prepares the data and has the workers train on it."""
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples
+from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
 from trainjob.data.hub import is_cached_only
 from trainjob.data.prepare import Loading
 from trainjob.data.source import UNLABELLED
@@ -28,6 +28,9 @@ from trainjob.training.task import Task, train
 
 KEPT_BYTES = 256 * 2**20
 """Training rows up to this size are read once by every worker and kept; more are streamed in every epoch."""
+
+Datasets = Mapping[str, Any]
+"""Ray Data's datasets by the names of their sets, or what gives them."""
 
 Retry = Callable[[Callable[[], Outcome]], Outcome]
 """Calls what trains, again after a failure that may pass."""
@@ -76,8 +79,15 @@ class Training:
             return self.retry(partial(workers.run, work)), fitted
 
     def _train_on_ray(self) -> tuple[Outcome, Fitted]:
-        """On a Ray cluster, which starts while the preprocessor is fitted."""
         assert self.spec.dataset is not None
+        fitted, train_rows = self.start_on_ray()
+        if self.spec.dataset.loader == "dataLoader":
+            return self._train_on_kept_rows(fitted, train_rows), fitted
+        return self._train_on_datasets(fitted, train_rows), fitted
+
+    def start_on_ray(self) -> tuple[Fitted, Loading | None]:
+        """Joins or starts a Ray cluster while the preprocessor is fitted. Also returns what the training rows are read
+        from where a teacher has labelled them."""
         with quick_imports(), ThreadPoolExecutor(2) as executor:
             fitting, importing = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
             text = self.spec.model.text_classifier
@@ -87,11 +97,24 @@ class Training:
             importing.result()
             fitted = fitting.result()
         with self.data_time.running():
-            train = self._soft_labels(fitted, on_ray=True)  # before workers take the CPUs and GPUs
+            train_rows = self._soft_labels(fitted, on_ray=True)  # before workers take the CPUs and GPUs
         self.on_start()
-        if self.spec.dataset.loader == "dataLoader":
-            return self._train_on_kept_rows(fitted, train), fitted
-        return self._train_on_datasets(fitted, train), fitted
+        return fitted, train_rows
+
+    def prepared(self, fitted: Fitted, train_rows: Loading | None) -> tuple[Task, Datasets | None]:
+        """What several trainings share: their rows, in memory or, where there are too many, as datasets."""
+        assert self.spec.dataset is not None
+        with self.data_time.running():
+            if self.spec.dataset.loader == "dataLoader":
+                return self._task(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
+            datasets = prepare_datasets(self.spec, fitted, train_rows)
+            row_bytes = fitted.training_row_bytes(self.spec)
+            if sum(fitted.rows.values()) * row_bytes > KEPT_BYTES:
+                return self._task(fitted, None, streamed=self._is_streamed(fitted)), datasets
+            return self._task(fitted, put(read_datasets(datasets))), None
+
+    def _is_streamed(self, fitted: Fitted) -> bool:
+        return fitted.training_rows * fitted.training_row_bytes(self.spec) > KEPT_BYTES
 
     def _soft_labels(self, fitted: Fitted, on_ray: bool) -> Loading | None:
         if self.spec.training.distillation is None:  # without one, torch need not be imported here
@@ -103,30 +126,26 @@ class Training:
     def _train_on_kept_rows(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
         with self.data_time.running():
             rows = put(prepare_examples(self.spec, fitted, train_rows))
-        work = partial(train, self._task(fitted, rows))
-        return in_thread(partial(self.retry, partial(self._fit_on_ray, work))).result()
+        return self.on_workers(self._task(fitted, rows)).result()
 
     def _train_on_datasets(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
-        streamed = fitted.training_rows * fitted.training_row_bytes(self.spec) > KEPT_BYTES
         with scratch_folder() as scratch:
             datasets = LateDatasets(scratch)
             getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
-            work = partial(train, self._task(fitted, None, streamed))
-            fit_workers = partial(self._fit_on_ray, work, datasets=getters, split=["train"] if streamed else [])
-            training = in_thread(partial(self.retry, fit_workers))
+            training = self.on_workers(self._task(fitted, None, self._is_streamed(fitted)), getters)
             with self.data_time.running():
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows))
             return training.result()
 
-    def _fit_on_ray(
-        self,
-        work: Callable[[], Outcome | None],
-        datasets: Mapping[str, Any] | None = None,
-        split: Sequence[str] = (),
-    ) -> Outcome:
-        outcome = fit_on_ray(work, self.spec, self.run, self.threads, datasets, split).return_value
-        assert isinstance(outcome, Outcome)
-        return outcome
+    def on_workers(self, task: Task, datasets: Datasets | None = None) -> "Future[Outcome]":
+        """Has workers on Ray do a task, again after a failure that may pass."""
+
+        def once() -> Outcome:
+            outcome = fit_task(task, datasets)
+            assert outcome is not None
+            return outcome
+
+        return in_thread(partial(self.retry, once))
 
     def _fitted(self) -> Fitted:
         """What an earlier attempt has kept in the run's folder, or what is fitted now."""
@@ -142,6 +161,12 @@ class Training:
 
     def _task(self, fitted: Fitted, examples: Callable[[], dict[str, Examples]] | None, streamed: bool = False) -> Task:
         return Task(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
+
+
+def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
+    """Has workers on Ray do a task, and returns what rank 0 returns."""
+    split = ["train"] if task.streamed else []
+    return fit_on_ray(partial(train, task), task.spec, task.run, task.threads, datasets, split).return_value
 
 
 def _modules(spec: TrainJobSpec) -> list[str]:

@@ -5,7 +5,7 @@ from ray.train.torch import get_device
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.trainjob import Workers
-from trainjob.errors import UserError
+from trainjob.errors import OutOfMemory, UserError
 
 
 def check_gpus(workers: Workers, found: int) -> None:
@@ -61,7 +61,7 @@ def out_of_memory(spec: TrainJobSpec, error: torch.OutOfMemoryError) -> UserErro
     if text is not None:
         length = f" of up to {text.max_length} tokens"
         lower += " or spec.model.textClassifier.maxLength"
-    return UserError(
+    return OutOfMemory(
         f"a worker's GPU has too little memory for its {rows // count} rows{length} of each batch of {rows}: lower "
         f"{lower}, or train with more workers or larger GPUs ({' '.join(str(error).split())[:300]})"
     )

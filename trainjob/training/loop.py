@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from trainjob.api import TrainJobSpec
 from trainjob.data.loaders import Batch, TrainingBatches
-from trainjob.errors import UserError
+from trainjob.errors import Diverged
 from trainjob.evaluation import Scores
 from trainjob.models import Classifier, distilled_losses, load_weights, save_model
 from trainjob.progress.reporter import Reporter
@@ -200,9 +200,18 @@ class Trainer:
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
         state.epoch, state.batch, state.loss_sum, state.weight = state.epoch + 1, 0, 0.0, 0.0
+        self._check_finite(metrics)
         self._compare_with_best(metrics[self.spec.checkpoints.metric])
         self.history.add("epoch", state.step, state.epoch, metrics)
         self._save(metrics, scores)
+
+    def _check_finite(self, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            if not np.isfinite(value):
+                raise Diverged(
+                    f"training diverged: {name} is {value} after epoch {self.state.epoch}. Lower the optimizer's "
+                    "learningRate, add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
+                )
 
     def _compare_with_best(self, value: float) -> None:
         """Counts the epochs since the best value and stops training when early stopping's patience is used up."""
@@ -230,7 +239,7 @@ class Trainer:
         loss_sum, weight, samples = sum_over_ranks(torch.cat([self._recent_loss[None], counted])).tolist()
         loss, rate = loss_sum / max(weight, 1), samples / (time.perf_counter() - self._recent_since)
         if not np.isfinite(loss):
-            raise UserError(
+            raise Diverged(
                 f"training diverged: the loss is {loss} at step {state.step}. Lower the optimizer's learningRate, "
                 "add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
             )

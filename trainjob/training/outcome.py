@@ -76,6 +76,11 @@ def worker_error(rank: int, error: Exception) -> Exception:
     return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
 
 
+def ran_out_of_memory(error: Exception) -> bool:
+    """Whether a worker's machine had too little memory, as Python or Ray saw it, which it would have again."""
+    return isinstance(error, WorkerError) and (error.exception == "MemoryError" or error.message == _OUT_OF_MEMORY)
+
+
 def failure_of(error: Exception, retryable: bool) -> Failure:
     """What `status.training` says of an error that ends the driver."""
     if isinstance(error, WorkerError):

@@ -1,7 +1,6 @@
 """`trainjob run`: from a TrainJob to a trained model on this machine, or as the driver of a Ray cluster."""
 
 import os
-import socket
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from trainjob.runs.summary import Summary
 from trainjob.scratch import sweep
 from trainjob.storage import Folder
 from trainjob.training.classifier import Retry, Training
-from trainjob.training.launch.ray_cluster import on_cluster, set_environment
+from trainjob.training.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.training.outcome import failure_of
 from trainjob.training.retries import is_retryable, with_retries
 from trainjob.training.summarize import final_fields, reached, summarize, write_results
@@ -98,14 +97,14 @@ def _run(
             check_same(folder, job)
             contents = read_contents(folder)
             assert contents.summary is not None
-            snapshots.take_up(reached(job, contents.records))
+            snapshots.take_up(reached(job, contents.records, contents.trials))
             return Finished(folder, contents.summary, contents.evaluation, contents.comparison, already=True)
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
         retry = partial(
             with_retries, job=job, run=folder, attempts=attempts, on_retry=snapshots.restarting, retries=retries
         )
-        with Receiver(snapshots.add, _own_address(), on_output) as receiver:
+        with Receiver(snapshots.add, own_address(), on_output) as receiver:
             if job.spec.model.function is not None:
                 from trainjob.training.function import train_function
 
@@ -139,10 +138,18 @@ def _run_classifier(
 ) -> Finished:
     threads = worker_threads(job.spec)
     training = Training(job.spec, folder, attempts.count, driver, threads, retry, snapshots.starting)
-    outcome, fitted = training.train()
-    data_seconds = training.data_time.seconds
-    seconds = {"start": outcome.entered - started - data_seconds, "data": data_seconds} | outcome.seconds
-    summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
+    if job.spec.tuning is not None:
+        from trainjob.training.tuned import train_tuned
+
+        tuned = train_tuned(job, training, snapshots)
+        outcome = tuned.outcome
+        seconds = {"data": training.data_time.seconds, "tuning": tuned.searched} | outcome.seconds
+        summary = summarize(tuned.job, outcome, attempts, tuned.fitted, training.threads, seconds)
+    else:
+        outcome, fitted = training.train()
+        data_seconds = training.data_time.seconds
+        seconds = {"start": outcome.entered - started - data_seconds, "data": data_seconds} | outcome.seconds
+        summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
     write_results(folder, summary, outcome)
     sets = {"validation": outcome.validation, "test": outcome.test}
     evaluation = {name: scores for name, scores in sets.items() if scores is not None}
@@ -169,10 +176,5 @@ def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison
 
 def worker_threads(spec: TrainJobSpec) -> int:
     """CPU threads of each worker: what the spec says, or an even share of this machine's cores; one on a cluster."""
-    share = 1 if on_cluster() else len(os.sched_getaffinity(0)) / spec.workers.count
+    share = 1 if on_cluster() else len(os.sched_getaffinity(0)) / spec.places
     return max(1, int(spec.workers.cpus or share))
-
-
-def _own_address() -> str:
-    """Where workers reach this process: on a cluster, from other machines, too."""
-    return socket.gethostbyname(socket.gethostname()) if on_cluster() else "127.0.0.1"

@@ -20,17 +20,22 @@ from trainjob.runs.files import CARD, EVALUATION, SUMMARY
 from trainjob.runs.folder import Attempts
 from trainjob.runs.history import last_metrics
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+from trainjob.runs.trials import Trial
 from trainjob.storage import Folder
 from trainjob.training.outcome import Outcome
+from trainjob.tuning.board import tuning_status
+from trainjob.tuning.points import number_of_trials
 
 PACKAGES = ("trainjob", "torch", "ray", "transformers", "tokenizers", "pyarrow", "numpy")
 STAGES = ("start", "data", "training", "validation", "checkpoints", "evaluation")
+STAGES_OF_TUNING = ("data", "tuning", "evaluation")
 
 
 def summarize(
     job: TrainJob, outcome: Outcome, attempts: Attempts, fitted: Fitted, threads: int, seconds: dict[str, float]
 ) -> Summary:
-    """How a classifier's run went."""
+    """How a classifier's run went; of a tuned one, `job` has the best trial's parameters."""
+    stages = STAGES if job.spec.tuning is None else STAGES_OF_TUNING
     rows = {"train": sum(fitted.preprocessor.class_counts), "validation": outcome.validation.rows}
     if outcome.test is not None:
         rows["test"] = outcome.test.rows
@@ -54,15 +59,16 @@ def summarize(
             value=outcome.best_value,
         ),
         stopped_early=outcome.stopped_early,
-        seconds={stage: seconds[stage] for stage in STAGES if stage in seconds},
+        seconds={stage: seconds[stage] for stage in stages if stage in seconds},
         samples_per_second=fitted.training_rows // workers * workers * outcome.epochs / seconds["training"],
         versions=versions(),
         hardware=hardware(outcome.device),
     )
 
 
-def reached(job: TrainJob, records: list[dict[str, Any]]) -> TrainingStatus:
-    """How far a run has come, by what it measured (`metrics.jsonl`)."""
+def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -> TrainingStatus:
+    """How far a run has come, by what it measured (`metrics.jsonl`) and its trials, if it is tuned."""
+    tuning = job.spec.tuning
     epochs = [record for record in records if record["kind"] == "epoch"]
     if not epochs:
         return TrainingStatus()
@@ -73,6 +79,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]]) -> TrainingStatus:
         epochs_completed=len(epochs),
         step=step,
         metrics=last_metrics(records),
+        tuning=tuning and tuning_status(trials, number_of_trials(tuning), job.spec.checkpoints.lower_is_better),
     )
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
-from trainjob.progress.channel import Address
+from trainjob.progress.channel import Address, Handle
 from trainjob.storage import Folder
 from trainjob.training.imports import quick_imports
 from trainjob.training.output import Output, kept
@@ -24,7 +24,8 @@ class Task:
     attempt: int
     """Which start of the driver this is, from 1."""
     fitted: Fitted
-    driver: Address
+    driver: Address | Handle
+    """Where rank 0 tells how training goes; the function where it is in this process."""
     threads: int
     """CPU threads of each worker."""
     examples: Callable[[], dict[str, Examples]] | None
@@ -32,13 +33,17 @@ class Task:
     streamed: bool = False
     """Whether Ray Data splits the training rows between the workers, anew in every epoch, as they are too many to
     keep."""
+    part: Literal["all", "training", "scoring"] = "all"
+    """training: without the test set, so there is no outcome; scoring: of the best checkpoint that is there."""
 
 
 def train(task: Task) -> "Outcome | None":
     """What every worker runs; rank 0 returns the outcome."""
     import ray.train
 
-    with kept(Output(task.run, task.attempt), ray.train.get_context().get_world_rank()):
+    from trainjob.training.distributed import rank
+
+    with kept(Output(task.run, task.attempt), rank()):
         if task.examples is None:
             ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
         with quick_imports():

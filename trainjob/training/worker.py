@@ -27,7 +27,7 @@ from trainjob.data.loaders import (
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import build, load_weights, sample_losses
-from trainjob.progress.channel import Sender
+from trainjob.progress.channel import Address, Direct, Sender
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
@@ -35,7 +35,7 @@ from trainjob.runs.history import History, last_metrics
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.training.devices import device_of, out_of_memory
-from trainjob.training.distributed import from_rank_0
+from trainjob.training.distributed import from_rank_0, rank, world_size
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer, training_losses
 from trainjob.training.optim import resolve_precision
@@ -46,16 +46,15 @@ from trainjob.training.task import Task
 
 def work(task: Task) -> Outcome | None:
     """Trains on this rank, within Ray Train. Rank 0 returns the outcome; raises UserError or WorkerError."""
-    rank = ray.train.get_context().get_world_rank()
     try:
-        return _train(task, rank)
+        return _train(task, rank())
     except UserError:
         raise
     except torch.OutOfMemoryError as error:
         raise out_of_memory(task.spec, error) from None
     except Exception as error:
         raise WorkerError(
-            rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
+            rank(), type(error).__name__, str(error), traceback.format_exc(), time.time()
         ) from None  # its own type may not travel between processes
 
 
@@ -64,7 +63,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     torch.set_num_threads(task.threads)
     task = replace(task, run=replace(task.run, on_wait=lambda why: reporter.waits(why)))
     spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints)
-    sender = Sender(task.driver) if rank == 0 else None
+    sender = None if rank != 0 else Sender(task.driver) if isinstance(task.driver, Address) else Direct(task.driver)
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
@@ -72,20 +71,25 @@ def _train(task: Task, rank: int) -> Outcome | None:
         resumed = _resume(trainer, store, rank, scratch)
         state = trainer.state
         reporter.begin(state.epoch, state.step, trainer.steps, resumed, last_metrics(trainer.history.records))
-        trainer.fit()
-        trainer.start_stage("evaluation")
-        reporter.evaluating()
-        outcome = _finish(trainer, task, store, rank, scratch)
-        trainer.start_stage("end")
+        if task.part != "scoring":
+            trainer.fit()
+        outcome = None
+        if task.part != "training":
+            trainer.start_stage("evaluation")
+            reporter.evaluating()
+            outcome = _finish(trainer, task, store, rank, scratch)
+            trainer.start_stage("end")
     if sender is None:
         return None
     sender.close()
+    if outcome is None:
+        return None
     return outcome.model_copy(update={"entered": entered, "seconds": trainer.state.seconds})
 
 
 def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
     spec, preprocessor = task.spec, task.fitted.preprocessor
-    workers, device = ray.train.get_context().get_world_size(), device_of(spec.workers)
+    workers, device = world_size(), _device(task)
     training = spec.training
     _seed(training.seed)
     module = build(spec.model, preprocessor)
@@ -99,7 +103,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     return Trainer(
         spec,
         module,
-        prepare_model(module, device),
+        prepare_model(module, device) if isinstance(task.driver, Address) else module.to(device),
         losses=training_losses(spec, losses),
         batches=batches,
         batches_per_epoch=shard.batches(rows),
@@ -109,6 +113,13 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         history=History(task.run, scratch),
         device=device,
     )
+
+
+def _device(task: Task) -> torch.device:
+    """The one that Ray Train has chosen; it refuses to tell in a process of Ray Tune's, which trains by itself."""
+    if isinstance(task.driver, Address):
+        return device_of(task.spec.workers)
+    return torch.device("cuda" if task.spec.workers.gpus else "cpu")
 
 
 def _data(task: Task, shard: Shard, rows: int) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]]]:

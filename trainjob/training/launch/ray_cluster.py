@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +76,7 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
             ) from None
         _say_what_is_missing(spec)
     else:
-        local_ray.start(spec.workers.count * threads + DATA_CPUS, OBJECT_STORE_BYTES)
+        local_ray.start(spec.places * threads + DATA_CPUS, OBJECT_STORE_BYTES)
     print_no_deaths()
     for name in ("ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -93,6 +94,11 @@ def _say_what_is_missing(spec: TrainJobSpec) -> None:
 def on_cluster() -> bool:
     """Whether there is a cluster to join, rather than one to start on this machine."""
     return "RAY_ADDRESS" in os.environ
+
+
+def own_address() -> str:
+    """Where workers reach this process: on a cluster, from other machines, too."""
+    return socket.gethostbyname(socket.gethostname()) if on_cluster() else "127.0.0.1"
 
 
 def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:
@@ -125,13 +131,12 @@ def fit_on_ray(
     options.preserve_order = True
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
-    gpus = spec.workers.gpus
     trainer = trainer_class(_is_own(), uses_ray_data=datasets is not None)(
         partial(_name_the_first, work),
         scaling_config=ScalingConfig(
             num_workers=spec.workers.count,
-            use_gpu=gpus > 0,
-            resources_per_worker={"CPU": threads} | ({"GPU": gpus} if gpus else {}) | _place(),
+            use_gpu=spec.workers.gpus > 0,
+            resources_per_worker=worker_resources(spec, threads),
         ),
         run_config=RunConfig(
             name=name,
@@ -147,6 +152,12 @@ def fit_on_ray(
         return trainer.fit()
     except WorkerGroupError as error:
         raise first_failure([worker_error(*failure) for failure in error.worker_failures.items()]) from None
+
+
+def worker_resources(spec: TrainJobSpec, threads: int) -> dict[str, float]:
+    """What a worker takes of its node."""
+    gpus = spec.workers.gpus
+    return {"CPU": threads} | ({"GPU": gpus} if gpus else {}) | _place()
 
 
 def _name_the_first(work: Callable[[], Any]) -> Any:

@@ -1,0 +1,220 @@
+"""`spec.tuning`: which hyperparameters are searched, and how."""
+
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
+
+from pydantic import Field, create_model, model_validator
+from pydantic.alias_generators import to_snake
+from pydantic.fields import FieldInfo
+
+from trainjob.api.base import OneOf, StrictModel, refuse
+from trainjob.api.dataset import Unique
+from trainjob.api.model import Model
+from trainjob.api.training import Training
+from trainjob.api.wording import fields_of, nested_model, show
+
+Value = int | float | bool | str
+"""What a parameter is set to."""
+
+TRIALS = 10
+MOST_TRIALS = 1000
+PREPARES_ROWS = {"training.seed", "model.textClassifier.maxLength", "model.textClassifier.encoder.vocabularySize"}
+"""Rows are read, split and tokenized once for all trials."""
+_LEFT_OUT = PREPARES_ROWS | {
+    "model.imageClassifier.size.height",
+    "model.imageClassifier.size.width",
+    "model.textClassifier.freezeEncoder",  # other defaults follow from it
+    "training.optimizer.sgd.nesterov",  # needs a momentum
+}
+BATCH_SIZE = "training.batchSize"
+HIDDEN_SIZE, HEADS = "model.textClassifier.encoder.hiddenSize", "model.textClassifier.encoder.heads"
+DIVIDES = {BATCH_SIZE, HIDDEN_SIZE, HEADS}
+"""Must be a multiple of another number or divide one: these take lists of values, which can be checked one by one."""
+
+
+class Parameter(OneOf):
+    """What a hyperparameter is drawn from: exactly one of these."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A choice or an optional part on the way to a parameter."""
+
+    path: str
+    """Of the part that must be set, such as training.optimizer.sgd."""
+    is_default: bool
+    """Whether it is chosen where the parent says nothing."""
+
+
+def _item(annotation: Any, metadata: list[Any]) -> Any:
+    """The type of one value, with the bounds of its field."""
+    kept = [note for note in metadata if type(note).__module__ == "annotated_types"]
+    return Annotated[(annotation, *kept)] if kept else annotation
+
+
+def _plain(info: FieldInfo) -> tuple[Any, list[Any]]:
+    """A field's type without None and its bounds."""
+    annotation, metadata = info.annotation, list(info.metadata)
+    if get_origin(annotation) in (Union, types.UnionType):
+        (annotation,) = (each for each in get_args(annotation) if each is not type(None))
+    while get_origin(annotation) is Annotated:
+        annotation, *notes = get_args(annotation)
+        metadata += [each for note in notes for each in (note.metadata if isinstance(note, FieldInfo) else [note])]
+    return annotation, metadata
+
+
+def _leaves(part: type[StrictModel], path: str) -> Iterator[tuple[str, Any, str]]:
+    """Path, type of one value and description of every number, flag and choice of words inside `part`."""
+    for name, info in fields_of(part).items():
+        place, nested = f"{path}.{name}", nested_model(info.annotation)
+        annotation, metadata = _plain(info)
+        if nested is not None:
+            if get_origin(annotation) not in (list, dict):
+                yield from _leaves(nested, place)
+        elif (annotation in (int, float, bool) or get_origin(annotation) is Literal) and place not in _LEFT_OUT:
+            yield place, _item(annotation, metadata), info.description or ""
+
+
+def _parameter(path: str, item: Any) -> type[Parameter]:
+    kind = get_args(item)[0] if get_origin(item) is Annotated else item
+    several: Any = Annotated[list[item], Unique, Field(min_length=1, max_length=100)]
+    pair: Any = Annotated[list[item], Field(min_length=2, max_length=2)]
+    fields: dict[str, tuple[Any, str]] = {}
+    if kind is float:
+        fields["uniform"] = (pair, "From the first to the second, all alike.")
+        fields["log_uniform"] = (pair, "From the first to the second, all magnitudes alike.")
+    if kind is int and path not in DIVIDES:
+        fields["range"] = (pair, "Whole numbers from the first to the second, both included.")
+    fields["choice"] = (several, "One of these.")
+    fields["grid"] = (several, "Each of these; for `search: grid`.")
+    name = "".join(word[:1].upper() + word[1:] for word in path.split("."))
+    definitions: Any = {
+        field: (annotation | None, Field(default=None, description=text))
+        for field, (annotation, text) in fields.items()
+    }
+    return create_model(name, __base__=Parameter, __doc__=Parameter.__doc__, **definitions)
+
+
+TUNABLE = {
+    path: (item, text)
+    for root, part in (("model", Model), ("training", Training))
+    for path, item, text in _leaves(part, root)
+    if not path.startswith("model.function")
+}
+"""The type of one value of each hyperparameter that may be tuned, and what the field means, by its path in the spec."""
+
+if TYPE_CHECKING:
+
+    class Parameters(StrictModel):
+        """What each hyperparameter is drawn from, by the path of its field in the spec."""
+else:
+    Parameters = create_model(
+        "Parameters",
+        __base__=StrictModel,
+        __doc__="What each hyperparameter is drawn from, by the path of its field in the spec.",
+        **{
+            to_snake(path.replace(".", "_")): (
+                _parameter(path, item) | None,
+                Field(default=None, alias=path, description=text),
+            )
+            for path, (item, text) in TUNABLE.items()
+        },
+    )
+
+
+class Tuning(StrictModel):
+    """Trains several times with other hyperparameters, and keeps the best model."""
+
+    parameters: Parameters
+    """What each hyperparameter is drawn from, by the path of its field in the spec."""
+    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] | None = None
+    """How many trials; by default all combinations of a grid (of more, the first are taken), otherwise 10."""
+    parallel: Annotated[int, Field(ge=1, le=100)] = 1
+    """Trials that run at once, each with workers.count workers."""
+    search: Literal["random", "tpe", "grid"] = "random"
+    """random draws each trial by itself; tpe (Optuna's) learns from the trials before; grid takes every combination."""
+    scheduler: Literal["none", "asha"] = "none"
+    """asha stops a trial early that is worse than most others were at that epoch."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    """Seeds the search."""
+
+    @property
+    def tuned(self) -> dict[str, Parameter]:
+        """The parameters that are tuned by their paths."""
+        found = {path: getattr(self.parameters, name) for name, path in _names().items()}
+        return {path: cast("Parameter", parameter) for path, parameter in found.items() if parameter is not None}
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        refuse(self._misfits())
+        return self
+
+    def _misfits(self) -> Iterator[tuple[str, str]]:
+        if not self.tuned:
+            yield "parameters", "must not be empty"
+        for path, parameter in self.tuned.items():
+            values, kind = values_of(parameter), parameter.chosen
+            if kind in ("choice", "grid"):
+                yield from (("parameters", f"{path} names {show(each)} twice") for each in _repeated(values))
+            elif values[0] >= values[1]:
+                yield "parameters", f"{path}: the first number must be less than the second"
+            elif kind == "log_uniform" and values[0] <= 0:
+                yield "parameters", f"{path}: logUniform needs numbers above 0"
+            if (kind == "grid") != (self.search == "grid"):
+                yield "parameters", f"{path}: {_GRID if self.search == 'grid' else _NO_GRID}"
+
+
+def _repeated(values: list[Any]) -> list[Any]:
+    return [value for index, value in enumerate(values) if values.index(value) == index and values.count(value) > 1]
+
+
+_GRID = "search: grid takes `grid` for every parameter"
+_NO_GRID = "`grid` is for search: grid; write `choice`"
+
+
+@cache
+def _names() -> dict[str, str]:
+    return {name: info.alias or name for name, info in Parameters.model_fields.items()}
+
+
+def values_of(parameter: Parameter) -> list[Any]:
+    """The numbers, or other values, that the chosen distribution was given."""
+    return getattr(parameter, parameter.chosen)
+
+
+def steps_to(path: str) -> list[Step]:
+    """The parts that must be set for a field to be tuned."""
+    steps: list[Step] = []
+    root, *names = path.split(".")
+    part: type[StrictModel] = Model if root == "model" else Training
+    place = root
+    default: Any = None
+    for name in names[:-1]:
+        info = fields_of(part)[name]
+        place = f"{place}.{name}"
+        if info.default is None:
+            steps.append(Step(place, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
+        default = info.default
+        part = cast("type[StrictModel]", nested_model(info.annotation))
+    return steps
+
+
+def _chosen(choice: OneOf) -> FieldInfo:
+    return type(choice).model_fields[choice.chosen]
+
+
+def candidates(tuning: Tuning, path: str, otherwise: Any) -> list[Any]:
+    """The values that one of DIVIDES may have; `otherwise` where it is not tuned."""
+    parameter = tuning.tuned.get(path)
+    return [otherwise] if parameter is None else values_of(parameter)
+
+
+def set_in(document: dict[str, Any], path: str, value: Value) -> None:
+    """Sets a field of a spec as YAML has it."""
+    *parents, name = path.split(".")
+    for parent in parents:
+        document = document[parent]
+    document[name] = value

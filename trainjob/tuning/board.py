@@ -1,0 +1,127 @@
+"""The trials of a run as its driver keeps them: in the run's folder, so that another driver goes on with them."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from trainjob.api import Checkpoints, Tuning
+from trainjob.api.training_status import BestTrial, TrainingStatus, TuningStatus
+from trainjob.errors import UserError
+from trainjob.runs.trials import State, Trial, ranked_trials, read_trials, write_trial
+from trainjob.storage import Folder
+from trainjob.tuning.points import number_of_trials, point
+
+_SHOWN_ERRORS = 3
+
+
+class Board:
+    """All trials, and what is known of them.
+
+    Trials that an earlier driver began are begun again with the same parameters: one that has ended only repeats what
+    it measured, from which the scheduler learns what it knew before.
+    """
+
+    def __init__(
+        self, run: Folder, tuning: Tuning, checkpoints: Checkpoints, on_change: Callable[[TrainingStatus], None]
+    ) -> None:
+        self._run, self._tuning, self._checkpoints, self._on_change = run, tuning, checkpoints, on_change
+        self.total = number_of_trials(tuning)
+        self.trials = {trial.number: trial for trial in read_trials(run)}
+        self._begun: dict[int, tuple[float, float]] = {}
+        self.fatal: Exception | None = None
+        """What ends the search: not a trial's failure, but one of the whole run."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Ray Tune pickles what it works with, to start again from; here the run's folder is what a search starts
+        from."""
+        return {}
+
+    def begin_next(self) -> Trial | None:
+        """The next trial; None when all have begun."""
+        number = len(self._begun) + 1
+        if number > self.total:
+            return None
+        trial = self.trials.get(number)
+        if trial is None:
+            earlier = [self.trials[before] for before in range(1, number)]
+            parameters = point(self._tuning, number, earlier, self._checkpoints.lower_is_better)
+            trial = Trial(number=number, parameters=parameters)
+            self._keep(trial)
+        self._begun[number] = (time.monotonic(), trial.seconds)
+        self._tell()
+        return trial
+
+    def measured(self, number: int, epoch: int, value: float) -> None:
+        """A trial has come to the end of an epoch."""
+        trial = self.trials[number]
+        if trial.state != "running" or epoch <= trial.epochs:
+            return
+        better = min if self._checkpoints.lower_is_better else max
+        best = value if trial.value is None else better(value, trial.value)
+        self._change(trial, epochs=epoch, value=best)
+
+    def ended(self, number: int, state: State, error: str = "") -> None:
+        """A trial has ended, for the first time or once more."""
+        trial = self.trials[number]
+        if trial.state == "running":
+            self._change(trial, state=state, error=error)
+
+    def best(self) -> Trial:
+        """Raises UserError where all have failed."""
+        ranked = ranked_trials(list(self.trials.values()), self._checkpoints.lower_is_better)
+        if not ranked:
+            errors = [f"  trial {trial.number}: {trial.error}" for trial in self.trials.values()]
+            more = [f"  and {len(errors) - _SHOWN_ERRORS} more"] if len(errors) > _SHOWN_ERRORS else []
+            raise UserError(
+                "\n".join([f"all {self.total} trials failed:", *errors[:_SHOWN_ERRORS], *more])
+                + "\nMend what they tell or narrow spec.tuning.parameters, and start anew with --fresh."
+            )
+        return ranked[0]
+
+    def _change(self, trial: Trial, **changes: Any) -> None:
+        since, before = self._begun[trial.number]
+        self._keep(trial.model_copy(update={**changes, "seconds": round(before + time.monotonic() - since, 1)}))
+        self._tell()
+
+    def _keep(self, trial: Trial) -> None:
+        self.trials[trial.number] = trial
+        write_trial(self._run, trial)
+
+    def _tell(self) -> None:
+        known = [trial for trial in self.trials.values() if trial.number in self._begun or trial.state != "running"]
+        tuning = tuning_status(known, self.total, self._checkpoints.lower_is_better)
+        ended = tuning.done + tuning.stopped + tuning.failed
+        self._on_change(
+            TrainingStatus(
+                stage="Training",
+                message=said(tuning, self._checkpoints.metric),
+                percent=round(100 * ended / self.total, 1),
+                tuning=tuning,
+            )
+        )
+
+
+def tuning_status(trials: list[Trial], total: int, lower_is_better: bool) -> TuningStatus:
+    counts = {state: sum(trial.state == state for trial in trials) for state in get_args(State)}
+    ranked = ranked_trials(trials, lower_is_better)
+    best = None
+    if ranked:
+        shown = {path: str(value) for path, value in ranked[0].parameters.items()}
+        best = BestTrial(number=ranked[0].number, value=ranked[0].value, parameters=shown)
+    return TuningStatus(ended=f"{len(trials) - counts['running']}/{total}", total=total, best=best, **counts)
+
+
+def said(tuning: TuningStatus, metric: str) -> str:
+    """The state of the search in words."""
+    counts = {"running": tuning.running, "stopped early": tuning.stopped, "failed": tuning.failed}
+    known = [f"{tuning.ended} trials ended", *(f"{count} {name}" for name, count in counts.items() if count)]
+    if (best := tuning.best) is not None and best.value is not None:
+        known.append(f"best is trial {best.number}: {metric} {best.value:.4f} with {in_words(best.parameters)}")
+    return ", ".join(known)
+
+
+def in_words(parameters: Mapping[str, Any]) -> str:
+    """Parameters by the last part of their paths, or all of it where that would not tell them apart."""
+    last = [path.rpartition(".")[2] for path in parameters]
+    names = last if len(set(last)) == len(last) else list(parameters)
+    return ", ".join(f"{name} {value}" for name, value in zip(names, parameters.values(), strict=True))

@@ -1,0 +1,91 @@
+"""What a trial is tried with: a function of the search's seed, the trial's number and the trials before it."""
+
+import random
+from collections.abc import Sequence
+from itertools import islice, product
+from math import exp, log, prod
+from typing import Any
+
+from trainjob.api import Tuning
+from trainjob.api.tuning import MOST_TRIALS, TRIALS, Parameter, Value, values_of
+from trainjob.runs.trials import Trial
+
+Point = dict[str, Value]
+"""A value for each parameter, by the path of its field in the spec."""
+
+DIGITS = 6
+"""Digits of a number that count, so that what is shown is what was used."""
+
+
+def number_of_trials(tuning: Tuning) -> int:
+    if tuning.search != "grid":
+        return tuning.trials or TRIALS
+    combinations = prod(len(values_of(parameter)) for parameter in tuning.tuned.values())
+    return min(combinations, tuning.trials or MOST_TRIALS)
+
+
+def point(tuning: Tuning, number: int, earlier: Sequence[Trial], lower_is_better: bool) -> Point:
+    """What trial `number`, from 1, is tried with after the `earlier` ones, of which some may be under way."""
+    match tuning.search:
+        case "grid":
+            values = product(*(values_of(parameter) for parameter in tuning.tuned.values()))
+            return dict(zip(tuning.tuned, next(islice(values, number - 1, None)), strict=True))
+        case "random":
+            return {
+                path: _drawn(parameter, f"{tuning.seed}/{number}/{path}") for path, parameter in tuning.tuned.items()
+            }
+        case "tpe":
+            return _suggested(tuning, number, earlier, lower_is_better)
+
+
+def _drawn(parameter: Parameter, seed: str) -> Value:
+    chance, values = random.Random(seed), values_of(parameter)
+    match parameter.chosen:
+        case "uniform":
+            return _rounded(chance.uniform(*values), *values)
+        case "log_uniform":
+            return _rounded(exp(chance.uniform(*map(log, values))), *values)
+        case "range":
+            return chance.randint(*values)
+        case _:
+            return chance.choice(values)
+
+
+def _rounded(number: float, low: float, high: float) -> float:
+    return min(max(float(f"{number:.{DIGITS}g}"), low), high)
+
+
+def _suggested(tuning: Tuning, number: int, earlier: Sequence[Trial], lower_is_better: bool) -> Point:
+    """What Optuna's tree-structured Parzen estimator makes of the earlier trials."""
+    import optuna
+    from optuna.trial import TrialState, create_trial
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.TPESampler(seed=(tuning.seed + number) % 2**32, constant_liar=True)
+    study = optuna.create_study(sampler=sampler, direction="minimize" if lower_is_better else "maximize")
+    space = {path: _distribution(parameter) for path, parameter in tuning.tuned.items()}
+    for trial in earlier:
+        state = TrialState.FAIL if trial.state == "failed" else TrialState.COMPLETE
+        if trial.state == "running" or trial.value is None:
+            state = TrialState.FAIL if trial.state != "running" else TrialState.RUNNING
+        value = trial.value if state == TrialState.COMPLETE else None
+        study.add_trial(create_trial(state=state, params=trial.parameters, distributions=space, value=value))
+    asked = study.ask(space).params
+    return {path: _in_bounds(parameter, asked[path]) for path, parameter in tuning.tuned.items()}
+
+
+def _in_bounds(parameter: Parameter, value: Any) -> Value:
+    return _rounded(value, *values_of(parameter)) if parameter.chosen in ("uniform", "log_uniform") else value
+
+
+def _distribution(parameter: Parameter) -> Any:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    values = values_of(parameter)
+    match parameter.chosen:
+        case "uniform" | "log_uniform":
+            return FloatDistribution(values[0], values[1], log=parameter.chosen == "log_uniform")
+        case "range":
+            return IntDistribution(*values)
+        case _:
+            return CategoricalDistribution(values)
