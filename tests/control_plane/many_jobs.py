@@ -18,7 +18,7 @@ class ManyJobs:
             self.jobs.create(name, suspend=suspend, **spec)
 
     def await_ray_jobs(self) -> None:
-        eventually(lambda: self.names_of_ray_jobs() == sorted(self.names), seconds=90)
+        eventually(lambda: self.names_of_ray_jobs() == sorted(self.names), seconds=240)
 
     def names_of_ray_jobs(self) -> list[str]:
         """The names of their TrainJobs."""
@@ -45,7 +45,7 @@ class ManyJobs:
     def end_all(self) -> None:
         """Ends each as soon as it has its RayJob."""
         for name in self.names:
-            eventually(lambda name=name: self.has_ray_job(name), seconds=90)
+            eventually(lambda name=name: self.has_ray_job(name), seconds=240)
             self.end(name)
 
     def assert_settled(self) -> None:

@@ -117,9 +117,9 @@ def test_a_job_waits_for_quota_and_says_so(jobs: Jobs, quota: Quota):
 
 
 def test_time_in_the_queue_does_not_count_against_the_deadline(jobs: Jobs, quota: Quota):
-    jobs.create(metadata=IN_QUEUE, deadlines={"total": "3s"})
+    jobs.create(metadata=IN_QUEUE, deadlines={"total": "10s"})
     jobs.until(phase="Suspended", reason="Queued")
-    time.sleep(4)
+    time.sleep(11)
     jobs.patch("trainjob", "job", {"metadata": {"labels": {"look": "again"}}})
     eventually(lambda: jobs.ray_job()["metadata"]["labels"].get("look"))
     assert jobs.status()["phase"] == "Suspended"
