@@ -238,6 +238,12 @@ STATUS: Document = {
         "percent": 42.0,
         "metrics": {"validation_loss": 0.25},
         "latestCheckpoint": {"uri": "s3://a", "step": 9},
+        "tuning": {
+            "ended": "2/8",
+            "total": 8,
+            "done": 2,
+            "best": {"number": 1, "parameters": {"training.epochs": "3"}},
+        },
     },
 }
 
@@ -246,8 +252,8 @@ def test_a_status_is_kept_whole_and_shown(cluster: Cluster, api: client.CustomOb
     kept: Any = api.patch_namespaced_custom_object_status(*EXISTING, {"status": STATUS}, field_validation="Strict")
     assert kept["status"] == STATUS
     table = cluster.kubectl("get", "tj", "existing", "--namespace=default").splitlines()
-    assert table[0].split() == ["NAME", "PHASE", "PERCENT", "WORKERS", "ATTEMPT", "AGE"]
-    assert table[1].split()[:5] == ["existing", "Running", "42", "3", "1"]
+    assert table[0].split() == ["NAME", "PHASE", "PERCENT", "TRIALS", "WORKERS", "ATTEMPT", "AGE"]
+    assert table[1].split()[:6] == ["existing", "Running", "42", "2/8", "3", "1"]
 
 
 def test_kubectl_explains_fields(cluster: Cluster) -> None:
