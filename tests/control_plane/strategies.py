@@ -279,11 +279,24 @@ def _tuned(draw: st.DrawFn, spec: Document) -> Document:
     return {**spec, "tuning": {"parameters": parameters, "search": search, **rest}}
 
 
+_distillation = part({"teacher": _folders}, temperature=amounts, weight=st.floats(0.01, 1))
+
+
+@st.composite
+def _taught(draw: st.DrawFn, specs: Strategy) -> Document:
+    """Some of `specs` with a teacher, and some of these with rows for it to label."""
+    spec = draw(specs)
+    if draw(booleans):
+        spec["training"]["distillation"] = draw(_distillation)
+        spec["dataset"] |= draw(part(unlabelled=part({"uri": uris}, format=st.sampled_from(_formats["tabular"]))))
+    return spec
+
+
 def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Strategy:
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
     whole = merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
-    return whole if model == "function" else whole.flatmap(_tuned)
+    return whole if model == "function" else _taught(whole).flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:
@@ -305,19 +318,6 @@ _language_model = part(
 )
 
 
-_distillation = part({"teacher": _folders}, temperature=amounts, weight=st.floats(0.01, 1))
-
-
-@st.composite
-def _taught(draw: st.DrawFn, specs: Strategy) -> Document:
-    """Some of `specs` with a teacher, and some of these with rows for it to label."""
-    spec = draw(specs)
-    if draw(booleans):
-        spec["training"]["distillation"] = draw(_distillation)
-        spec["dataset"] |= draw(part(unlabelled=part({"uri": uris}, format=st.sampled_from(_formats["tabular"]))))
-    return spec
-
-
 _classifiers = _spec(
     "textClassifier",
     _text_classifier,
@@ -329,7 +329,7 @@ _classifiers = _spec(
     _metrics,
     part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
 )
-specs: Strategy = _taught(_classifiers) | _spec(
+specs: Strategy = _classifiers | _spec(
     "function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())
 )
 

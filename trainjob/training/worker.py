@@ -93,14 +93,13 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     training = spec.training
     _seed(training.seed)
     module = build(spec.model, preprocessor)
-    _seed(training.seed + 1 + rank)
     losses = sample_losses(spec.model, preprocessor)
     shard = Shard(rank, workers, training.batch_size // workers, training.seed)
     rows = task.fitted.training_rows
     batches, sets = _data(task, shard, rows)
     if shard.rows(rows) == 0:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
-    return Trainer(
+    trainer = Trainer(
         spec,
         module,
         prepare_model(module, device) if isinstance(task.driver, Address) else module.to(device),
@@ -113,6 +112,8 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         history=History(task.run, scratch),
         device=device,
     )
+    _seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
+    return trainer
 
 
 def _device(task: Task) -> torch.device:
