@@ -241,6 +241,7 @@ _WRONG_TUNING: list[tuple[str, Document]] = [
             ("choice", ["0.1"]),
         )
     ),
+    ("tuning.parameters", _tuned("training.scheduler.constant.warmupFraction", choice=[0.1])),  # the model's choice
     ("tuning.parameters.training.epochs.range", _tuned("training.epochs", range=[0, 3])),
     ("tuning.parameters.training.epochs.range", _tuned("training.epochs", range=[1.5, 3])),
     ("tuning.parameters.training.epochs.uniform", _tuned("training.epochs", uniform=[1, 3])),

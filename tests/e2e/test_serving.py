@@ -1,15 +1,16 @@
-"""A RayService of a finished run's model, as `trainjob serve --manifest` writes it, answers curl."""
+"""A RayService of a search's best model, as `trainjob serve --manifest` writes it, answers curl."""
 
 import json
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import yaml
 
 from cluster.component import free_ports
 from cluster.jobs import eventually
-from e2e.train_jobs import LONG, TrainJobs
+from e2e.train_jobs import LONG, Status, TrainJobs
 from servers.programs import program
 
 NAME = "job"
@@ -35,14 +36,33 @@ def forwarded(jobs: TrainJobs, service: str, target: int = 8000) -> Generator[st
             forward.kill()
 
 
+def tuning_of(status: Status) -> dict[str, Any]:
+    return status.get("training", {}).get("tuning") or {}
+
+
 def curl(*arguments: str) -> str:
     done = subprocess.run(["curl", "--silent", "--show-error", *arguments], capture_output=True, text=True, timeout=60)
     return done.stdout
 
 
-def test_a_rayservice_of_a_trained_model_answers(jobs: TrainJobs) -> None:
-    jobs.submit(NAME)
-    jobs.until_phase("Succeeded", NAME)
+def test_a_rayservice_of_the_best_trials_model_answers(jobs: TrainJobs) -> None:
+    """Of four trials, two at a time. A worker pod is lost on the way, and its trial goes on."""
+    parameters = {
+        "training.optimizer.adamW.learningRate": {"grid": [1.0e-3, 2.0e-3]},
+        "model.textClassifier.encoder.layers": {"grid": [1, 2]},
+    }
+    jobs.submit(
+        NAME,
+        workers={"count": 1},
+        training={"epochs": 3, "batchSize": 16, "precision": "float32"},
+        tuning={"parameters": parameters, "search": "grid", "parallel": 2},
+        retries=2,
+    )
+    jobs.until_true(lambda status: tuning_of(status).get("done", 0) >= 1, "the end of a trial", NAME)
+    jobs.kill(jobs.pods("worker", NAME)[0])
+    searched = tuning_of(jobs.until_phase("Succeeded", NAME))
+    assert (searched["total"], searched["done"], searched["failed"]) == (4, 4, 0)
+    assert set(searched["best"]["parameters"]) == set(parameters)
     run, image = f"s3://{jobs.run(NAME)}", trainer_image(jobs)
     written = jobs.store.trainjob("serve", run, "--manifest", "--set", f"spec.pods.image={image}")
     assert written.returncode == 0, written.stderr

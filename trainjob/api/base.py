@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 
@@ -25,6 +26,11 @@ class StrictModel(BaseModel):
 @dataclass(frozen=True)
 class DependsOnModel:
     """Says that a field's default is chosen by `trainjob.api.defaults`, so that its class has none to show."""
+
+
+def depends_on_model(info: FieldInfo) -> bool:
+    """Whether the field's default is chosen by the model."""
+    return any(isinstance(note, DependsOnModel) for note in info.metadata)
 
 
 def refuse(misfits: Iterable[tuple[str, str]]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from trainjob.api.base import OneOf, StrictModel, refuse
+from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse
 from trainjob.api.baselines import CLASSIFIER_OF, Baselines
 from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import Dataset
@@ -178,9 +178,14 @@ class TrainJobSpec(StrictModel):
                         )
 
     def _has(self, path: str) -> bool:
+        """Whether a part is set, by itself or by a default that does not depend on the model."""
         part: Any = self
         for name in path.split("."):
-            part = getattr(part, _attribute(part, name), None)
+            attribute = _attribute(part, name)
+            is_said = not isinstance(part, StrictModel) or attribute in part.model_fields_set
+            if not is_said and depends_on_model(type(part).model_fields[attribute]):
+                return False
+            part = getattr(part, attribute, None)
         return part is not None
 
 

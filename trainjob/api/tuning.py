@@ -10,7 +10,7 @@ from pydantic import Field, create_model, model_validator
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import OneOf, StrictModel, refuse
+from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse
 from trainjob.api.dataset import Unique
 from trainjob.api.model import Model
 from trainjob.api.training import Training
@@ -197,7 +197,7 @@ def steps_to(path: str) -> list[Step]:
         place = f"{place}.{name}"
         if info.default is None:
             steps.append(Step(place, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
-        default = info.default
+        default = None if depends_on_model(info) else info.default
         part = cast("type[StrictModel]", nested_model(info.annotation))
     return steps
 

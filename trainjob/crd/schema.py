@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import DependsOnModel, StrictModel
+from trainjob.api.base import StrictModel, depends_on_model
 from trainjob.api.cluster import KubernetesType
 from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
@@ -165,7 +165,7 @@ def _of_several_types(choices: list[Schema]) -> Schema:
 
 def _default(info: FieldInfo) -> Schema:
     """The default of a field, if it has one; of a model only what its own fields' defaults do not say."""
-    depends = any(isinstance(note, DependsOnModel) for note in info.metadata)
+    depends = depends_on_model(info)
     if info.is_required() or depends or info.default in (None, [], {}):
         return {}
     value = info.default

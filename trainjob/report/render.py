@@ -17,6 +17,7 @@ from trainjob.report.baselines import (
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
 from trainjob.report.templates import template
+from trainjob.report.trials import trials_view
 from trainjob.report.variants import HEADINGS as HEADINGS_OF_VARIANTS
 from trainjob.report.variants import remark as remark_on_variants
 from trainjob.report.variants import variants_picture, variants_table
@@ -78,6 +79,7 @@ def _view(run: Contents) -> dict[str, object]:
         "variants_table": variants_table(run.variants) if run.variants else [],
         "variants_picture": variants_picture(run.variants) if run.variants else ("", ""),
         "variants_remark": remark_on_variants(run.variants) if run.variants else "",
+        "trials": trials_view(run),
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
     }

@@ -1,11 +1,19 @@
 """`trials/0003/`: a trial of `spec.tuning` is a run's folder with its own checkpoints, and `trial.json` besides."""
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
+from trainjob.api import Tuning
 from trainjob.api.base import StrictModel
+from trainjob.api.tuning import Parameter, values_of
 from trainjob.errors import UserError
 from trainjob.runs.files import TRIAL, TRIALS
 from trainjob.storage import Folder
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.distributions import BaseDistribution
+    from optuna.samplers import BaseSampler
 
 State = Literal["running", "done", "stopped", "failed"]
 
@@ -56,3 +64,47 @@ def ranked_trials(trials: list[Trial], lower_is_better: bool) -> list[Trial]:
     found = [(trial.value, trial) for trial in trials if trial.value is not None and trial.state != "failed"]
     sign = 1 if lower_is_better else -1
     return [trial for _, trial in sorted(found, key=lambda pair: (sign * pair[0], pair[1].number))]
+
+
+def names_of(paths: Sequence[str]) -> dict[str, str]:
+    """A name for each path: its last part, or all of it where that would not tell them apart."""
+    last = [path.rpartition(".")[2] for path in paths]
+    return dict(zip(paths, last if len(set(last)) == len(last) else paths, strict=True))
+
+
+def study_of(
+    tuning: Tuning, trials: Sequence[Trial], lower_is_better: bool, sampler: "BaseSampler | None" = None
+) -> "Study":
+    """The trials as Optuna knows them, some of which may be under way."""
+    import optuna
+    from optuna.trial import TrialState, create_trial
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=sampler, direction="minimize" if lower_is_better else "maximize")
+    space = distributions_of(tuning)
+    for trial in trials:
+        if trial.state == "running":
+            state = TrialState.RUNNING
+        else:
+            state = TrialState.FAIL if trial.state == "failed" or trial.value is None else TrialState.COMPLETE
+        value = trial.value if state == TrialState.COMPLETE else None
+        study.add_trial(create_trial(state=state, params=trial.parameters, distributions=space, value=value))
+    return study
+
+
+def distributions_of(tuning: Tuning) -> "dict[str, BaseDistribution]":
+    """What Optuna draws each parameter from."""
+    return {path: _distribution(parameter) for path, parameter in tuning.tuned.items()}
+
+
+def _distribution(parameter: Parameter) -> "BaseDistribution":
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    values = values_of(parameter)
+    match parameter.chosen:
+        case "uniform" | "log_uniform":
+            return FloatDistribution(values[0], values[1], log=parameter.chosen == "log_uniform")
+        case "range":
+            return IntDistribution(*values)
+        case _:
+            return CategoricalDistribution(values)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from trainjob.api import Checkpoints, Tuning
 from trainjob.api.training_status import BestTrial, TrainingStatus, TuningStatus
 from trainjob.errors import UserError
-from trainjob.runs.trials import State, Trial, ranked_trials, read_trials, write_trial
+from trainjob.runs.trials import State, Trial, names_of, ranked_trials, read_trials, write_trial
 from trainjob.storage import Folder
 from trainjob.tuning.points import number_of_trials, point
 
@@ -122,6 +122,5 @@ def said(tuning: TuningStatus, metric: str) -> str:
 
 def in_words(parameters: Mapping[str, Any]) -> str:
     """Parameters by the last part of their paths, or all of it where that would not tell them apart."""
-    last = [path.rpartition(".")[2] for path in parameters]
-    names = last if len(set(last)) == len(last) else list(parameters)
-    return ", ".join(f"{name} {value}" for name, value in zip(names, parameters.values(), strict=True))
+    names = names_of(list(parameters))
+    return ", ".join(f"{names[path]} {value}" for path, value in parameters.items())

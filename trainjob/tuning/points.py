@@ -8,7 +8,7 @@ from typing import Any
 
 from trainjob.api import Tuning
 from trainjob.api.tuning import MOST_TRIALS, TRIALS, Parameter, Value, values_of
-from trainjob.runs.trials import Trial
+from trainjob.runs.trials import Trial, distributions_of, study_of
 
 Point = dict[str, Value]
 """A value for each parameter, by the path of its field in the spec."""
@@ -57,35 +57,13 @@ def _rounded(number: float, low: float, high: float) -> float:
 
 def _suggested(tuning: Tuning, number: int, earlier: Sequence[Trial], lower_is_better: bool) -> Point:
     """What Optuna's tree-structured Parzen estimator makes of the earlier trials."""
-    import optuna
-    from optuna.trial import TrialState, create_trial
+    from optuna.samplers import TPESampler
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    sampler = optuna.samplers.TPESampler(seed=(tuning.seed + number) % 2**32, constant_liar=True)
-    study = optuna.create_study(sampler=sampler, direction="minimize" if lower_is_better else "maximize")
-    space = {path: _distribution(parameter) for path, parameter in tuning.tuned.items()}
-    for trial in earlier:
-        state = TrialState.FAIL if trial.state == "failed" else TrialState.COMPLETE
-        if trial.state == "running" or trial.value is None:
-            state = TrialState.FAIL if trial.state != "running" else TrialState.RUNNING
-        value = trial.value if state == TrialState.COMPLETE else None
-        study.add_trial(create_trial(state=state, params=trial.parameters, distributions=space, value=value))
-    asked = study.ask(space).params
+    sampler = TPESampler(seed=(tuning.seed + number) % 2**32, constant_liar=True)
+    study = study_of(tuning, earlier, lower_is_better, sampler)
+    asked = study.ask(distributions_of(tuning)).params
     return {path: _in_bounds(parameter, asked[path]) for path, parameter in tuning.tuned.items()}
 
 
 def _in_bounds(parameter: Parameter, value: Any) -> Value:
     return _rounded(value, *values_of(parameter)) if parameter.chosen in ("uniform", "log_uniform") else value
-
-
-def _distribution(parameter: Parameter) -> Any:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    values = values_of(parameter)
-    match parameter.chosen:
-        case "uniform" | "log_uniform":
-            return FloatDistribution(values[0], values[1], log=parameter.chosen == "log_uniform")
-        case "range":
-            return IntDistribution(*values)
-        case _:
-            return CategoricalDistribution(values)

@@ -1,0 +1,154 @@
+"""The trials of `spec.tuning`: a table, their curves, their parameters side by side, and which of these mattered."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from trainjob.report.charts import GRID, INK, SERIES, STYLE, inline_svg
+from trainjob.report.formatting import duration, percent, readable, score
+from trainjob.runs.contents import Contents
+from trainjob.runs.trials import Trial, names_of, ranked_trials, study_of
+
+FEWEST_FOR_IMPORTANCE = 5
+"""With fewer trials, what seems to matter is chance."""
+REMARK = (
+    "Importance: how much of the differences between the trials' values a parameter explains by itself (functional "
+    "ANOVA over a random forest; Hutter, Hoos and Leyton-Brown, 2014). Of a few trials it is a rough guess."
+)
+
+
+@dataclass(frozen=True)
+class TrialsView:
+    """What the report shows of a search."""
+
+    headings: list[str]
+    table: list[tuple[str, ...]]
+    """A line for each trial, best first, with a cell for each of the headings."""
+    importances: list[tuple[str, str]]
+    """Parameter and share, the most important first; empty where there are too few trials."""
+    remark: str
+    pictures: list[tuple[str, str, str]]
+    """Title, `<svg>` element and what it shows, for people who cannot see it."""
+
+
+def trials_view(run: Contents) -> TrialsView | None:
+    """None for a run without `spec.tuning`, or before its first trial."""
+    tuning, checkpoints = run.job.spec.tuning, run.job.spec.checkpoints
+    if tuning is None or not run.trials:
+        return None
+    ranked = ranked_trials(run.trials, checkpoints.lower_is_better)
+    others = [trial for trial in run.trials if trial not in ranked]
+    names = names_of(list(tuning.tuned))
+    importances = _importances(run, ranked)
+    return TrialsView(
+        ["Trial", "State", readable(checkpoints.metric), "Epochs", "Time", *names.values()],
+        [_line(trial, list(names)) for trial in [*ranked, *others]],
+        [(names[path], percent(share)) for path, share in importances.items()],
+        REMARK if importances else "",
+        [*_curves(run, ranked), *_side_by_side(run, ranked, names)],
+    )
+
+
+def _line(trial: Trial, paths: list[str]) -> tuple[str, ...]:
+    state = trial.state if trial.state != "failed" else f"failed: {trial.error}"
+    parameters = (str(trial.parameters.get(path, "")) for path in paths)
+    return (str(trial.number), state, score(trial.value), str(trial.epochs), duration(trial.seconds), *parameters)
+
+
+def _importances(run: Contents, ranked: Sequence[Trial]) -> dict[str, float]:
+    if len(ranked) < FEWEST_FOR_IMPORTANCE or len({trial.value for trial in ranked}) == 1:
+        return {}
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
+    assert run.job.spec.tuning is not None
+    study = study_of(run.job.spec.tuning, ranked, run.job.spec.checkpoints.lower_is_better)
+    return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
+
+
+def _curves(run: Contents, ranked: Sequence[Trial]) -> list[tuple[str, str, str]]:
+    """The checkpoints' metric of each trial, epoch by epoch; the best one's stands out."""
+    metric, best = run.job.spec.checkpoints.metric, ranked[0].number if ranked else None
+    points = {number: _points(records, metric) for number, records in run.trial_records.items()}
+    drawn = {number: found for number, found in points.items() if found}
+    if not drawn:
+        return []
+    with rc_context(STYLE):
+        figure = Figure(figsize=(10, 2.8), facecolor="none", layout="constrained")
+        axes = figure.add_subplot(facecolor="none")
+        for number, found in sorted(drawn.items(), key=lambda item: item[0] == best):
+            _plot(axes, *zip(*found, strict=True), is_best=number == best)
+        axes.set_xlabel("epoch", color=INK)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y", color=GRID, linewidth=0.7)
+        _style(axes)
+        svg = inline_svg(figure, "trial-curves")
+    ends = "; ".join(f"trial {number} ends at {found[-1][1]:.4g}" for number, found in drawn.items())
+    return [(f"{readable(metric).capitalize()} of each trial, the best one's in colour", svg, f"{ends}.")]
+
+
+def _points(records: Sequence[dict[str, Any]], metric: str) -> list[tuple[int, float]]:
+    epochs = [(each["epoch"], each.get(metric)) for each in records if each["kind"] == "epoch"]
+    return [(epoch, value) for epoch, value in epochs if isinstance(value, float | int) and math.isfinite(value)]
+
+
+def _plot(axes: Axes, x: Sequence[float], y: Sequence[float], *, is_best: bool) -> None:
+    axes.plot(
+        x,
+        y,
+        color=SERIES[0] if is_best else INK,
+        alpha=1 if is_best else 0.35,
+        linewidth=2 if is_best else 0.9,
+        marker="o",
+        markersize=3.5 if is_best else 2,
+    )
+
+
+def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Parallel coordinates: an axis for each parameter and one for the metric, and a line across for each trial."""
+    if len(ranked) < 2:
+        return []
+    tuning = run.job.spec.tuning
+    assert tuning is not None
+    logarithmic = {path for path, parameter in tuning.tuned.items() if parameter.chosen == "log_uniform"}
+    columns = {names[path]: _axis([trial.parameters[path] for trial in ranked], path in logarithmic) for path in names}
+    columns[readable(run.job.spec.checkpoints.metric)] = _axis([trial.value for trial in ranked], False)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(10, 3.2), facecolor="none", layout="constrained")
+        axes = figure.add_subplot(facecolor="none")
+        for row in reversed(range(len(ranked))):
+            heights = [places[row] for places, _ in columns.values()]
+            _plot(axes, range(len(columns)), heights, is_best=row == 0)
+        for place, (_, labels) in enumerate(columns.values()):
+            axes.axvline(place, color=GRID, linewidth=0.9)
+            for height, label in labels:
+                axes.annotate(label, (place, height), (5, 0), textcoords="offset points", va="center", color=INK)
+        axes.set_xticks(range(len(columns)), list(columns))
+        axes.set_xlim(-0.2, len(columns) - 0.6)
+        axes.set_yticks([])
+        _style(axes)
+        svg = inline_svg(figure, "trial-parameters")
+    said = ", ".join(f"{names[path]} {value}" for path, value in ranked[0].parameters.items())
+    return [("The parameters of each trial, the best one's in colour", svg, f"The best trial has {said}.")]
+
+
+def _axis(values: Sequence[Any], logarithmic: bool) -> tuple[list[float], list[tuple[float, str]]]:
+    """Where on an axis from 0 to 1 each value lies, and the labels of its ends or, of words, of each."""
+    if any(isinstance(value, str | bool) for value in values):
+        words = sorted(set(map(str, values)))
+        heights = {word: index / max(len(words) - 1, 1) for index, word in enumerate(words)}
+        return [heights[str(value)] for value in values], [(height, word) for word, height in heights.items()]
+    numbers = [math.log(value) if logarithmic else value for value in values]
+    low, width = min(numbers), max(numbers) - min(numbers) or 1
+    ends = sorted({(min(numbers), min(values)), (max(numbers), max(values))})
+    return [(number - low) / width for number in numbers], [((at - low) / width, f"{value:.4g}") for at, value in ends]
+
+
+def _style(axes: Axes) -> None:
+    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    axes.tick_params(colors=INK, length=0)
