@@ -51,3 +51,7 @@ def test_training_succeeds_whatever_becomes_of_the_baselines(new_run: NewRun, tm
     assert "note: the baselines could not be computed: no room; `trainjob baseline" in done.stderr
     assert "run: succeeded" in done.stdout
     assert (run.folder / "summary.json").exists()
+    run.first = run.first.replace("MemoryError('no room')", "KeyboardInterrupt")
+    done = run.finish("--fresh")
+    assert "note: the baselines could not be computed: stopped; `trainjob baseline" in done.stderr
+    assert "run: succeeded" in done.stdout

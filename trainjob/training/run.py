@@ -168,8 +168,9 @@ def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison
     try:
         comparison = compare_with_baselines(job, folder, names)
         write_report(folder)
-    except Exception as error:
-        notify(f"the baselines could not be computed: {error}; `trainjob baseline {folder.uri}` tries it again")
+    except (Exception, KeyboardInterrupt) as error:
+        said = "stopped" if isinstance(error, KeyboardInterrupt) else error
+        notify(f"the baselines could not be computed: {said}; `trainjob baseline {folder.uri}` tries it again")
         return None
     return comparison
 
