@@ -10,7 +10,7 @@ from trainjob.api.cluster import seconds
 from trainjob.api.trainjob_status import Condition, Phase, TrainJobStatus, WorkersStatus
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.head import head_uid, time_of
+from trainjob_operator.head import head_uid
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
 from trainjob_operator.render import storage_of
@@ -101,15 +101,12 @@ def _start_time(
 ) -> datetime | None:
     """When the job was first free to start, moved on by the time that it has waited in a queue since."""
     is_queued = verdict.reason == "Queued"
-    if before.start_time is None and (is_queued or job.spec.suspend or observed.ray_job is None):
-        return None
+    if before.start_time is None:
+        return None if is_queued or job.spec.suspend or observed.ray_job is None else now
     if before.reason != "Queued" or is_queued:
-        return before.start_time or now
+        return before.start_time
     since = next((each.last_transition_time for each in before.conditions if each.type == "Suspended"), now)
-    released = time_of((observed.ray_job or {}).get("status", {}).get("startTime")) or now
-    if not since <= released <= now:  # that of an attempt before the queue, or of another clock
-        released = now
-    return released if before.start_time is None else before.start_time + (released - since)
+    return before.start_time + (now - since)
 
 
 def _conditions(

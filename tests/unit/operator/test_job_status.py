@@ -8,7 +8,7 @@ from operator_objects import OF_KUBERAY, Object, ray_job, trainjob
 
 from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
-from trainjob.api.trainjob_status import Condition, TrainJobStatus, Waiting
+from trainjob.api.trainjob_status import TrainJobStatus, Waiting
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.status import derive, same
 from trainjob_operator.verdict import Observed
@@ -217,21 +217,6 @@ def test_time_in_a_queue_that_no_condition_tells_moves_no_start():
     before = TrainJobStatus(phase="Suspended", reason="Queued", start_time=NOW)
     found = status_of(Observed(ray_job("Running", "RUNNING")), before=before, at=NOW + timedelta(hours=1))
     assert found.start_time == NOW
-
-
-@pytest.mark.parametrize("first_start", [None, NOW - timedelta(hours=1)])
-@pytest.mark.parametrize(
-    ("attempt_began", "waited"),
-    [(NOW + timedelta(minutes=5), 5), (NOW - timedelta(minutes=9), 30), (NOW + timedelta(hours=9), 30), (None, 30)],
-)
-def test_a_release_from_the_queue_counts_from_when_kuberay_saw_it(
-    first_start: datetime | None, attempt_began: datetime | None, waited: int
-):
-    waits = Condition(type="Suspended", status="True", reason="Queued", last_transition_time=NOW)
-    queued = TrainJobStatus(phase="Suspended", reason="Queued", start_time=first_start, conditions=[waits])
-    released = ray_job("Running", "RUNNING", startTime=attempt_began and attempt_began.isoformat())
-    found = status_of(Observed(released), before=queued, at=NOW + timedelta(minutes=30))
-    assert found.start_time == (first_start or NOW) + timedelta(minutes=waited)
 
 
 def test_a_job_that_has_not_started_meets_no_deadline():
