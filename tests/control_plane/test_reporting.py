@@ -163,6 +163,15 @@ def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
         "latestCheckpoint": checkpoint,
         "bestCheckpoint": checkpoint,
         "evaluation": {"test_f1": 0.25},
+        "tuning": {
+            "ended": "2/4",
+            "total": 4,
+            "done": 1,
+            "running": 2,
+            "stopped": 1,
+            "failed": 0,
+            "best": {"number": 1, "value": 0.5, "parameters": {"training.epochs": "3"}},
+        },
         "failure": {"rank": 0, "exception": "E", "message": "m", "traceback": "t" * 9999, "retryable": False},
     }
     assert set(everything) == {info.alias for info in TrainingStatus.model_fields.values()} - {"updatedTime"}
