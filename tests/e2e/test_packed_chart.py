@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from cluster.client import Cluster
+from cluster.jobs import eventually
 from e2e.test_release import helm, images
 from e2e.train_jobs import TrainJobs
 from kind.engine import sh
@@ -40,7 +41,8 @@ def test_the_packed_chart_installs_from_a_registry(jobs: TrainJobs, cluster: Clu
             "--wait",
             "--timeout=5m",
         )
-        assert images_of_pods(cluster) == [f"{registry}/trainjob-operator:{version}"]
+        expected = [f"{registry}/trainjob-operator:{version}"]
+        eventually(lambda: images_of_pods(cluster) == expected, 120, lambda: str(images_of_pods(cluster)))
         jobs.cluster.kubectl("get", "trainjobs.trainjob.dev", "--namespace", jobs.namespace)
     finally:
         install_chart(cluster, operator, trainer)
