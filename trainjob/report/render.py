@@ -35,7 +35,7 @@ def render(run: Folder) -> str:
 
     Raises UserError if the folder is not that of a run or one of its files is damaged.
     """
-    return template("report.html.j2").render(_view(read_contents(run)))
+    return template("report.html.j2").render(_view(read_contents(run), run))
 
 
 def write_report(run: Folder) -> None:
@@ -43,7 +43,7 @@ def write_report(run: Folder) -> None:
     run.write(REPORT, render(run).encode())
 
 
-def _view(run: Contents) -> dict[str, object]:
+def _view(run: Contents, folder: Folder) -> dict[str, object]:
     """The variables of the template."""
     summary = run.summary
     best = summary.best_checkpoint if summary else None
@@ -79,7 +79,7 @@ def _view(run: Contents) -> dict[str, object]:
         "variants_table": variants_table(run.variants) if run.variants else [],
         "variants_picture": variants_picture(run.variants) if run.variants else ("", ""),
         "variants_remark": remark_on_variants(run.variants) if run.variants else "",
-        "trials": trials_view(run),
+        "trials": trials_view(run, folder),
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
     }

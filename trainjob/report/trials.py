@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from trainjob.report.charts import GRID, INK, SERIES, STYLE, inline_svg
+from trainjob.report.charts import GRID, INK, SERIES, STYLE, Record, inline_svg
 from trainjob.report.formatting import duration, percent, readable, score
 from trainjob.runs.contents import Contents
-from trainjob.runs.trials import Trial, names_of, ranked_trials, study_of
+from trainjob.runs.trials import Trial, names_of, ranked_trials, read_trial_records, study_of
+from trainjob.storage import Folder
 
 FEWEST_FOR_IMPORTANCE = 5
 """With fewer trials, what seems to matter is chance."""
@@ -37,21 +38,23 @@ class TrialsView:
     """Title, `<svg>` element and what it shows, for people who cannot see it."""
 
 
-def trials_view(run: Contents) -> TrialsView | None:
+def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
     """None for a run without `spec.tuning`, or before its first trial."""
     tuning, checkpoints = run.job.spec.tuning, run.job.spec.checkpoints
     if tuning is None or not run.trials:
         return None
     ranked = ranked_trials(run.trials, checkpoints.lower_is_better)
-    others = [trial for trial in run.trials if trial not in ranked]
+    rest = {trial.number for trial in run.trials} - {trial.number for trial in ranked}
+    others = [trial for trial in run.trials if trial.number in rest]
     names = names_of(list(tuning.tuned))
     importances = _importances(run, ranked)
+    curves = _curves(read_trial_records(folder, run.trials), checkpoints.metric, ranked)
     return TrialsView(
         ["Trial", "State", readable(checkpoints.metric), "Epochs", "Time", *names.values()],
         [_line(trial, list(names)) for trial in [*ranked, *others]],
         [(names[path], percent(share)) for path, share in importances.items()],
         REMARK if importances else "",
-        [*_curves(run, ranked), *_side_by_side(run, ranked, names)],
+        [*curves, *_side_by_side(run, ranked, names)],
     )
 
 
@@ -71,10 +74,10 @@ def _importances(run: Contents, ranked: Sequence[Trial]) -> dict[str, float]:
     return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
 
 
-def _curves(run: Contents, ranked: Sequence[Trial]) -> list[tuple[str, str, str]]:
+def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Trial]) -> list[tuple[str, str, str]]:
     """The checkpoints' metric of each trial, epoch by epoch; the best one's stands out."""
-    metric, best = run.job.spec.checkpoints.metric, ranked[0].number if ranked else None
-    points = {number: _points(records, metric) for number, records in run.trial_records.items()}
+    best = ranked[0].number if ranked else None
+    points = {number: _points(lines, metric) for number, lines in records.items()}
     drawn = {number: found for number, found in points.items() if found}
     if not drawn:
         return []
@@ -92,7 +95,7 @@ def _curves(run: Contents, ranked: Sequence[Trial]) -> list[tuple[str, str, str]
     return [(f"{readable(metric).capitalize()} of each trial, the best one's in colour", svg, f"{ends}.")]
 
 
-def _points(records: Sequence[dict[str, Any]], metric: str) -> list[tuple[int, float]]:
+def _points(records: Sequence[Record], metric: str) -> list[tuple[int, float]]:
     epochs = [(each["epoch"], each.get(metric)) for each in records if each["kind"] == "epoch"]
     return [(epoch, value) for epoch, value in epochs if isinstance(value, float | int) and math.isfinite(value)]
 

@@ -13,7 +13,7 @@ from trainjob.runs.comparison import Comparison, read_comparison
 from trainjob.runs.files import BASELINES, EVALUATION, METRICS, SUMMARY, TRAINJOB, VARIANTS_TABLE
 from trainjob.runs.history import read_history
 from trainjob.runs.summary import Summary
-from trainjob.runs.trials import Trial, read_trials, trial_folder
+from trainjob.runs.trials import Trial, read_trials
 from trainjob.runs.variants import Variants, read_variants
 from trainjob.storage import Folder
 
@@ -40,8 +40,6 @@ class Contents:
     """Smaller models made of its own; None where there are none."""
     trials: list[Trial] = field(default_factory=list[Trial])
     """Those of `spec.tuning`, in order."""
-    trial_records: dict[int, list[dict[str, Any]]] = field(default_factory=dict[int, list[dict[str, Any]]])
-    """The lines of each trial's `metrics.jsonl`."""
 
 
 def read_job(run: Folder) -> TrainJob:
@@ -81,6 +79,4 @@ def read_contents(run: Folder) -> Contents:
     except (TypeError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
     evaluation = {each: scores for each, scores in sets.items() if scores is not None}
-    trials = read_trials(run)
-    measured = {trial.number: read_history(trial_folder(run, trial.number)) for trial in trials}
-    return Contents(run.uri, job, text, records, evaluation, summary, comparison, variants, trials, measured)
+    return Contents(run.uri, job, text, records, evaluation, summary, comparison, variants, read_trials(run))

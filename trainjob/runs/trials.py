@@ -7,7 +7,8 @@ from trainjob.api import Tuning
 from trainjob.api.base import StrictModel
 from trainjob.api.tuning import Parameter, values_of
 from trainjob.errors import UserError
-from trainjob.runs.files import TRIAL, TRIALS
+from trainjob.runs.files import METRICS, TRIAL, TRIALS
+from trainjob.runs.history import read_history
 from trainjob.storage import Folder
 
 if TYPE_CHECKING:
@@ -52,6 +53,19 @@ def read_trials(run: Folder) -> list[Trial]:
             except ValueError as error:
                 raise UserError(f"{folder.uri}/{TRIAL} is damaged or of another version of trainjob: {error}") from None
     return trials
+
+
+def read_trial_records(run: Folder, trials: Sequence[Trial]) -> dict[int, list[dict[str, Any]]]:
+    """What each trial has measured, by its number: the lines of its `metrics.jsonl`. Raises UserError for a file that
+    is none."""
+    records: dict[int, list[dict[str, Any]]] = {}
+    for trial in trials:
+        folder = trial_folder(run, trial.number)
+        try:
+            records[trial.number] = read_history(folder)
+        except ValueError as error:
+            raise UserError(f"{folder.uri}/{METRICS} is damaged or of another version of trainjob: {error}") from None
+    return records
 
 
 def write_trial(run: Folder, trial: Trial) -> None:

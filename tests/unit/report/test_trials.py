@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from report_runs import TEXT_JOB, Page, epoch, write_run
 
+from trainjob.errors import UserError
 from trainjob.report.formatting import MISSING
 from trainjob.report.render import render
 from trainjob.runs.trials import Trial, trial_folder, write_trial
@@ -75,6 +76,13 @@ def test_few_trials_show_what_there_is(tmp_path: Path, trials: int) -> None:
     tables = Page(render(searched(tmp_path, trials))).tables
     assert len(tables["trials"]) == trials + 1
     assert "importances" not in tables
+
+
+def test_a_trials_damaged_measurements_are_named(tmp_path: Path) -> None:
+    run = searched(tmp_path, 3)
+    trial_folder(run, 2).write("metrics.jsonl", b"{")
+    with pytest.raises(UserError, match=r"/trials/0002/metrics\.jsonl is damaged"):
+        render(run)
 
 
 def test_before_the_first_trial_there_is_nothing_to_show(tmp_path: Path) -> None:
