@@ -167,6 +167,10 @@ def _impatience(connection: Connection) -> Generator[None]:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
 
 
+def sender_to(driver: Address | Handle) -> "Sender | Direct":
+    return Sender(driver) if isinstance(driver, Address) else Direct(driver)
+
+
 class Direct:
     """Rank 0's end where the driver is the same process: hands over what is always to be sent, in the same thread."""
 

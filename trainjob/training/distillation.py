@@ -61,15 +61,14 @@ def _loaded(uri: str, endpoint: str | None) -> Predictor:
     return Predictor.load(uri, endpoint)
 
 
-def soft_labels(spec: TrainJobSpec, fitted: Fitted, run: Folder, on_ray: bool) -> Loading | None:
+def soft_labels(spec: TrainJobSpec, fitted: Fitted, run: Folder, on_ray: bool) -> Loading:
     """The training rows, and the unlabelled ones, with what the teacher says to them: what is missing in the run's
-    folder is made first, by Ray Data where it is there. None where there is no teacher.
+    folder is made first, by Ray Data where it is there.
 
     Raises UserError where the teacher cannot be one, DataError for rows that cannot be used, and StorageError.
     """
     distillation = spec.training.distillation
-    if distillation is None:
-        return None
+    assert distillation is not None
     shares = _shares(spec)
     kept = set(run.list(SOFT_LABELS))
     missing = [share for share in shares if share.name not in kept]

@@ -200,18 +200,11 @@ class Trainer:
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
         state.epoch, state.batch, state.loss_sum, state.weight = state.epoch + 1, 0, 0.0, 0.0
-        self._check_finite(metrics)
+        for name, value in metrics.items():
+            _check_finite(name, value, f"after epoch {state.epoch}")
         self._compare_with_best(metrics[self.spec.checkpoints.metric])
         self.history.add("epoch", state.step, state.epoch, metrics)
         self._save(metrics, scores)
-
-    def _check_finite(self, metrics: dict[str, float]) -> None:
-        for name, value in metrics.items():
-            if not np.isfinite(value):
-                raise Diverged(
-                    f"training diverged: {name} is {value} after epoch {self.state.epoch}. Lower the optimizer's "
-                    "learningRate, add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
-                )
 
     def _compare_with_best(self, value: float) -> None:
         """Counts the epochs since the best value and stops training when early stopping's patience is used up."""
@@ -238,11 +231,7 @@ class Trainer:
         counted = self._recent_loss.new_tensor([self._recent_weight, self._recent_samples])
         loss_sum, weight, samples = sum_over_ranks(torch.cat([self._recent_loss[None], counted])).tolist()
         loss, rate = loss_sum / max(weight, 1), samples / (time.perf_counter() - self._recent_since)
-        if not np.isfinite(loss):
-            raise Diverged(
-                f"training diverged: the loss is {loss} at step {state.step}. Lower the optimizer's learningRate, "
-                "add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
-            )
+        _check_finite("the loss", loss, f"at step {state.step}")
         state.loss_sum += loss_sum
         state.weight += weight
         values = {"loss": loss, "learning_rate": learning_rate, "samples_per_second": rate}
@@ -305,6 +294,14 @@ class Trainer:
         if self._random_states is not None:
             _set_random_states(self._random_states, self.device)
             self._random_states = None
+
+
+def _check_finite(name: str, value: float, when: str) -> None:
+    if not np.isfinite(value):
+        raise Diverged(
+            f"training diverged: {name} is {value} {when}. Lower the optimizer's learningRate, add a warm-up "
+            "(spec.training.scheduler) or set spec.training.gradientClipping."
+        )
 
 
 def _random_states(device: torch.device) -> dict[str, Any]:

@@ -36,6 +36,11 @@ class Task:
     part: Literal["all", "training", "scoring"] = "all"
     """training: without the test set, so there is no outcome; scoring: of the best checkpoint that is there."""
 
+    @property
+    def in_ray_train(self) -> bool:
+        """Whether Ray Train has started the workers; a trial's only worker may be a process of Ray Tune's."""
+        return isinstance(self.driver, Address)
+
 
 def train(task: Task) -> "Outcome | None":
     """What every worker runs; rank 0 returns the outcome."""

@@ -27,7 +27,7 @@ from trainjob.data.loaders import (
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.models import build, load_weights, sample_losses
-from trainjob.progress.channel import Address, Direct, Sender
+from trainjob.progress.channel import sender_to
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
@@ -63,7 +63,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
     torch.set_num_threads(task.threads)
     task = replace(task, run=replace(task.run, on_wait=lambda why: reporter.waits(why)))
     spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints)
-    sender = None if rank != 0 else Sender(task.driver) if isinstance(task.driver, Address) else Direct(task.driver)
+    sender = sender_to(task.driver) if rank == 0 else None
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
@@ -102,7 +102,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     trainer = Trainer(
         spec,
         module,
-        prepare_model(module, device) if isinstance(task.driver, Address) else module.to(device),
+        prepare_model(module, device) if task.in_ray_train else module.to(device),
         losses=training_losses(spec, losses),
         batches=batches,
         batches_per_epoch=shard.batches(rows),
@@ -118,7 +118,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
 
 def _device(task: Task) -> torch.device:
     """The one that Ray Train has chosen; it refuses to tell in a process of Ray Tune's, which trains by itself."""
-    if isinstance(task.driver, Address):
+    if task.in_ray_train:
         return device_of(task.spec.workers)
     return torch.device("cuda" if task.spec.workers.gpus else "cpu")
 
