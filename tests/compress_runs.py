@@ -1,17 +1,13 @@
 """Runs that have finished, with models that were never trained."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from predictor_runs import finish, save_untrained
 from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.data import fit
-from trainjob.models import build, save_model
 from trainjob.runs.folder import begin
-from trainjob.runs.summary import Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
 
 TEXT = {
@@ -43,21 +39,5 @@ def write_run(folder: Path, job: TrainJob) -> Folder:
         return run
     fitted = fit(job.spec)
     fitted.save(run / "fitted")
-    torch.manual_seed(0)
-    module = build(job.spec.model, fitted.preprocessor)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.mul_(1.5)  # so that predictions differ from row to row
-    save_model(module, fitted.preprocessor, Path(run.uri) / "model")
+    save_untrained(job, fitted, Path(run.uri) / "model")
     return run
-
-
-def finish(run: Folder) -> None:
-    finished = Summary(
-        name="run",
-        started=datetime(2026, 1, 1, tzinfo=UTC),
-        finished=datetime(2026, 1, 1, 1, tzinfo=UTC),
-        workers=TrainingWorkers(count=1, device="cpu", threads=1),
-        hardware=Hardware(cpu="a processor", cores=1, memory_gib=1.0),
-    )
-    run.write("summary.json", finished.model_dump_json(by_alias=True).encode())

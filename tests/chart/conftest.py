@@ -5,6 +5,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from releases import DEFINITION, Release
 
 from cluster.control_plane import ControlPlane
 from servers.programs import sources
@@ -28,6 +29,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Generator[ControlPlane]
         yield control_plane
     finally:
         control_plane.down()
+
+
+@pytest.fixture
+def release(cluster: ControlPlane) -> Generator[Release]:
+    """The chart that is not yet installed; after the test nothing is left of it."""
+    release = Release(cluster)
+    yield release
+    if release.get("secret", "sh.helm.release.v1.trainjob.v1") is not None:
+        release.uninstall()
+    cluster.kubectl("delete", DEFINITION, "--ignore-not-found")
 
 
 def _prepare(cluster: ControlPlane) -> None:

@@ -3,11 +3,9 @@
 import json
 import re
 import subprocess
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from releases import CHART, DEFINITION, NAMESPACE, ROOT, Release, installed
 
 from cluster.control_plane import ControlPlane
@@ -15,16 +13,6 @@ from cluster.jobs import document
 from earlier_chart import checkout_before
 
 VALUES = {"settings": {"nodePools": {"a100": {"gpusPerNode": 8}}}}
-
-
-@pytest.fixture
-def release(cluster: ControlPlane) -> Generator[Release]:
-    """The chart that is not yet installed; after the test nothing is left of it."""
-    release = Release(cluster)
-    yield release
-    if release.get("secret", "sh.helm.release.v1.trainjob.v1") is not None:
-        release.uninstall()
-    cluster.kubectl("delete", DEFINITION, "--ignore-not-found")
 
 
 def job(cluster: ControlPlane, namespace: str) -> dict[str, Any]:

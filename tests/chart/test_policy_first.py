@@ -1,10 +1,9 @@
 """The right to report progress is never there without the policy of who may."""
 
-from collections.abc import Generator
 from typing import Any
 
 import pytest
-from releases import DEFINITION, HelmError, Release, token
+from releases import HelmError, Release, token
 from reports import PROGRESS, STATUS, make_job, patch
 
 from cluster.control_plane import ControlPlane
@@ -20,16 +19,6 @@ BROKEN: dict[str, Any] = {
 
 WITH_PROGRESS: dict[str, Any] = {"progress": {"enabled": True}}
 WHOLE: dict[str, Any] = WITH_PROGRESS | {"extraObjects": []}
-
-
-@pytest.fixture
-def release(cluster: ControlPlane) -> Generator[Release]:
-    """The chart that is not yet installed; after the test nothing is left of it."""
-    release = Release(cluster)
-    yield release
-    if release.get("secret", "sh.helm.release.v1.trainjob.v1") is not None:
-        release.uninstall()
-    cluster.kubectl("delete", DEFINITION, "--ignore-not-found")
 
 
 def policies(cluster: ControlPlane) -> set[str]:

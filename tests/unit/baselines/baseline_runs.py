@@ -1,18 +1,17 @@
 """Runs that have been trained, with a model that guesses: seven rows of ten are right."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from predictor_runs import finish
 from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.baselines.rows import sample
 from trainjob.data import fit
 from trainjob.runs.folder import begin
 from trainjob.runs.predictions import table, write_predictions
-from trainjob.runs.summary import Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
 
 TEXT = {"textClassifier": {"encoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 400}}}
@@ -40,12 +39,5 @@ def write_run(folder: Path, kind: str, data: Path, has_test: bool = True, **spec
     predicted = np.where(chance.random(len(guess)) < 0.7, held.labels, guess)
     sure = chance.random(len(guess))
     write_predictions(run, "model", table(held.rows, predicted, fitted.preprocessor.classes, sure, held.labels))
-    finished = Summary(
-        name="run",
-        started=datetime(2026, 1, 1, tzinfo=UTC),
-        finished=datetime(2026, 1, 1, 1, tzinfo=UTC),
-        workers=TrainingWorkers(count=1, device="cpu", threads=1),
-        hardware=Hardware(cpu="a processor", cores=1, memory_gib=1.0),
-    )
-    run.write("summary.json", finished.model_dump_json(by_alias=True).encode())
+    finish(run)
     return job, run

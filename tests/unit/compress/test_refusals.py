@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from compress_runs import train_job, write_run
-from tiny_sets import write_texts
 from trainjob import Predictor
 from trainjob.api import TrainJob
 from trainjob.cli.app import app
@@ -15,11 +14,6 @@ from trainjob.compress.variants import Steps, compress
 from trainjob.errors import UserError
 from trainjob.runs.model import variants_of
 from trainjob.storage import Folder, StorageError
-
-
-@pytest.fixture(scope="session")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_texts(tmp_path_factory.mktemp("texts"))
 
 
 def test_a_kill_in_the_midst_leaves_no_half_variant(

@@ -13,7 +13,6 @@ from ranks import run_on
 from safetensors.torch import load_file, save_file
 from trainers import Setup, image_setup, train
 
-from tiny_sets import write_digits, write_texts
 from trainjob import Predictor
 from trainjob.api import Model, TrainJob, TrainJobSpec
 from trainjob.api.training import Distillation
@@ -29,16 +28,6 @@ TEXT = {
     "textClassifier": {"encoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 200}, "maxLength": 16}
 }
 IMAGE = {"imageClassifier": {"mlp": {"hidden": [8]}}}
-
-
-@pytest.fixture(scope="session")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_texts(tmp_path_factory.mktemp("texts"))
-
-
-@pytest.fixture(scope="session")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_digits(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Sets that runs are written on."""
+"""Sets to write runs and to train on."""
 
 from pathlib import Path
 
