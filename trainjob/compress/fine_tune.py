@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from trainjob.api import Scheduler, TrainJobSpec, WarmUp
@@ -19,6 +18,7 @@ from trainjob.runs.history import History
 from trainjob.storage import Folder
 from trainjob.training.loop import Trainer, training_losses
 from trainjob.training.optim import resolve_precision
+from trainjob.training.randomness import seed
 from trainjob.training.scoring import SampleLosses, Scorer
 
 EPOCHS = 2
@@ -75,8 +75,7 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
     folder = Folder(str(scratch / "run"))
     folder.write(ATTEMPTS, b"{}")  # the loop looks for it, to see that its run has not been removed
     store = CheckpointStore(folder, checkpoints)
-    torch.manual_seed(training.seed)
-    np.random.seed(training.seed % 2**32)
+    seed(training.seed)
     trainer = Trainer(
         short,
         classifier,

@@ -1,6 +1,5 @@
 """The loop that every worker runs: optimizer steps, validation, checkpoints, exact resume."""
 
-import random
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +24,7 @@ from trainjob.runs.files import EVALUATION
 from trainjob.runs.history import History
 from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
+from trainjob.training.randomness import random_states, set_random_states
 from trainjob.training.scoring import SampleLosses, Scorer
 
 TRAINER_STATE = "trainer.pt"
@@ -256,7 +256,7 @@ class Trainer:
     def _save(self, metrics: dict[str, float], scores: Scores | None) -> None:
         """Stores a checkpoint: rank 0 writes, every rank gives its random states."""
         self.start_stage("checkpoints")
-        ranks = gather_on_rank_0(_random_states(self.device))
+        ranks = gather_on_rank_0(random_states(self.device))
         if ranks is None:
             return
         state = self.state
@@ -292,7 +292,7 @@ class Trainer:
 
     def _restore_random_states(self) -> None:
         if self._random_states is not None:
-            _set_random_states(self._random_states, self.device)
+            set_random_states(self._random_states, self.device)
             self._random_states = None
 
 
@@ -302,23 +302,3 @@ def _check_finite(name: str, value: float, when: str) -> None:
             f"training diverged: {name} is {value} {when}. Lower the optimizer's learningRate, add a warm-up "
             "(spec.training.scheduler) or set spec.training.gradientClipping."
         )
-
-
-def _random_states(device: torch.device) -> dict[str, Any]:
-    """Of types that are loaded without running code."""
-    numpy = np.random.get_state(legacy=False)
-    numpy["state"]["key"] = numpy["state"]["key"].tolist()
-    return {
-        "python": random.getstate(),
-        "numpy": numpy,
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
-    }
-
-
-def _set_random_states(states: dict[str, Any], device: torch.device) -> None:
-    random.setstate(states["python"])
-    np.random.set_state(states["numpy"])
-    torch.set_rng_state(states["torch"])
-    if states["cuda"] is not None and device.type == "cuda":
-        torch.cuda.set_rng_state(states["cuda"], device)

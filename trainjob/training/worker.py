@@ -1,6 +1,5 @@
 """What one worker does, from its task to the trained model; the same on a Ray cluster and in local processes."""
 
-import random
 import shutil
 import time
 import traceback
@@ -8,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import ray.data
 import ray.train
 import torch
@@ -40,6 +38,7 @@ from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer, training_losses
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
+from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
 from trainjob.training.task import Task
 
@@ -91,7 +90,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     spec, preprocessor = task.spec, task.fitted.preprocessor
     workers, device = world_size(), _device(task)
     training = spec.training
-    _seed(training.seed)
+    seed(training.seed)
     module = build(spec.model, preprocessor)
     losses = sample_losses(spec.model, preprocessor)
     shard = Shard(rank, workers, training.batch_size // workers, training.seed)
@@ -112,7 +111,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         history=History(task.run, scratch),
         device=device,
     )
-    _seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
+    seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
     return trainer
 
 
@@ -191,9 +190,3 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         precision="bf16" if trainer.dtype == torch.bfloat16 else "float32",
         device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
     )
-
-
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
