@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -145,14 +145,25 @@ def _complete_history(run: Folder) -> None:
     """Adds the report of the latest checkpoint, if the driver was killed after Ray Train had kept that checkpoint and
     before `_ReportCallback` wrote the report."""
     reported = ray.train.get_all_reported_checkpoints(ray.train.CheckpointConsistencyMode.COMMITTED, timeout_s=10)
-    records = read_history(run)
-    missing = [values for each in reported if not any(_is_of(values := _numbers(each.metrics), it) for it in records)]
-    if missing:
+    if missing := missing_reports([_numbers(each.metrics) for each in reported], read_history(run)):
         with scratch_folder() as scratch:
             history = History(run, scratch)
             for number, values in enumerate(missing, start=history.resume() + 1):
                 _add_report(history, number, values)
             history.flush()
+
+
+def missing_reports(reported: Sequence[dict[str, float]], records: Iterable[dict[str, Any]]) -> list[dict[str, float]]:
+    """Those that no record is of; each record is of one report."""
+    left = list(records)
+    missing: list[dict[str, float]] = []
+    for values in reported:
+        record = next((each for each in left if _is_of(values, each)), None)
+        if record is None:
+            missing.append(values)
+        else:
+            left.remove(record)
+    return missing
 
 
 def _add_report(history: History, number: int, values: dict[str, float]) -> int:
@@ -163,8 +174,9 @@ def _add_report(history: History, number: int, values: dict[str, float]) -> int:
 
 
 def _is_of(values: dict[str, float], record: dict[str, Any]) -> bool:
-    """Whether this record is of a report with these values."""
-    return all(record.get(name) == value for name, value in values.items() if name not in KEYS)
+    """Whether this record may be of a report with these values."""
+    is_epoch = "epoch" not in values or record["epoch"] == int(values["epoch"])
+    return is_epoch and all(record.get(name) == value for name, value in values.items() if name not in KEYS)
 
 
 def _say_little_of_ray() -> None:
