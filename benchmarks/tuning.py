@@ -1,0 +1,213 @@
+"""What tuning costs and what it finds, on the docstrings of installed packages.
+
+    python benchmarks/tuning.py --parts cost asha        # on a quiet machine
+    python benchmarks/tuning.py --parts held-back [--pretrained FOLDER]
+
+- cost: a search at random beside its own trials trained by hand: `trainjob run` for one after the other, in as many
+  lanes as the search has. Of these runs only the seconds in which they trained, validated and wrote checkpoints count,
+  as if their rows had been prepared once and their processes were there already.
+- asha: the same search with ASHA: the best validation F1 that it comes to, and its time.
+- held-back: parts of the packages (such as `numpy.linalg`) are held back as test set: nobody trains on them, tunes on
+  them or has chosen anything by them. The best trial's model beside TF-IDF + logistic regression, which is tuned by
+  cross-validation, and an encoder of the Hugging Face hub with the defaults, where one is given.
+"""
+
+import argparse
+import csv
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+sys.path.insert(0, str(EXAMPLES))
+
+from baseline_tfidf import fit, read  # noqa: E402
+from make_docstrings import MOST_ROWS, NAMES, Row, docstrings, is_new, source_files  # noqa: E402
+
+TUNED = EXAMPLES / "docstrings-tuned.yaml"
+PLAIN = EXAMPLES / "docstrings.yaml"
+COLUMNS = ["docstring"], "package"
+HELD_BACK = 0.2
+"""Share of each package's docstrings, about."""
+LARGEST_PART = 0.3
+"""Of a package: a larger part is never held back."""
+
+
+def train(yaml: Path, folder: Path, name: str, settings: dict[str, Any]) -> Path:
+    """The folder of a finished run with these fields of the spec set."""
+    values = {"metadata.name": name, "spec.storage.uri": folder, "spec.baselines": "{}"} | settings
+    options = [part for path, value in values.items() for part in ("--set", f"{path}={value}")]
+    trainjob = Path(sys.executable).parent / "trainjob"
+    subprocess.run([trainjob, "run", yaml, *options], check=True, stdout=subprocess.DEVNULL)
+    return folder / name
+
+
+def read_json(file: Path) -> Any:
+    return json.loads(file.read_text())
+
+
+def trials_of(run: Path) -> list[dict[str, Any]]:
+    return [read_json(file) for file in sorted(run.glob("trials/*/trial.json"))]
+
+
+def seconds_by_hand(trials: Sequence[dict[str, Any]], lanes: int, folder: Path, settings: dict[str, Any]) -> float:
+    """Seconds of the longest lane; each lane takes the next trial as soon as it is free."""
+    left = iter(trials)
+    lock = threading.Lock()
+    spent = [0.0] * lanes
+
+    def work(lane: int) -> None:
+        while True:
+            with lock:
+                trial = next(left, None)
+            if trial is None:
+                return
+            parameters = {f"spec.{path}": value for path, value in trial["parameters"].items()}
+            alone = {"spec.workers.count": 1, "spec.dataset.loader": "dataLoader"}
+            run = train(PLAIN, folder, f"by-hand-{trial['number']}", settings | alone | parameters)
+            seconds = read_json(run / "summary.json")["seconds"]
+            spent[lane] += sum(seconds[stage] for stage in ("training", "validation", "checkpoints"))
+
+    threads = [threading.Thread(target=work, args=(lane,)) for lane in range(lanes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return max(spent)
+
+
+def measure_searches(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, str, bool]]:
+    """Figure, aim, what was measured, and whether that meets the aim."""
+    length = {"spec.training.epochs": arguments.epochs}
+    size = {"spec.tuning.trials": arguments.trials, "spec.tuning.parallel": arguments.parallel}
+    full = train(TUNED, folder, "full", length | size | {"spec.tuning.scheduler": "none"})
+    trials = trials_of(full)
+    seconds = read_json(full / "summary.json")["seconds"]["tuning"]
+    if "cost" in arguments.parts:
+        by_hand = seconds_by_hand(trials, arguments.parallel, folder, length)
+        title = f"{len(trials)} trials of {arguments.epochs} epochs, {arguments.parallel} at a time, beside by hand"
+        measured = f"{seconds / by_hand:.2f} x ({seconds:.0f} s and {by_hand:.0f} s)"
+        yield title, "<= 1.15 x", measured, seconds <= 1.15 * by_hand
+    if "asha" in arguments.parts:
+        halved = train(TUNED, folder, "asha", length | size | {"spec.tuning.scheduler": "asha"})
+        asha_seconds = read_json(halved / "summary.json")["seconds"]["tuning"]
+        best, asha_best = (max(trial["value"] for trial in each) for each in (trials, trials_of(halved)))
+        epochs, asha_epochs = (sum(trial["epochs"] for trial in each) for each in (trials, trials_of(halved)))
+        measured = f"{asha_seconds / seconds:.2f} x ({asha_seconds:.0f} s; {asha_epochs} of {epochs} epochs)"
+        yield "the same with ASHA: its time", "<= 0.5 x", measured, asha_seconds <= 0.5 * seconds
+        measured = f"{asha_best:.4f} beside {best:.4f}"
+        yield "... its best validation F1", "within 0.01", measured, abs(asha_best - best) <= 0.01
+
+
+def hold_back(chance: random.Random) -> tuple[list[Row], list[Row]]:
+    """Rows to train on, and those of the parts that are held back."""
+    train_rows: list[Row] = []
+    held: list[Row] = []
+    seen: set[str] = set()
+    for package in NAMES:
+        parts: dict[str, list[Row]] = defaultdict(list)
+        for file in source_files(package, chance):
+            beneath = file.parts[len(file.parts) - file.parts[::-1].index(package) :]
+            parts[Path(beneath[0]).stem] += [(text, package) for text in docstrings(file) if is_new(text, seen)]
+        total = sum(map(len, parts.values()))
+        taken: list[Row] = []
+        for part in chance.sample(sorted(parts), len(parts)):
+            if len(taken) < HELD_BACK * total and len(parts[part]) <= LARGEST_PART * total:
+                taken += parts.pop(part)
+        most = round(HELD_BACK * MOST_ROWS)
+        held += chance.sample(taken, min(most, len(taken)))
+        rest = [row for rows in parts.values() for row in rows]
+        train_rows += chance.sample(rest, min(MOST_ROWS - most, len(rest)))
+    chance.shuffle(train_rows)
+    return train_rows, held
+
+
+def measure_held_back(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, str, bool]]:
+    train_rows, held = hold_back(random.Random(arguments.seed))
+    files = [folder / "train.csv", folder / "held-back.csv"]
+    for file, rows in zip(files, (train_rows, held), strict=True):
+        with file.open("w", newline="", encoding="utf-8") as opened:
+            csv.writer(opened).writerows([(*COLUMNS[0], COLUMNS[1]), *rows])
+    print(f"{len(train_rows):,} docstrings to train on, {len(held):,} held back", file=sys.stderr)
+    data = {"spec.dataset.train.uri": files[0], "spec.dataset.test.uri": files[1]}
+    baseline = np.array(fit(*read(files[0], *COLUMNS), 0).predict([text for text, _ in held]))
+    size = {"spec.tuning.trials": arguments.trials, "spec.training.epochs": arguments.epochs}
+    tuned = train(TUNED, folder, "tuned", data | size)
+    yield _beside("the best of the trials", tuned, held, baseline)
+    if arguments.pretrained is not None:
+        yield _beside("the encoder with the defaults", _fine_tuned(arguments.pretrained, folder, files), held, baseline)
+
+
+def _fine_tuned(encoder: Path, folder: Path, files: Sequence[Path]) -> Path:
+    spec = {
+        "model": {"textClassifier": {"pretrained": str(encoder.absolute())}},
+        "dataset": {"text": COLUMNS[0], "label": COLUMNS[1]}
+        | {name: {"uri": str(file)} for name, file in zip(("train", "test"), files, strict=True)},
+        "training": {"epochs": 3},
+        "workers": {"count": 2},
+        "storage": {"uri": str(folder)},
+    }
+    yaml = folder / "encoder.yaml"
+    document = {
+        "apiVersion": "trainjob.dev/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "encoder"},
+        "spec": spec,
+    }
+    yaml.write_text(json.dumps(document))
+    return train(yaml, folder, "encoder", {})
+
+
+def _beside(name: str, run: Path, held: Sequence[Row], baseline: np.ndarray) -> tuple[str, str, str, bool]:
+    from trainjob import Predictor
+    from trainjob.evaluation.paired import lead, standing
+
+    predicted = np.array(Predictor.load(run).predict([text for text, _ in held]))
+    classes, numbers = np.unique([package for _, package in held], return_inverse=True)
+    model, tfidf = (np.searchsorted(classes, each) for each in (predicted, baseline))
+    ahead, own, other = (
+        lead(numbers, model, tfidf, len(classes)).f1,
+        standing(numbers, model, len(classes)).f1,
+        standing(numbers, tfidf, len(classes)).f1,
+    )
+    measured = (
+        f"{ahead.value:+.3f} ({ahead.low:+.3f} to {ahead.high:+.3f}): {own.value:.3f} ({own.low:.3f} to {own.high:.3f})"
+        f" beside {other.value:.3f} ({other.low:.3f} to {other.high:.3f})"
+    )
+    return f"{name}, macro F1 on held-back parts beside TF-IDF", ">= +0.03", measured, ahead.value >= 0.03
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = ["cost", "asha", "held-back"]
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--trials", type=int, default=8)
+    parser.add_argument("--parallel", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=9)
+    parser.add_argument("--seed", type=int, default=0, help="of the parts that are held back")
+    parser.add_argument("--pretrained", type=Path, help="folder of an encoder")
+    arguments = parser.parse_args()
+    print("| figure | aim | measured | |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="trainjob-tuning-") as folder:
+        if {"cost", "asha"} & set(arguments.parts):
+            _show(measure_searches(arguments, Path(folder)))
+        if "held-back" in arguments.parts:
+            _show(measure_held_back(arguments, Path(folder)))
+
+
+def _show(figures: Iterator[tuple[str, str, str, bool]]) -> None:
+    for figure, aim, measured, is_met in figures:
+        print(f"| {figure} | {aim} | {measured} | {'met' if is_met else 'missed'} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
