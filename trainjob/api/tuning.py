@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
 
-from pydantic import Field, create_model, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
@@ -33,10 +33,14 @@ BATCH_SIZE = "training.batchSize"
 HIDDEN_SIZE, HEADS = "model.textClassifier.encoder.hiddenSize", "model.textClassifier.encoder.heads"
 DIVIDES = {BATCH_SIZE, HIDDEN_SIZE, HEADS}
 """Must be a multiple of another number or divide one: these take lists of values, which can be checked one by one."""
+GENERATED = ConfigDict(use_attribute_docstrings=False)
+"""For types that are in no file. Pydantic would look for their source in every module that is loaded, for seconds."""
 
 
 class Parameter(OneOf):
     """What a hyperparameter is drawn from: exactly one of these."""
+
+    model_config = GENERATED
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,13 @@ if TYPE_CHECKING:
     class Parameters(StrictModel):
         """What each hyperparameter is drawn from, by the path of its field in the spec."""
 else:
+
+    class _Generated(StrictModel):
+        model_config = GENERATED
+
     Parameters = create_model(
         "Parameters",
-        __base__=StrictModel,
+        __base__=_Generated,
         __doc__="What each hyperparameter is drawn from, by the path of its field in the spec.",
         **{
             to_snake(path.replace(".", "_")): (
