@@ -23,6 +23,9 @@ from trainjob.serving.page import HEADERS, page
 from trainjob.serving.requests import Predictions, Refusal, Row, as_table, predictions, question_type
 
 BATCH_ROWS = 64
+"""Of waiting rows, at most, that are answered together."""
+CPU_ROWS = 8
+"""Of these, how many of like length a CPU computes at once: more would be faster by little and padded by much."""
 MOST_WAITING_ROWS = 2000
 MOST_PROBLEMS = 10
 """That an answer names."""
@@ -102,7 +105,8 @@ def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) 
     metrics.batch_rows.observe(len(rows))
     with metrics.batch_seconds.time():
         table = as_table(rows, preprocessor.columns)
-        logits = predictor.logits(table, BATCH_ROWS, where=lambda _: f"the {preprocessor.kind}")
+        together = CPU_ROWS if predictor.device.type == "cpu" else BATCH_ROWS
+        logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.kind}")
         probabilities = predictor.model.probabilities(logits).numpy()
     if not np.isfinite(probabilities).all():
         raise _NoNumbers("a probability is no number")
@@ -132,7 +136,7 @@ async def _answers(batches: Batches[Row, np.ndarray], rows: Sequence[Row]) -> li
     return answers
 
 
-def _check_is_json(request: Request) -> None:
+async def _check_is_json(request: Request) -> None:  # a plain function would be given a thread
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, f"send JSON, and Content-Type: application/json; this is {kind or 'of no type'}")
