@@ -172,4 +172,5 @@ def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
 def _modules(spec: TrainJobSpec) -> list[str]:
     """What local workers import; transformers takes seconds, so only for the models that need it."""
     models = [] if spec.model.image_classifier is not None else ["trainjob.models.text"]
-    return ["trainjob.training.worker", *models]
+    late = ["ray.tune", "torch.utils.tensorboard.writer"]  # Ray Train and rank 0 would import them in the workers
+    return ["trainjob.training.worker", *models, *late]

@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-PRELOADED = ["pytest", "torch", "transformers", "ray.train.torch", "trainjob.training.worker", "trainjob.models.text"]
+PRELOADED = [
+    "pytest",
+    "trainjob.training.worker",
+    "trainjob.models.text",
+    "ray.tune",  # which Ray Train imports in every worker
+    "torch.utils.tensorboard.writer",
+]
 SECONDS_FOR_OTHERS = 5
 """How long the other ranks may go on once one has failed."""
 
