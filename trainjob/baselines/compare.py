@@ -12,9 +12,10 @@ from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
 from trainjob.errors import DataError
 from trainjob.evaluation.paired import lead, standing
+from trainjob.evaluation.predictions import table
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL
-from trainjob.runs.predictions import indices, read_predictions, table, write_predictions
+from trainjob.runs.predictions import indices, read_predictions, write_predictions
 from trainjob.storage import Folder
 
 

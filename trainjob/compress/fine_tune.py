@@ -9,17 +9,18 @@ import torch
 from trainjob.api import Scheduler, TrainJobSpec, WarmUp
 from trainjob.data import Examples, Fitted, Preprocessor, prepare_examples
 from trainjob.data.loaders import Batch, BucketSampler, Shard, collate, memory_windows, scoring_batches
-from trainjob.models import load_weights, sample_losses
+from trainjob.models import load_weights, objective_of, sample_losses
+from trainjob.models.losses import SampleLosses
 from trainjob.models.text import TextClassifier
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
-from trainjob.training.loop import Trainer, training_losses
+from trainjob.training.loop import Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.randomness import seed
-from trainjob.training.scoring import SampleLosses, Scorer
+from trainjob.training.scoring import Scorer
 
 EPOCHS = 2
 CPU = torch.device("cpu")
@@ -75,15 +76,17 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
     folder = Folder(str(scratch / "run"))
     folder.write(ATTEMPTS, b"{}")  # the loop looks for it, to see that its run has not been removed
     store = CheckpointStore(folder, checkpoints)
+    objective = objective_of(short, rows.preprocessor, classifier)
     seed(training.seed)
     trainer = Trainer(
         short,
         classifier,
         classifier,
-        losses=training_losses(short, rows.losses),
+        preprocessor=rows.preprocessor,
+        objective=objective,
         batches=rows.training(),
         batches_per_epoch=rows.shard.batches(len(rows.examples["train"])),
-        scorer=Scorer(rows.scored, rows.preprocessor, rows.losses, CPU, resolve_precision(training.precision, CPU)),
+        scorer=Scorer(rows.scored, objective, CPU, resolve_precision(training.precision, CPU)),
         store=store,
         reporter=Reporter(None, store, checkpoints.metric, EPOCHS),
         history=History(folder, scratch),

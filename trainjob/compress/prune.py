@@ -14,8 +14,8 @@ from transformers.modeling_utils import PreTrainedModel
 
 from trainjob.data.loaders import Batch
 from trainjob.errors import UserError
+from trainjob.models.losses import SampleLosses
 from trainjob.models.text import PRUNED, TextClassifier, set_linear
-from trainjob.training.scoring import SampleLosses
 
 _HEADS, _CHANNELS = True, False
 _KINDS = (

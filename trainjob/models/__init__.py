@@ -2,6 +2,17 @@
 
 from trainjob.models.classifier import Classifier
 from trainjob.models.losses import distilled_losses, sample_losses
-from trainjob.models.store import build, load_model, load_weights, save_model
+from trainjob.models.objective import Objective
+from trainjob.models.store import build, load_model, load_weights, objective_of, save_model
 
-__all__ = ["Classifier", "build", "distilled_losses", "load_model", "load_weights", "sample_losses", "save_model"]
+__all__ = [
+    "Classifier",
+    "Objective",
+    "build",
+    "distilled_losses",
+    "load_model",
+    "load_weights",
+    "objective_of",
+    "sample_losses",
+    "save_model",
+]

@@ -13,8 +13,11 @@ from trainjob.api.training import Distillation
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 
+SampleLosses = Callable[[Tensor, Tensor], Tensor]
+"""The loss of each row, from logits [n, classes] and labels [n], float32 [n]."""
 
-def sample_losses(model: Model, preprocessor: Preprocessor) -> Callable[[Tensor, Tensor], Tensor]:
+
+def sample_losses(model: Model, preprocessor: Preprocessor) -> SampleLosses:
     """The loss function: from logits [n, C] and labels [n] to one loss for each sample, float32 [n].
 
     Each sample's loss is multiplied by the weight of its class. Binary cross-entropy is the mean over the C sigmoids.
@@ -32,7 +35,7 @@ def sample_losses(model: Model, preprocessor: Preprocessor) -> Callable[[Tensor,
 
 
 def distilled_losses(
-    model: Model, distillation: Distillation, losses: Callable[[Tensor, Tensor], Tensor]
+    model: Model, distillation: Distillation, losses: SampleLosses
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """From logits [n, C], labels [n] and the teacher's logits [n, C] to one loss for each sample, float32 [n]: `weight`
     times how far what the model says is from what the teacher says, both at the same temperature, and the rest

@@ -11,11 +11,13 @@ from typing import Any
 import safetensors.torch
 from safetensors import SafetensorError
 
-from trainjob.api import Model
+from trainjob.api import Model, TrainJobSpec
 from trainjob.data import ImagePreprocessor, Preprocessor, TextPreprocessor, load_preprocessor
 from trainjob.errors import UserError
 from trainjob.models import image, onnx
+from trainjob.models.classification import Classification
 from trainjob.models.classifier import Classifier
+from trainjob.models.objective import Objective
 
 
 def build(model: Model, preprocessor: Preprocessor) -> Classifier[Any]:
@@ -30,6 +32,11 @@ def build(model: Model, preprocessor: Preprocessor) -> Classifier[Any]:
     if model.image_classifier is not None and isinstance(preprocessor, ImagePreprocessor):
         return image.build(model.image_classifier, preprocessor)
     raise ValueError(f"no model.{model.chosen} can be built for a {preprocessor.kind} preprocessor")
+
+
+def objective_of(spec: TrainJobSpec, preprocessor: Preprocessor, module: Classifier[Any]) -> Objective:
+    """What is asked of `module`. Raises UserError if the class weights do not name exactly the classes of the data."""
+    return Classification(spec, preprocessor, module)
 
 
 def save_model(module: Classifier[Any], preprocessor: Preprocessor, folder: Path) -> None:

@@ -1,7 +1,6 @@
 """The loop that every worker runs: optimizer steps, validation, checkpoints, exact resume."""
 
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -14,10 +13,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from trainjob.api import TrainJobSpec
+from trainjob.data import Preprocessor
 from trainjob.data.loaders import Batch, TrainingBatches
 from trainjob.errors import Diverged
 from trainjob.evaluation import Scores
-from trainjob.models import Classifier, distilled_losses, load_weights, save_model
+from trainjob.models import Classifier, Objective, load_weights, save_model
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION
@@ -25,27 +25,9 @@ from trainjob.runs.history import History
 from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
 from trainjob.training.randomness import random_states, set_random_states
-from trainjob.training.scoring import SampleLosses, Scorer
+from trainjob.training.scoring import Scorer
 
 TRAINER_STATE = "trainer.pt"
-
-TrainingLosses = Callable[[torch.Tensor, Batch], torch.Tensor]
-"""The losses of a batch from what the model gives for it, of whatever counts there: float32 [rows], or [tokens]. A step
-minimizes their sum over the sum of the batches' weights, over all batches and ranks of the step."""
-
-
-def training_losses(spec: TrainJobSpec, losses: SampleLosses) -> TrainingLosses:
-    """What training minimizes: `losses` of the labels and, where there is a teacher, of what it says."""
-    distillation = spec.training.distillation
-    if distillation is None:
-        return lambda logits, batch: losses(logits, batch.labels)
-    distilled = distilled_losses(spec.model, distillation, losses)
-
-    def both(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-        assert batch.teacher is not None
-        return distilled(logits, batch.labels, batch.teacher)
-
-    return both
 
 
 @dataclass
@@ -82,7 +64,8 @@ class Trainer:
         module: Classifier[Any],
         model: torch.nn.Module,
         *,
-        losses: TrainingLosses,
+        preprocessor: Preprocessor,
+        objective: Objective,
         batches: TrainingBatches,
         batches_per_epoch: int,
         scorer: Scorer,
@@ -93,7 +76,8 @@ class Trainer:
     ) -> None:
         training = spec.training
         self.spec, self.module, self.model = spec, module, model
-        self.losses, self.batches, self.scorer = losses, batches, scorer
+        self.preprocessor, self.objective = preprocessor, objective
+        self.batches, self.scorer = batches, scorer
         self.store, self.reporter, self.history, self.device = store, reporter, history, device
         self.batches_per_epoch = batches_per_epoch
         self.accumulation = training.gradient_accumulation
@@ -140,7 +124,7 @@ class Trainer:
             moved = batch.to(self.device)
             self._rebuild_buckets(moved)
             with self._gradients_synced(number == len(group)):
-                losses = self.losses(self._logits(moved), moved)
+                losses = self.objective.losses(self._answers(moved), moved)
                 (losses.sum() / weight).backward()
             self._recent_loss += losses.detach().sum(dtype=torch.float64)
             self._recent_weight += batch.weight
@@ -153,7 +137,7 @@ class Trainer:
         own = torch.full((), sum(batch.weight for batch in group), dtype=torch.float32, device=self.device)
         return sum_over_ranks(own).clamp(min=1) / world_size()
 
-    def _logits(self, batch: Batch) -> torch.Tensor:
+    def _answers(self, batch: Batch) -> torch.Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             return self.model(**batch.inputs).float()
 
@@ -166,7 +150,7 @@ class Trainer:
         if self._buckets_rebuilt:
             return
         self.model.eval()
-        self._logits(batch).sum().backward()
+        self._answers(batch).sum().backward()
         self.optimizer.zero_grad()
         self.model.train()
         self._buckets_rebuilt = True
@@ -268,7 +252,7 @@ class Trainer:
         }
 
         def write(folder: Path) -> None:
-            save_model(self.module, self.scorer.preprocessor, folder)
+            save_model(self.module, self.preprocessor, folder)
             torch.save(saved, folder / TRAINER_STATE)
             if scores is not None:
                 (folder / EVALUATION).write_text(scores.model_dump_json(by_alias=True))

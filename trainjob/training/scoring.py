@@ -4,18 +4,13 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import torch
 
-from trainjob.data import Preprocessor
 from trainjob.data.loaders import Batch
-from trainjob.evaluation import Scores, scores
-from trainjob.runs.predictions import table
+from trainjob.evaluation import Scores
+from trainjob.models import Objective
 from trainjob.training.distributed import gather_on_rank_0, sum_over_ranks
-
-SampleLosses = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""The loss of each row, from logits [n, classes] and labels [n], float32 [n]."""
 
 
 class Scorer:
@@ -27,61 +22,45 @@ class Scorer:
     def __init__(
         self,
         batches: Callable[[str], Iterator[Batch]],
-        preprocessor: Preprocessor,
-        losses: SampleLosses,
+        objective: Objective,
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        self.preprocessor = preprocessor
-        self._batches, self._losses, self._device, self._dtype = batches, losses, device, dtype
+        self._batches, self._objective, self._device, self._dtype = batches, objective, device, dtype
 
     def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> Scores:
         """Scores on all rows of the set, the same on every rank. Ranks may have unequal numbers of batches.
 
         What is predicted for each row goes into `predicted`, where it is given.
         """
-        classes = len(self.preprocessor.classes)
-        confusion = torch.zeros(classes * classes, dtype=torch.int64, device=self._device)
-        loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
+        tally = self._objective.tally(self._device)
         was_training = module.training
         module.eval()
         with torch.inference_mode():
             for batch in self._batches(name):
                 moved = batch.to(self._device)
                 with torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32):
-                    logits = module(**moved.inputs)
-                loss_sum += self._losses(logits.float(), moved.labels).sum(dtype=torch.float64)
-                cells = moved.labels * classes + logits.argmax(dim=1)
-                confusion += torch.bincount(cells, minlength=classes * classes)
+                    answers = module(**moved.inputs).float()
+                tally.add(moved, answers)
                 if predicted is not None:
-                    predicted.add(moved, logits.float())
+                    predicted.add(self._objective.predictions(answers, moved))
         module.train(was_training)
-        sum_over_ranks(confusion)
-        sum_over_ranks(loss_sum)
-        matrix = confusion.reshape(classes, classes).cpu().numpy()
-        return scores(matrix, loss_sum.item(), self.preprocessor.classes)
+        for tensor in tally.sums:
+            sum_over_ranks(tensor)
+        return tally.scores()
 
 
 @dataclass
 class Predicted:
     """What a model predicts for the rows of a set, over all ranks."""
 
-    probabilities: Callable[[torch.Tensor], torch.Tensor]
-    """Of logits [n, C]."""
-    _parts: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+    _parts: list[pa.Table] = field(default_factory=list[pa.Table])
 
-    def add(self, batch: Batch, logits: torch.Tensor) -> None:
-        assert batch.rows is not None
-        surest, classes = self.probabilities(logits).max(dim=1)
-        self._parts.append((batch.rows, *(tensor.cpu().numpy() for tensor in (batch.labels, classes, surest))))
+    def add(self, rows: pa.Table | None) -> None:
+        if rows is not None:
+            self._parts.append(rows)
 
-    def gathered(self, classes: list[str]) -> pa.Table | None:
-        """Rank 0's table of all ranks' rows, as `trainjob.runs.predictions` has it; None on the others."""
-        everybodys = gather_on_rank_0(self._parts)
-        if everybodys is None:
-            return None
-        rows, labels, predicted, probabilities = (
-            np.concatenate(column) for column in zip(*itertools.chain(*everybodys), strict=True)
-        )
-        order = np.argsort(rows)
-        return table(rows[order], predicted[order], classes, probabilities[order], labels[order])
+    def gathered(self) -> pa.Table | None:
+        """Rank 0's table of all ranks' rows, in their order; None on the others, and where nothing is predicted."""
+        tables = list(itertools.chain(*(gather_on_rank_0(self._parts) or [])))
+        return pa.concat_tables(tables).sort_by("row") if tables else None

@@ -24,7 +24,7 @@ from trainjob.data.loaders import (
 )
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
-from trainjob.models import build, load_weights, sample_losses
+from trainjob.models import build, load_weights, objective_of
 from trainjob.progress.channel import sender_to
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -35,7 +35,7 @@ from trainjob.scratch import scratch_folder
 from trainjob.training.devices import device_of, out_of_memory
 from trainjob.training.distributed import from_rank_0, rank, world_size
 from trainjob.training.imports import quick_imports
-from trainjob.training.loop import TRAINER_STATE, Trainer, training_losses
+from trainjob.training.loop import TRAINER_STATE, Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.randomness import seed
@@ -92,7 +92,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     training = spec.training
     seed(training.seed)
     module = build(spec.model, preprocessor)
-    losses = sample_losses(spec.model, preprocessor)
+    objective = objective_of(spec, preprocessor, module)
     shard = Shard(rank, workers, training.batch_size // workers, training.seed)
     rows = task.fitted.training_rows
     batches, sets = _data(task, shard, rows)
@@ -102,10 +102,11 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         spec,
         module,
         prepare_model(module, device) if task.in_ray_train else module.to(device),
-        losses=training_losses(spec, losses),
+        preprocessor=preprocessor,
+        objective=objective,
         batches=batches,
         batches_per_epoch=shard.batches(rows),
-        scorer=Scorer(sets, preprocessor, losses, device, resolve_precision(training.precision, device)),
+        scorer=Scorer(sets, objective, device, resolve_precision(training.precision, device)),
         store=store,
         reporter=reporter,
         history=History(task.run, scratch),
@@ -168,9 +169,9 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
     if rank != 0:
         store.fetch(name, best)
     load_weights(trainer.module, best)
-    predicted = Predicted(trainer.module.probabilities)
+    predicted = Predicted()
     held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)
-    table = predicted.gathered(trainer.scorer.preprocessor.classes)
+    table = predicted.gathered()
     if table is not None:
         write_predictions(task.run, MODEL, table)
     if rank == 0:

@@ -10,8 +10,9 @@ from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.baselines.rows import sample
 from trainjob.data import fit
+from trainjob.evaluation.predictions import table
 from trainjob.runs.folder import begin
-from trainjob.runs.predictions import table, write_predictions
+from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 TEXT = {"textClassifier": {"encoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 400}}}

@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from trainjob.cli.app import app
 from trainjob.errors import UserError
+from trainjob.evaluation.predictions import table
 from trainjob.evaluation.scores import scores
 from trainjob.report.compare import compare, differences, render_comparison, score_table
 from trainjob.report.formatting import MISSING
-from trainjob.runs.predictions import table, write_predictions
+from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 CLASSES = ["ham", "spam"]

@@ -11,8 +11,9 @@ from trainers import CLASSES, CNN, TEXT, Setup, build_trainer, image_setup, text
 
 from trainjob.data.loaders import collate
 from trainjob.evaluation import Scores
-from trainjob.models import build, sample_losses
-from trainjob.training.scoring import Predicted, SampleLosses, Scorer
+from trainjob.models import build, objective_of, sample_losses
+from trainjob.models.classification import ClassTally
+from trainjob.training.scoring import Predicted, Scorer
 
 
 def expected(setup: Setup, name: str) -> Scores:
@@ -75,9 +76,9 @@ def test_scoring_is_in_the_precision_of_training(tmp_path: Path):
 def predict(setup: Setup) -> pa.Table | None:
     """What the untrained model predicts for the validation rows."""
     trainer = build_trainer(setup)
-    predicted = Predicted(trainer.module.probabilities)
+    predicted = Predicted()
     trainer.scorer.score(trainer.module, "validation", predicted)
-    return predicted.gathered(setup.preprocessor.classes)
+    return predicted.gathered()
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
@@ -98,24 +99,22 @@ def test_what_is_predicted_for_each_row_is_rank_0s_in_the_rows_order(tmp_path: P
     np.testing.assert_allclose(table["probability"], shares.max(dim=1).values, rtol=1e-5)
 
 
-def score_one_batch(setup: Setup, losses: SampleLosses, dtype: torch.dtype, times: int) -> tuple[Scores, torch.dtype]:
-    """Scores the same batch many times over; also the type in which the untrained model computed."""
+def test_the_model_computes_in_the_type_it_is_given(tmp_path: Path):
+    setup = image_setup(tmp_path)
     module = build(setup.spec.model, setup.preprocessor)
     types: list[torch.dtype] = []
     linear = next(layer for layer in module.modules() if isinstance(layer, torch.nn.Linear))
     linear.register_forward_hook(lambda *arguments: types.append(arguments[2].dtype))
     batch = collate(setup.preprocessor, setup.examples["validation"])
-    scorer = Scorer(lambda _: iter([batch] * times), setup.preprocessor, losses, torch.device("cpu"), dtype)
-    return scorer.score(module, "validation"), types[0]
-
-
-def test_the_model_computes_in_the_type_it_is_given(tmp_path: Path):
-    setup = image_setup(tmp_path)
-    losses = sample_losses(setup.spec.model, setup.preprocessor)
-    assert score_one_batch(setup, losses, torch.float16, 1)[1] == torch.float16
+    objective = objective_of(setup.spec, setup.preprocessor, module)
+    Scorer(lambda _: iter([batch]), objective, torch.device("cpu"), torch.float16).score(module, "validation")
+    assert types == [torch.float16]
 
 
 def test_losses_are_added_up_in_double_precision(tmp_path: Path):
-    tenth = torch.tensor(0.1)
-    scored, _ = score_one_batch(image_setup(tmp_path), lambda _, labels: tenth.expand(len(labels)), torch.float32, 50)
-    assert scored.loss == pytest.approx(tenth.item(), rel=1e-12)
+    setup, tenth = image_setup(tmp_path), torch.tensor(0.1)
+    tally = ClassTally(CLASSES, lambda _, labels: tenth.expand(len(labels)), torch.device("cpu"))
+    batch = collate(setup.preprocessor, setup.examples["validation"])
+    for _ in range(50):
+        tally.add(batch, torch.zeros(len(batch), len(CLASSES)))
+    assert tally.scores().loss == pytest.approx(tenth.item(), rel=1e-12)

@@ -120,8 +120,8 @@ class WeightedBatches:
 
 def _train_weighted(setup: Setup) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], list[float]]:
     trainer = build_trainer(setup)
-    losses_of = trainer.losses
-    trainer.losses = lambda logits, batch: losses_of(logits, batch) * first_class_alone(batch.labels)
+    losses_of = trainer.objective.losses
+    trainer.objective.losses = lambda answers, batch: losses_of(answers, batch) * first_class_alone(batch.labels)
     trainer.batches = batches = WeightedBatches(trainer.batches, [])
     trainer.fit()
     weights = {name: value.numpy() for name, value in trainer.module.state_dict().items()}
@@ -225,13 +225,13 @@ def _train_in_bfloat16(setup: Setup) -> tuple[dict[str, np.ndarray], dict[str, s
         types.update(output=str(output.dtype), weight=str(layer.weight.dtype))
 
     trainer = build_trainer(setup)
-    losses_of = trainer.losses
+    losses_of = trainer.objective.losses
 
-    def losses(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-        types["logits"] = str(logits.dtype)
-        return losses_of(logits, batch)
+    def losses(answers: torch.Tensor, batch: Batch) -> torch.Tensor:
+        types["answers"] = str(answers.dtype)
+        return losses_of(answers, batch)
 
-    trainer.losses = losses
+    trainer.objective.losses = losses
     next(layer for layer in trainer.module.modules() if isinstance(layer, torch.nn.Linear)).register_forward_hook(watch)
     trainer.fit()
     return {name: value.numpy() for name, value in trainer.module.state_dict().items()}, types

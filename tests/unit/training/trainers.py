@@ -20,7 +20,7 @@ from trainjob.data import Examples, ImagePreprocessor, Preprocessor, TextPreproc
 from trainjob.data.loaders import Batch, InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.data.text import train_wordpiece
 from trainjob.evaluation import Scores, scores
-from trainjob.models import build, sample_losses
+from trainjob.models import build, objective_of
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -29,7 +29,7 @@ from trainjob.runs.history import History, read_history
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.distributed import from_rank_0, rank, world_size
-from trainjob.training.loop import Trainer, TrainingState, training_losses
+from trainjob.training.loop import Trainer, TrainingState
 from trainjob.training.optim import resolve_precision
 from trainjob.training.scoring import Predicted, Scorer
 
@@ -126,14 +126,14 @@ def _spec(model: dict[str, Any], dataset: dict[str, Any], changes: dict[str, Any
 class ScriptedScorer(Scorer):
     """Gives the scores of a script, one after the other."""
 
-    def __init__(self, preprocessor: Preprocessor, script: list[tuple[float, int]]) -> None:
-        self.preprocessor, self._script = preprocessor, iter(script)
+    def __init__(self, classes: list[str], script: list[tuple[float, int]]) -> None:
+        self._classes, self._script = classes, iter(script)
 
     def score(self, module: torch.nn.Module, name: str, predicted: Predicted | None = None) -> Scores:
         loss, right = next(self._script)
         confusion = np.diag([right, 0, 0])
         confusion[0, 1] = 10 - right
-        return scores(confusion, 10 * loss, self.preprocessor.classes)
+        return scores(confusion, 10 * loss, self._classes)
 
 
 class PowerCut(Exception):
@@ -186,20 +186,21 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
     shard = setup.shard(rank(), world_size())
     torch.manual_seed(spec.training.seed)
     module = build(spec.model, preprocessor)
-    losses = sample_losses(spec.model, preprocessor)
+    objective = objective_of(spec, preprocessor, module)
 
     def sets(name: str) -> Iterator[Batch]:
         return scoring_batches(memory_windows(setup.examples[name], shard.window), preprocessor, shard)
 
-    scorer = Scorer(sets, preprocessor, losses, CPU, resolve_precision(spec.training.precision, CPU))
+    scorer = Scorer(sets, objective, CPU, resolve_precision(spec.training.precision, CPU))
     trainer = Trainer(
         spec,
         module,
         prepare_model(module),
-        losses=training_losses(spec, losses),
+        preprocessor=preprocessor,
+        objective=objective,
         batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
         batches_per_epoch=shard.batches(len(setup.examples["train"])),
-        scorer=scorer if setup.script is None else ScriptedScorer(preprocessor, setup.script),
+        scorer=scorer if setup.script is None else ScriptedScorer(preprocessor.classes, setup.script),
         store=setup.store,
         reporter=reporter or Reporter(None, setup.store, spec.checkpoints.metric, spec.training.epochs),
         history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),

@@ -1,0 +1,69 @@
+"""What is asked of classifiers: the right class of each row."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Preprocessor
+from trainjob.evaluation import Scores, scores
+from trainjob.evaluation.predictions import table
+from trainjob.models.classifier import Classifier
+from trainjob.models.losses import SampleLosses, distilled_losses, sample_losses
+
+if TYPE_CHECKING:
+    from trainjob.data.loaders import Batch
+
+
+class ClassTally:
+    """Counts rows by true and predicted class, and sums up their losses."""
+
+    def __init__(self, classes: list[str], losses: SampleLosses, device: torch.device) -> None:
+        self._classes, self._losses = classes, losses
+        self._confusion = torch.zeros(len(classes) ** 2, dtype=torch.int64, device=device)
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
+
+    @property
+    def sums(self) -> list[Tensor]:
+        return [self._confusion, self._loss_sum]
+
+    def add(self, batch: "Batch", answers: Tensor) -> None:
+        self._loss_sum += self._losses(answers, batch.labels).sum(dtype=torch.float64)
+        cells = batch.labels * len(self._classes) + answers.argmax(dim=1)
+        self._confusion += torch.bincount(cells, minlength=len(self._confusion))
+
+    def scores(self) -> Scores:
+        matrix = self._confusion.reshape(len(self._classes), -1).cpu().numpy()
+        return scores(matrix, self._loss_sum.item(), self._classes)
+
+
+class Classification:
+    """Trains on labels and, where there is a teacher, on what it says; is scored on labels."""
+
+    def __init__(self, spec: TrainJobSpec, preprocessor: Preprocessor, module: Classifier[Any]) -> None:
+        """Raises UserError if the class weights do not name exactly the classes of the data."""
+        self._classes, self._probabilities = preprocessor.classes, module.probabilities
+        self._sample_losses = sample_losses(spec.model, preprocessor)
+        distillation = spec.training.distillation
+        self._distilled: Callable[[Tensor, Tensor, Tensor], Tensor] | None = (
+            distilled_losses(spec.model, distillation, self._sample_losses) if distillation is not None else None
+        )
+
+    def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
+        if self._distilled is None:
+            return self._sample_losses(answers, batch.labels)
+        assert batch.teacher is not None
+        return self._distilled(answers, batch.labels, batch.teacher)
+
+    def tally(self, device: torch.device) -> ClassTally:
+        return ClassTally(self._classes, self._sample_losses, device)
+
+    def predictions(self, answers: Tensor, batch: "Batch") -> pa.Table:
+        assert batch.rows is not None
+        surest, predicted = self._probabilities(answers).max(dim=1)
+        columns = (tensor.cpu().numpy() for tensor in (predicted, surest, batch.labels))
+        predicted, surest, labels = columns
+        return table(batch.rows, predicted, self._classes, surest, labels)

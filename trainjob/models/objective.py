@@ -1,0 +1,43 @@
+"""What a kind of model supplies to be trained and scored; the loop knows no more of it."""
+
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from trainjob.evaluation import Scores
+
+if TYPE_CHECKING:
+    from trainjob.data.loaders import Batch
+
+
+class Tally(Protocol):
+    """What a model's answers to the batches of a set come to."""
+
+    @property
+    def sums(self) -> list[Tensor]:
+        """What is summed up, in place, over the ranks before the scores are computed."""
+        ...
+
+    def add(self, batch: "Batch", answers: Tensor) -> None: ...
+
+    def scores(self) -> Scores: ...
+
+
+class Objective(Protocol):
+    """What is asked of a model; its answers to a batch are float32."""
+
+    def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
+        """Of whatever counts in the batch: float32 [rows], or [tokens]. A step minimizes their sum over the sum of the
+        batches' weights, over all batches and ranks of the step."""
+        ...
+
+    def tally(self, device: torch.device) -> Tally:
+        """An empty one."""
+        ...
+
+    def predictions(self, answers: Tensor, batch: "Batch") -> pa.Table | None:
+        """What is worth keeping of the answer to each row of a batch that is scored: a table with the column `row`,
+        its place in the set. None for a model that predicts nothing of a row as a whole."""
+        ...
