@@ -228,7 +228,7 @@ def _train_in_bfloat16(setup: Setup) -> tuple[dict[str, np.ndarray], dict[str, s
     losses_of = trainer.objective.losses
 
     def losses(answers: torch.Tensor, batch: Batch) -> torch.Tensor:
-        types["answers"] = str(answers.dtype)
+        types["logits"] = str(answers.dtype)
         return losses_of(answers, batch)
 
     trainer.objective.losses = losses
