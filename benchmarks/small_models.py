@@ -10,6 +10,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from trainjob.api.load import load_trainjob
@@ -19,7 +20,7 @@ from trainjob.storage import Folder
 from trainjob.training.run import run
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
-TEACHER = "{layers: 4, hiddenSize: 256, heads: 4, vocabularySize: 16000}"
+TEACHER = "{layers: 3, hiddenSize: 256, heads: 4, vocabularySize: 16000}"
 STUDENT = "{layers: 1, hiddenSize: 128, heads: 4, vocabularySize: 8000}"
 
 
@@ -84,11 +85,12 @@ def show(headings: Sequence[str], table: Iterable[Sequence[str]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--student-epochs", type=int, default=8)
     parser.add_argument("--prune", type=float, default=0.5)
+    parser.add_argument("--folder", type=Path, help="keeps what is trained, so that a second time it is only measured")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with nullcontext(arguments.folder) if arguments.folder else tempfile.TemporaryDirectory() as folder:
         large = trained("teacher", TEACHER, folder, arguments.epochs)
         compress(large, Steps(onnx=True, int8=True))
         of_teacher = compress(large, Steps(prune=arguments.prune, int8=True))
