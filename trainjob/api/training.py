@@ -35,14 +35,14 @@ class Adam(StrictModel):
     epsilon: Annotated[float, Field(gt=0)] = 1e-8
     """Added to the denominator."""
     weight_decay: NonNegative = 0.0
-    """L2 penalty."""
+    """L2 penalty on matrices; biases and norms have none."""
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017)."""
 
     weight_decay: NonNegative = 0.01
-    """Decoupled weight decay."""
+    """Decoupled weight decay of matrices; biases and norms have none."""
 
 
 class SGD(StrictModel):
@@ -55,7 +55,7 @@ class SGD(StrictModel):
     nesterov: bool = False
     """Nesterov's momentum; needs `momentum`."""
     weight_decay: NonNegative = 0.0
-    """L2 penalty."""
+    """L2 penalty on matrices; biases and norms have none."""
 
     @model_validator(mode="after")
     def _nesterov_needs_momentum(self) -> Self:

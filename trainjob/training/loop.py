@@ -23,7 +23,7 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION
 from trainjob.runs.history import History
 from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
-from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
+from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision, restore_optimizer
 from trainjob.training.randomness import random_states, set_random_states
 from trainjob.training.scoring import Scorer
 
@@ -265,7 +265,7 @@ class Trainer:
         """Continues from a checkpoint's folder as if training had never been interrupted."""
         load_weights(self.module, folder)
         saved = torch.load(folder / TRAINER_STATE, map_location="cpu", weights_only=True)
-        self.optimizer.load_state_dict(saved["optimizer"])
+        restore_optimizer(self.optimizer, saved["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(saved["scheduler"])
         progress = saved["progress"]

@@ -42,6 +42,9 @@ from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
 from trainjob.training.task import Task
 
+DDP = {"gradient_as_bucket_view": True}
+"""Keeps gradients once, in the buffers that are sent, instead of copies of them."""
+
 
 def work(task: Task) -> Outcome | None:
     """Trains on this rank, within Ray Train. Rank 0 returns the outcome; raises UserError or WorkerError."""
@@ -101,7 +104,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     trainer = Trainer(
         spec,
         module,
-        prepare_model(module, device) if task.in_ray_train else module.to(device),
+        prepare_model(module, device, parallel_strategy_kwargs=DDP) if task.in_ray_train else module.to(device),
         preprocessor=preprocessor,
         objective=objective,
         batches=batches,
