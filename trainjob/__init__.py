@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trainjob.generator import TextGenerator
     from trainjob.predictor import Predictor
 
     __version__: str
 
-__all__ = ["Predictor", "__version__"]
+__all__ = ["Predictor", "TextGenerator", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,6 +17,10 @@ def __getattr__(name: str) -> Any:
         from trainjob.predictor import Predictor
 
         return Predictor
+    if name == "TextGenerator":
+        from trainjob.generator import TextGenerator
+
+        return TextGenerator
     if name == "__version__":
         from importlib.metadata import version
 

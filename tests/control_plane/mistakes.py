@@ -10,13 +10,16 @@ _DATA = {"train": {"uri": "s3://data/rows.csv"}}
 _MODELS: dict[str, Document] = {
     "textClassifier": {"encoder": {}},
     "imageClassifier": {"mlp": {}},
+    "causalLM": {"decoder": {}},
     "function": {"name": "train:loop"},
 }
 
 
 def document(model: str = "textClassifier", name: str = "job") -> Document:
     """A small TrainJob that is valid in a cluster."""
-    columns = {"text": ["title"], "label": "tag"} if model == "textClassifier" else {}
+    columns: Document = {"text": ["title"]} if model in ("textClassifier", "causalLM") else {}
+    if model == "textClassifier":
+        columns["label"] = "tag"
     return {
         "apiVersion": "trainjob.dev/v1alpha1",
         "kind": "TrainJob",
@@ -93,6 +96,11 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.textClassifier.encoder.vocabularySize": [99, 1_000_001, "8192"],
     "model.imageClassifier.mlp.hidden": [[], [0], ["1"], [1] * 17, 128],
     "model.imageClassifier.size": [{"height": 28}, {"height": 28, "width": 0}, {"height": 4097, "width": 1}, 28],
+    "model.causalLM.maxLength": [7, 131_073, "512"],
+    "model.causalLM.pretrained": ["", 3, "s3://models/qwen", "gpt2\n"],
+    **_under("model.causalLM.decoder", {"layers": _COUNT, "hiddenSize": [*_COUNT, 252], "heads": _COUNT}),
+    "model.causalLM.decoder.vocabularySize": [299, 1_000_001, "8192"],
+    "model.causalLM.decoder.dropout": _FRACTION,
     "model.function.name": [..., "", "loop", "train.py:loop:x", "train:", ":loop", "1train:loop", 3],
     "model.function.config": ["x", [], 3],
     **_under("dataset.train", {**_SOURCE, "uri": [..., *_URI]}),
@@ -172,6 +180,8 @@ _PARTS = [
     "model.textClassifier.loss.crossEntropy",
     "model.imageClassifier",
     "model.imageClassifier.mlp",
+    "model.causalLM",
+    "model.causalLM.decoder",
     "model.function",
     "dataset",
     "dataset.train",
@@ -273,6 +283,20 @@ _MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "pods.volumeMounts", {"pods.volumeMounts": [{"name": "a", "mountPath": "/a"}]}),
     *(("function", "pods.volumeMounts", {"pods": _mounted_at(path)}) for path in _OWN_PATHS),
     *(("function", "pods.volumes", {"pods.volumes": [{"name": name}]}) for name in _OWN_VOLUMES),
+    ("causalLM", "model.causalLM", {"model.causalLM.pretrained": "gpt2"}),
+    ("causalLM", "model.causalLM", {"model.causalLM.decoder": ...}),
+    ("causalLM", "model.causalLM.pretrained", {"model.causalLM": {"pretrained": "../qwen"}}),
+    ("causalLM", "model.causalLM.decoder.hiddenSize", {"model.causalLM.decoder.heads": 3}),
+    ("causalLM", "dataset", {"dataset": ...}),
+    ("causalLM", "dataset.text", {"dataset.text": ...}),
+    ("causalLM", "dataset.label", {"dataset.label": "tag"}),
+    ("causalLM", "dataset.cleaning", {"dataset.cleaning": {"lowercase": True}}),
+    ("causalLM", "dataset.train.format", {"dataset.train.format": "images"}),
+    ("causalLM", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),
+    ("causalLM", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
+    ("causalLM", "baselines.tfidf", {"baselines": {"tfidf": {}}}),
+    ("causalLM", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
+    ("causalLM", "tuning", {"tuning": _tuned("training.epochs", choice=[1])}),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.cnn": {}}),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.mlp": ...}),
     ("imageClassifier", "dataset", {"dataset": ...}),

@@ -73,6 +73,13 @@ _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
 _image_classifier = merged(_classifier, one_of(mlp=_mlp, cnn=_cnn), part(size=_size))
+_decoder = st.tuples(
+    part(layers=positive, dropout=fractions, vocabularySize=st.integers(300, 10**6)), positive, positive
+).map(lambda found: {**found[0], "heads": found[1], "hiddenSize": 2 * found[1] * found[2]})
+_causal_lm = merged(
+    part(maxLength=st.integers(8, 131_072)),
+    one_of(pretrained=st.sampled_from(["gpt2", "/models/qwen"]), decoder=part() | _decoder),
+)
 _function = part(
     {"name": st.sampled_from(["train:loop", "my.package.train:train_loop", "_a._b:_c1"])},
     config=st.dictionaries(names, json_values, max_size=3),
@@ -93,6 +100,10 @@ def _dataset(formats: str, loaders: list[str], columns_of: Strategy) -> Strategy
 _texts = st.lists(columns, min_size=1, max_size=3, unique=True)
 _both_loaders = ["rayData", "dataLoader"]
 _text_data = _dataset("tabular", _both_loaders, part({"text": _texts, "label": _label_columns}))
+_language_data = merged(
+    part({"train": part({"uri": uris}, format=st.sampled_from(_formats["tabular"])), "text": _texts}),
+    part(validation=one_of(uri=uris), test=part({"uri": uris}), loader=st.sampled_from(_both_loaders)),
+)
 _image_data = _dataset("any", _both_loaders, part(label=columns))
 _function_data = _dataset("any", ["rayData"], part(text=_texts, label=_label_columns))
 
@@ -296,7 +307,7 @@ def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Str
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
     whole = merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
-    return whole if model == "function" else _taught(whole).flatmap(_tuned)
+    return whole if model in ("function", "causalLM") else _taught(whole).flatmap(_tuned)
 
 
 def _baselines(*names: str, **others: Strategy) -> Strategy:
@@ -329,7 +340,13 @@ _classifiers = _spec(
     _metrics,
     part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
 )
-specs: Strategy = _classifiers | _spec(
+_language_models = _spec(
+    "causalLM",
+    _causal_lm,
+    ["validation_loss", "validation_perplexity", "train_loss"],
+    part({"dataset": _language_data}, baselines=_baselines()),
+)
+specs: Strategy = (_classifiers | _language_models) | _spec(
     "function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())
 )
 

@@ -7,8 +7,10 @@ from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
 from trainjob.api.model import (
     CNN,
     MLP,
+    CausalLM,
     Classifier,
     ClassWeights,
+    Decoder,
     Encoder,
     Function,
     ImageClassifier,
@@ -19,6 +21,7 @@ from trainjob.api.model import (
 )
 from trainjob.api.training import (
     CLASSIFIER_METRICS,
+    LANGUAGE_METRICS,
     SGD,
     Adam,
     AdamW,
@@ -37,11 +40,13 @@ from trainjob.api.tuning import Tuning
 __all__ = [
     "CLASSIFIER_METRICS",
     "CNN",
+    "LANGUAGE_METRICS",
     "MLP",
     "SGD",
     "Adam",
     "AdamW",
     "Baselines",
+    "CausalLM",
     "Checkpoints",
     "ClassWeights",
     "Classifier",
@@ -49,6 +54,7 @@ __all__ = [
     "Constant",
     "Dataset",
     "Deadlines",
+    "Decoder",
     "EarlyStopping",
     "Encoder",
     "Function",

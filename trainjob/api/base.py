@@ -56,12 +56,17 @@ class OneOf(StrictModel):
         """The name of the field that is set."""
         return next(name for name in self.choice_fields() if getattr(self, name) is not None)
 
+    @classmethod
+    def in_yaml(cls, name: str) -> str:
+        """What a field is called in YAML."""
+        return cls.model_fields[name].alias or name
+
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         given = [name for name in self.choice_fields() if getattr(self, name) is not None]
         if len(given) != 1:
-            allowed = ", ".join(to_camel(name) for name in self.choice_fields())
-            found = " and ".join(to_camel(name) for name in given) or "none"
+            allowed = ", ".join(self.in_yaml(name) for name in self.choice_fields())
+            found = " and ".join(self.in_yaml(name) for name in given) or "none"
             raise PydanticCustomError(
                 "one_of", "set exactly one of {allowed}; found {found}", {"allowed": allowed, "found": found}
             )

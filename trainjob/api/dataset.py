@@ -53,11 +53,11 @@ class Dataset(StrictModel):
     unlabelled: Source | None = None
     """More rows to train on, whose labels are what the teacher of `training.distillation` says."""
     text: Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)] | None = None
-    """Columns that hold the text, joined by a blank; for text classifiers."""
+    """Columns that hold the text, joined by a blank; for text classifiers and language models."""
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column that holds the label; for images, by default the folder's name or the IDX labels."""
     cleaning: Cleaning = Cleaning()
-    """What is done to each text before it is tokenized."""
+    """What is done to each text before it is tokenized; for text classifiers."""
     loader: Literal["rayData", "dataLoader"] = "rayData"
     """rayData prepares rows in Ray Data and streams what does not fit in memory; dataLoader keeps them in memory
     in a PyTorch DataLoader and, on one machine, starts faster because it needs no Ray cluster."""

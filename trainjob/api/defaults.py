@@ -10,14 +10,16 @@ PRETRAINED_RATE = 1e-4
 """Fine-tuning moves weights that are good already: at 1e-3 they lose much of what they know."""
 FROZEN_RATE = 1e-1
 """A linear head on fixed features."""
+LANGUAGE_MODEL_RATE = 2e-5
+"""A pretrained language model knows more that can be lost."""
 SCRATCH_RATE = 1e-3
 
 
 def with_defaults(job: TrainJob) -> TrainJob:
     """`job` with every field filled in whose default depends on the model or on the number of workers.
 
-    The batch is 32 rows, or the next multiple of the workers. A pretrained encoder gets a small learning rate, or its
-    head alone a large one, with a warm-up and a linear fall; a network from scratch gets a constant one.
+    The batch is 32 rows, or the next multiple of the workers. A pretrained model gets a small learning rate, or an
+    encoder's head alone a large one, with a warm-up and a linear fall; a network from scratch gets a constant one.
     """
     spec = job.spec
     training = _filled(spec.training, spec.model, spec.workers.count)
@@ -26,7 +28,7 @@ def with_defaults(job: TrainJob) -> TrainJob:
 
 
 def usual_baselines(model: Model) -> Baselines | None:
-    """What costs seconds; a function's scores are its own affair."""
+    """What costs seconds; for classifiers."""
     if model.text_classifier is not None:
         return Baselines(most_frequent=MostFrequent(), tfidf=Tfidf())
     if model.image_classifier is not None:
@@ -55,10 +57,13 @@ def _with_rate(optimizer: Optimizer, rate: float) -> Optimizer:
 
 def _learning_rate(model: Model) -> float:
     text = model.text_classifier
+    if model.causal_lm is not None and model.causal_lm.pretrained is not None:
+        return LANGUAGE_MODEL_RATE
     if text is None or text.pretrained is None:
         return SCRATCH_RATE
     return FROZEN_RATE if text.freeze_encoder else PRETRAINED_RATE
 
 
 def _is_pretrained(model: Model) -> bool:
-    return model.text_classifier is not None and model.text_classifier.pretrained is not None
+    language = model.text_classifier or model.causal_lm
+    return language is not None and language.pretrained is not None

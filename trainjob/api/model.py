@@ -139,6 +139,44 @@ class ImageClassifier(Classifier):
     """What every image is resized to; by default all images must have one size, and keep it."""
 
 
+class Decoder(StrictModel):
+    """A transformer decoder of Llama's shape trained from scratch, with a byte-level BPE tokenizer of its own."""
+
+    layers: PositiveInt = 4
+    """Transformer layers."""
+    hidden_size: PositiveInt = 256
+    """Width of the decoder; a multiple of 2 * `heads`."""
+    heads: PositiveInt = 4
+    """Attention heads of each layer."""
+    dropout: Dropout = 0.0
+    """Probability of dropping an attention weight."""
+    vocabulary_size: Annotated[int, Field(ge=300, le=1_000_000)] = 8192
+    """Most tokens that the tokenizer learns from the training texts; 256 of them are single bytes."""
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden_size(self) -> Self:
+        if rest := self.hidden_size % (2 * self.heads):
+            raise PydanticCustomError(
+                "heads",
+                "hiddenSize must be a multiple of 2 * heads ({hidden} % {heads} = {rest})",
+                {"hidden": self.hidden_size, "heads": 2 * self.heads, "rest": rest},
+            )
+        return self
+
+
+class CausalLM(OneOf):
+    """A language model that continues texts."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "decoder")
+
+    pretrained: Annotated[str, Field(min_length=1, pattern=PATH)] | None = None
+    """A transformers decoder: a name on the Hugging Face hub or a folder."""
+    decoder: Decoder | None = None
+    """A small decoder trained from scratch."""
+    max_length: Annotated[int, Field(ge=8, le=131_072)] = 512
+    """Tokens of a training row: shorter texts lie in one side by side, longer ones are cut into several."""
+
+
 class Function(StrictModel):
     """A Ray Train loop of your own, run unmodified on every worker."""
 
@@ -155,6 +193,8 @@ class Model(OneOf):
     """One label for each text."""
     image_classifier: ImageClassifier | None = None
     """One label for each image."""
+    causal_lm: Annotated[CausalLM | None, Field(alias="causalLM")] = None
+    """A language model that continues texts."""
     function: Function | None = None
     """A Ray Train loop of your own."""
 

@@ -19,6 +19,9 @@ CLASSIFIER_METRICS = (
 )
 """What a classifier reports after each epoch; precision, recall and F1 are macro averages."""
 
+LANGUAGE_METRICS = ("validation_loss", "validation_perplexity", "train_loss")
+"""What a language model reports after each epoch: means over tokens."""
+
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 LearningRate = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -28,8 +31,8 @@ class Adam(StrictModel):
     """Adam (Kingma and Ba, 2014)."""
 
     learning_rate: Annotated[LearningRate, DependsOnModel()] = 1e-3
-    """Peak learning rate; by default 1e-4 for a pretrained encoder, 0.1 for the head of a frozen one, and 1e-3 for a
-    network that is trained from scratch."""
+    """Peak learning rate; by default 1e-4 for a pretrained encoder, 0.1 for the head of a frozen one, 2e-5 for a
+    pretrained language model, and 1e-3 for a network that is trained from scratch."""
     betas: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = [0.9, 0.999]
     """Decay of the running averages of the gradient and of its square."""
     epsilon: Annotated[float, Field(gt=0)] = 1e-8
@@ -144,7 +147,7 @@ class Training(StrictModel):
     optimizer: Optimizer = Optimizer(adam_w=AdamW())
     """The optimizer."""
     scheduler: Annotated[Scheduler, DependsOnModel()] = Scheduler(constant=Constant())
-    """The learning-rate schedule; by default `constant`; for a pretrained encoder, `linear` with a warm-up of a tenth
+    """The learning-rate schedule; by default `constant`; for a pretrained model, `linear` with a warm-up of a tenth
     of the steps."""
     gradient_clipping: Annotated[float, Field(gt=0)] | None = None
     """Largest L2 norm of all gradients together; larger ones are scaled down to it."""
@@ -167,7 +170,8 @@ class Checkpoints(StrictModel):
     metric: Annotated[str, Field(min_length=1)] = "validation_loss"
     """The reported metric that tells the best checkpoint."""
     mode: Literal["min", "max"] | None = None
-    """Whether less is better or more; by default min for a metric that ends in `loss` or `error`, max otherwise."""
+    """Whether less is better or more; by default min for a metric that ends in `loss`, `error` or
+    `perplexity`, max otherwise."""
     keep: PositiveInt = 1
     """How many of the best checkpoints stay, besides the latest."""
     every_steps: PositiveInt | None = None
@@ -175,4 +179,4 @@ class Checkpoints(StrictModel):
 
     @property
     def lower_is_better(self) -> bool:
-        return self.mode == "min" if self.mode else self.metric.endswith(("loss", "error"))
+        return self.mode == "min" if self.mode else self.metric.endswith(("loss", "error", "perplexity"))

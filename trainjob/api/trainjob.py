@@ -9,9 +9,9 @@ from pydantic.alias_generators import to_camel
 from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse
 from trainjob.api.baselines import CLASSIFIER_OF, Baselines
 from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
-from trainjob.api.dataset import Dataset
+from trainjob.api.dataset import Cleaning, Dataset
 from trainjob.api.model import Model, PositiveInt
-from trainjob.api.training import CLASSIFIER_METRICS, Checkpoints, Training
+from trainjob.api.training import CLASSIFIER_METRICS, LANGUAGE_METRICS, Checkpoints, Training
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, Tuning, candidates, steps_to
 from trainjob.api.uris import ENDPOINT, FolderURI
 
@@ -75,7 +75,7 @@ class TrainJobSpec(StrictModel):
     """Trains several times with other hyperparameters, and keeps the best model."""
     baselines: Baselines | None = None
     """What the trained model is compared with; `{}`: nothing. By default the most frequent class, and logistic
-    regression on the TF-IDF of texts or on the pixels of images; for a function there are none."""
+    regression on the TF-IDF of texts or on the pixels of images; for other models there are none."""
     workers: Workers = Workers()
     """The processes that train."""
     head: Head = Head()
@@ -120,31 +120,36 @@ class TrainJobSpec(StrictModel):
         if training.distillation is not None and self.model.classifier is None:
             yield "training.distillation", "is for textClassifier and imageClassifier"
         yield from self._misfits_of_tuning()
-        if self.model.classifier is None:
+        if self.model.function is not None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
-                yield (
-                    "dataset.loader",
-                    "dataLoader is for textClassifier and imageClassifier; a function gets its rows from Ray Data",
-                )
+                yield "dataset.loader", "a function gets its rows from Ray Data"
             return
+        kind = self.model.in_yaml(self.model.chosen)
         if self.dataset is None:
-            yield "dataset", f"is required by model.{to_camel(self.model.chosen)}"
+            yield "dataset", f"is required by model.{kind}"
             return
-        tabular = self.dataset.train.format not in ("images", "mnist")
+        yield from self._misfits_of_columns(self.dataset, kind)
+        metrics = LANGUAGE_METRICS if self.model.causal_lm is not None else CLASSIFIER_METRICS
+        if self.checkpoints.metric not in metrics:
+            yield "checkpoints.metric", f"must be one of {', '.join(metrics)} for model.{kind}"
+
+    def _misfits_of_columns(self, dataset: Dataset, kind: str) -> Iterator[tuple[str, str]]:
+        if self.model.image_classifier is not None:
+            if dataset.text is not None:
+                yield "dataset.text", "is for model.textClassifier and model.causalLM"
+            return
+        if dataset.text is None:
+            yield "dataset.text", f"is required by model.{kind}: the columns that hold the text"
+        if dataset.train.format in ("images", "mnist"):
+            yield "dataset.train.format", f"must be csv, jsonl or parquet for model.{kind}"
         if self.model.text_classifier is not None:
-            if self.dataset.text is None:
-                yield "dataset.text", "is required by model.textClassifier: the columns that hold the text"
-            if self.dataset.label is None:
+            if dataset.label is None:
                 yield "dataset.label", "is required by model.textClassifier: the column that holds the label"
-            if not tabular:
-                yield "dataset.train.format", "must be csv, jsonl or parquet for model.textClassifier"
-        elif self.dataset.text is not None:
-            yield "dataset.text", "is for model.textClassifier"
-        if self.checkpoints.metric not in CLASSIFIER_METRICS:
-            yield (
-                "checkpoints.metric",
-                f"must be one of {', '.join(CLASSIFIER_METRICS)} for model.{to_camel(self.model.chosen)}",
-            )
+            return
+        if dataset.label is not None:
+            yield "dataset.label", "is for classifiers"
+        if dataset.cleaning != Cleaning():
+            yield "dataset.cleaning", "is for model.textClassifier: a language model learns texts as they are"
 
     def _misfits_of_baselines(self) -> Iterator[tuple[str, str]]:
         for name in self.baselines.named if self.baselines is not None else []:

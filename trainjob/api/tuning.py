@@ -106,7 +106,7 @@ TUNABLE = {
     path: (item, text)
     for root, part in (("model", Model), ("training", Training))
     for path, item, text in _leaves(part, root)
-    if not path.startswith("model.function")
+    if not path.startswith(("model.function", "model.causalLM"))
 }
 """The type of one value of each hyperparameter that may be tuned, and what the field means, by its path in the spec."""
 

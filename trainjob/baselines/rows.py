@@ -65,6 +65,7 @@ def most_rows(fitted: Fitted) -> int:
     if isinstance(preprocessor, TextPreprocessor):
         tokens = MOST_TOKENS * FEW_CLASSES // max(classes, FEW_CLASSES)
         return max(1, min(MOST_ROWS, int(tokens / preprocessor.mean_length)))
+    assert isinstance(preprocessor, ImagePreprocessor)
     step = _step(preprocessor)
     features = -(-preprocessor.height // step) * -(-preprocessor.width // step) * preprocessor.channels
     most = MOST_RESIZED if preprocessor.resize else MOST_ROWS
@@ -93,6 +94,7 @@ def _values(rows: Rows, fitted: Fitted) -> list[str] | list[np.ndarray]:
     preprocessor = fitted.preprocessor
     if isinstance(preprocessor, TextPreprocessor):
         return cleaned_texts(rows, preprocessor)
+    assert isinstance(preprocessor, ImagePreprocessor)
     pixels = preprocessor.transform(rows.table, rows.where).flatten().to_numpy()
     images = pixels.reshape(-1, preprocessor.height, preprocessor.width, preprocessor.channels)
     step = _step(preprocessor)

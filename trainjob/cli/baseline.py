@@ -35,7 +35,7 @@ def baseline(
     baselines = contents.job.spec.baselines
     chosen = baselines if baselines is not None and baselines.named else usual_baselines(contents.job.spec.model)
     if chosen is None:
-        raise UserError(f"{run}: a function has no baselines; they are for textClassifier and imageClassifier")
+        raise UserError(f"{run}: this model has no baselines; they are for textClassifier and imageClassifier")
     with locked(folder):
         comparison = compare_with_baselines(contents.job, folder, chosen.named)
         write_report(folder)

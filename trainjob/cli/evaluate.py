@@ -1,5 +1,6 @@
 """`trainjob evaluate`"""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from trainjob.errors import UserError
 from trainjob.runs.files import FITTED
 
 if TYPE_CHECKING:
-    from trainjob.evaluation import Scores
+    from trainjob.evaluation import LanguageScores, Scores
     from trainjob.storage import Folder
 
 
@@ -21,20 +22,27 @@ def evaluate(
     data: Annotated[
         str,
         typer.Argument(
-            metavar="DATA", help="Labelled rows, with the columns of the training rows.", show_default=False
+            metavar="DATA", help="Rows with the columns of the training rows, labels included.", show_default=False
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, confusion matrix included.")] = False,
     variant: Variant = None,
 ) -> None:
-    """Score a run's best model on labelled rows."""
+    """Score a run's best model on rows of the training rows' kind."""
+    from trainjob.evaluation import Scores
+    from trainjob.runs.model import is_language_model, model_folder
     from trainjob.storage import Folder
 
-    scores = _scores(Folder(run), variant, data)
+    folder = Folder(run)
+    is_language = is_language_model(model_folder(folder, variant))
+    scores = _language_scores(folder, data) if is_language else _scores(folder, variant, data)
     if as_json:
         print(printable_json(scores.model_dump_json(by_alias=True, indent=2)))
-    else:
+    elif isinstance(scores, Scores):
         _show(scores)
+    else:
+        said = f"perplexity {scores.perplexity:.4f}, loss {scores.loss:.4f} in nats for each token"
+        console(highlight=False).print(f"{scores.tokens:,} tokens: {said}")
 
 
 def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
@@ -57,6 +65,7 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     preprocessor, classes = predictor.preprocessor, predictor.classes
     losses = sample_losses(job.spec.model, preprocessor)
     label = Fitted.load(run / FITTED).label
+    assert label is not None
     confusion, loss_sum = np.zeros((len(classes), len(classes)), np.int64), 0.0
     for rows in read_all(parts_of(job.spec, Source(uri=data)), [*preprocessor.columns, label]):
         labels = label_indices(rows, label, classes)
@@ -66,6 +75,31 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     if not confusion.any():
         raise UserError(f"{data} holds no rows")
     return scores(confusion, loss_sum, classes)
+
+
+def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
+    import numpy as np
+    import pyarrow as pa
+
+    from trainjob.api import Source
+    from trainjob.data import Examples
+    from trainjob.data.source import parts
+    from trainjob.generator import TextGenerator
+    from trainjob.models.causal import score_rows
+
+    generator = TextGenerator.load(folder.uri)
+    preprocessor = generator.preprocessor
+
+    def examples() -> Iterator[Examples]:
+        for part in parts(Source(uri=data), None, labelled=False):
+            for rows in part.read(preprocessor.columns):
+                values = preprocessor.transform(rows.table, rows.where)
+                yield Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+
+    scores = score_rows(generator.model, preprocessor, examples(), generator.device)
+    if not scores.tokens:
+        raise UserError(f"{data} holds no rows")
+    return scores
 
 
 def _show(scores: "Scores") -> None:

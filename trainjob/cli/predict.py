@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from trainjob.baselines.cascade import Decided, LanguageModelCascade
     from trainjob.data.rows import Part, Rows
+    from trainjob.generator import TextGenerator
     from trainjob.predictor import Predictor
 
 FORMATS = (".csv", ".parquet")
@@ -49,8 +50,30 @@ def predict(
         ),
     ] = None,
     variant: Variant = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Language models: most tokens to write. [default: 64]", show_default=False)
+    ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Language models: 0 takes the most probable token; the higher, the more varied. [default: 0]",
+            show_default=False,
+        ),
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(help="Language models: draw from the most probable tokens with this share. [default: 1]"),
+    ] = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Language models: end where this is written; as often as you like."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Language models: seeds the drawing. [default: 0]")] = None,
 ) -> None:
     """Apply a trained model to rows, texts or images.
+
+    A language model continues texts: DATA's rows are written to FILE with the column `continuation`.
 
     DATA's rows are written to FILE with the predicted class, its probability, and the probability of each class; of
     a cascade also with who answered. In CSV, a text that a spreadsheet would take for a formula begins with an
@@ -62,6 +85,26 @@ def predict(
         _check_output(output)
     if cascade is not None and not 0 <= cascade <= 1:
         raise UserError(f"--cascade {cascade}: a threshold is a probability, from 0 to 1")
+
+    from trainjob.runs.model import is_language_model, model_folder
+    from trainjob.storage import Folder
+
+    sampling = {
+        "max_new_tokens": max_new_tokens,
+        "temperature": temperature,
+        "top_p": top_p,
+        "stop": tuple(stop) if stop else None,
+        "seed": seed,
+    }
+    sampling = {name: value for name, value in sampling.items() if value is not None}
+    if is_language_model(model_folder(Folder(run), variant)):
+        if image or cascade is not None:
+            raise UserError(f"{run} is a language model: give --text or DATA, and no --cascade")
+        _continue(run, data, text or [], output, sampling)
+        return
+    if sampling:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
+        raise UserError(f"{run} is no language model, which {names} would be for")
 
     from trainjob.predictor import Predictor
 
@@ -81,6 +124,36 @@ def predict(
     probabilities = predictor.model.probabilities(logits).numpy()
     said = _said(inputs, predictor, probabilities, second) if second is not None else [""] * len(inputs)
     _show(inputs, predictor.classes, probabilities, said)
+
+
+def _continue(run: str, data: str | None, texts: list[str], output: Path, sampling: dict[str, Any]) -> None:
+    """Has a language model continue the texts, or the rows of `data`."""
+    from trainjob.generator import TextGenerator
+
+    generator = TextGenerator.load(run)
+    if data is not None:
+        rows = _write(_counted(_continued(generator, data, sampling)), data, output)
+        say(f"{rows:,} continuations written to {output}")
+        return
+    for text, continuation in zip(texts, generator.generate(texts, **sampling), strict=True):
+        say(text + continuation)
+
+
+def _continued(generator: "TextGenerator", data: str, sampling: dict[str, Any]) -> "Iterator[pa.Table]":
+    """The rows of `data`, some at a time, with the column `continuation`; an older one is replaced."""
+    import pyarrow as pa
+
+    from trainjob.api import Source
+    from trainjob.data.rows import check_columns
+    from trainjob.data.source import parts
+    from trainjob.data.text import joined_texts
+
+    columns = generator.preprocessor.columns
+    for part in parts(Source(uri=data), None, labelled=False):
+        for rows in _read(part, columns):
+            check_columns(columns, rows.table.column_names, part.uri)
+            texts = generator.generate(joined_texts(rows.table, columns, rows.where), **sampling)
+            yield pa.table(_shown(rows) | {"continuation": texts})
 
 
 def _check_output(output: Path) -> None:

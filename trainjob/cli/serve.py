@@ -37,11 +37,13 @@ def serve(
     SIGTERM or Ctrl-C ends it when the requests until then are answered. --set is for --manifest, and changes fields of
     the TrainJob of the run, from which the pods are made.
     """
-    from trainjob.runs.model import model_folder
+    from trainjob.runs.model import is_language_model, model_folder
     from trainjob.storage import Folder
 
     folder = Folder(run if "://" in run else os.path.abspath(run))
     chosen = model_folder(folder, variant)
+    if is_language_model(chosen):
+        raise UserError(f"{run} is a language model; only classifiers are served")
     if manifest:
         print(_manifest(folder, variant, overrides), end="")
         return

@@ -1,6 +1,8 @@
 """What `trainjob run` says at the end."""
 
-from trainjob.evaluation import Scores
+from collections.abc import Mapping
+
+from trainjob.evaluation import AnyScores, Scores
 from trainjob.report.baselines import in_brief
 from trainjob.report.formatting import count, duration, score
 from trainjob.runs.comparison import Comparison
@@ -9,7 +11,7 @@ from trainjob.runs.summary import Summary
 
 
 def summary_lines(
-    summary: Summary, run: str, evaluation: dict[str, Scores], comparison: Comparison | None = None
+    summary: Summary, run: str, evaluation: Mapping[str, AnyScores], comparison: Comparison | None = None
 ) -> list[str]:
     """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data,
     `comparison` those of the baselines.
@@ -20,10 +22,7 @@ def summary_lines(
     rows = [("trained in", taken + (" (stopped early)" if summary.stopped_early else ""))]
     if best := summary.best_checkpoint:
         rows.append(("best", f"epoch {best.epoch}, step {count(best.step)}: {best.metric} {score(best.value)}"))
-    rows += [
-        (part, f"accuracy {score(scores.accuracy)}   F1 {score(scores.macro.f1)} (macro)   {count(scores.rows)} rows")
-        for part, scores in evaluation.items()
-    ]
+    rows += [(part, _in_brief(scores)) for part, scores in evaluation.items()]
     rows += [(f"vs {each.name}", in_brief(each)) for each in (comparison.baselines if comparison else [])]
     if summary.metrics:
         rows.append(("last metrics", "   ".join(f"{name} {score(value)}" for name, value in summary.metrics.items())))
@@ -34,3 +33,9 @@ def summary_lines(
     rows.append(("report", f"{run}/{REPORT}"))
     width = max(len(name) for name, _ in rows)
     return [f"{summary.name}: {summary.outcome.lower()}", *(f"  {name:<{width}}  {value}" for name, value in rows)]
+
+
+def _in_brief(scores: AnyScores) -> str:
+    if isinstance(scores, Scores):
+        return f"accuracy {score(scores.accuracy)}   F1 {score(scores.macro.f1)} (macro)   {count(scores.rows)} rows"
+    return f"perplexity {score(scores.perplexity)}   loss {score(scores.loss)}   {count(scores.tokens)} tokens"

@@ -62,6 +62,8 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
     """
     contents = read_contents(run)
     model = model_folder(run)  # raises for a function's run, and one that has not finished
+    if contents.job.spec.model.causal_lm is not None:
+        raise UserError(f"{run.uri} is a language model; only classifiers are made smaller")
     if steps.prune is not None and contents.job.spec.model.text_classifier is None:
         raise UserError("--prune removes heads and channels of a text encoder: this model is one for images")
     if steps.onnx or steps.int8:

@@ -5,14 +5,12 @@ Most say the same as a validator in `trainjob.api`, and a test compares both. Th
 
 from dataclasses import dataclass
 
-from pydantic.alias_generators import to_camel
-
 from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.baselines import CLASSIFIER_OF
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
-from trainjob.api.model import Encoder, TextClassifier
-from trainjob.api.training import CLASSIFIER_METRICS, SGD, Distillation
+from trainjob.api.model import CausalLM, Decoder, Encoder, TextClassifier
+from trainjob.api.training import CLASSIFIER_METRICS, LANGUAGE_METRICS, SGD, Distillation
 from trainjob.api.trainjob import Storage, TrainJobSpec
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Parameter, Step, Tuning, steps_to
 from trainjob.api.wording import fields_of, nested_model
@@ -47,7 +45,7 @@ def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
 
 
 def _exactly_one(model: type[OneOf]) -> Rule:
-    choices = [to_camel(name) for name in model.choice_fields()]
+    choices = [model.in_yaml(name) for name in model.choice_fields()]
     given = ", ".join(f"has(self.{_escaped(name)})" for name in choices)
     return Rule(f"[{given}].exists_one(given, given)", f"set exactly one of {', '.join(choices)}")
 
@@ -111,6 +109,12 @@ def _absolute(field: str) -> Rule:
     )
 
 
+_ON_HUB = Rule(
+    "!has(self.pretrained) || !self.pretrained.matches('^[.]{1,2}/')",
+    "must be a name on the Hugging Face hub or an absolute path: in a cluster there is no folder for a "
+    "relative path to start from",
+    "pretrained",
+)
 _LABEL = "([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
 _PREFIX = r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)"
 
@@ -146,16 +150,21 @@ def _same_presence(field: str) -> Rule:
     return Rule(f"has(self.{field}) == has(oldSelf.{field})", _IMMUTABLE, field)
 
 
-_METRICS = ", ".join(f"'{metric}'" for metric in CLASSIFIER_METRICS)
+def _is_metric(known: tuple[str, ...]) -> str:
+    return f"self.checkpoints.metric in [{', '.join(repr(metric) for metric in known)}]"
+
+
 _IS_FUNCTION = "has(self.model.__function__)"
 _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
 _IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
+_IS_LANGUAGE = "has(self.model.causalLM) && has(self.dataset)"
+_IS_CLASSIFIER = "(has(self.model.textClassifier) || has(self.model.imageClassifier))"
 
 
 def _baseline_of(name: str, model: str) -> Rule:
     fits, message = f"has(self.model.{model})", f"is for model.{model}"
     if not model:
-        fits, message = f"!{_IS_FUNCTION}", "is for textClassifier and imageClassifier"
+        fits, message = _IS_CLASSIFIER, "is for textClassifier and imageClassifier"
     given = f"has(self.baselines) && has(self.baselines.{name})"
     return Rule(f"!({given}) || {fits}", message, f"baselines.{name}")
 
@@ -170,6 +179,12 @@ _HAS_ENCODER = "has(self.model.textClassifier) && has(self.model.textClassifier.
 
 
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
+    Decoder: (
+        Rule(
+            "self.heads < 1 || self.hiddenSize % (2 * self.heads) == 0", "must be a multiple of 2 * heads", "hiddenSize"
+        ),
+    ),
+    CausalLM: (_ON_HUB,),
     Encoder: (
         Rule("self.heads < 1 || self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),
     ),
@@ -179,12 +194,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "needs a pretrained encoder: one from scratch must be trained",
             "freezeEncoder",
         ),
-        Rule(
-            "!has(self.pretrained) || !self.pretrained.matches('^[.]{1,2}/')",
-            "must be a name on the Hugging Face hub or an absolute path: in a cluster there is no folder for a "
-            "relative path to start from",
-            "pretrained",
-        ),
+        _ON_HUB,
     ),
     SGD: (Rule("!self.nesterov || self.momentum > 0.0", "needs momentum greater than 0", "nesterov"),),
     Dataset: (
@@ -240,10 +250,10 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
         Rule(
             f"!{_IS_FUNCTION} || !has(self.dataset) || self.dataset.loader != 'dataLoader'",
-            "dataLoader is for textClassifier and imageClassifier; a function gets its rows from Ray Data",
+            "a function gets its rows from Ray Data",
             "dataset.loader",
         ),
-        Rule(f"{_IS_FUNCTION} || has(self.dataset)", "is required by textClassifier and imageClassifier", "dataset"),
+        Rule(f"{_IS_FUNCTION} || has(self.dataset)", "is required by every model but a function", "dataset"),
         Rule(
             f"!({_IS_TEXT}) || has(self.dataset.text)",
             "is required by model.textClassifier: the columns that hold the text",
@@ -259,18 +269,40 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "must be csv, jsonl or parquet for model.textClassifier",
             "dataset.train.format",
         ),
-        Rule(f"!({_IS_IMAGE}) || !has(self.dataset.text)", "is for model.textClassifier", "dataset.text"),
+        Rule(
+            f"!({_IS_LANGUAGE}) || has(self.dataset.text)",
+            "is required by model.causalLM: the columns that hold the text",
+            "dataset.text",
+        ),
+        Rule(f"!({_IS_LANGUAGE}) || !has(self.dataset.label)", "is for classifiers", "dataset.label"),
+        Rule(
+            f"!({_IS_LANGUAGE}) || !has(self.dataset.train.format) || "
+            "!(self.dataset.train.format in ['images', 'mnist'])",
+            "must be csv, jsonl or parquet for model.causalLM",
+            "dataset.train.format",
+        ),
+        Rule(
+            f"!({_IS_LANGUAGE}) || !(self.dataset.cleaning.lowercase || self.dataset.cleaning.removeURLs || "
+            "self.dataset.cleaning.removeHTML)",
+            "is for model.textClassifier: a language model learns texts as they are",
+            "dataset.cleaning",
+        ),
+        Rule(
+            f"!({_IS_IMAGE}) || !has(self.dataset.text)",
+            "is for model.textClassifier and model.causalLM",
+            "dataset.text",
+        ),
         Rule(
             "!has(self.dataset) || !has(self.dataset.unlabelled) || has(self.training.distillation)",
             "needs training.distillation, whose teacher labels these rows",
             "dataset.unlabelled",
         ),
         Rule(
-            f"!{_IS_FUNCTION} || !has(self.training.distillation)",
+            f"{_IS_CLASSIFIER} || !has(self.training.distillation)",
             "is for textClassifier and imageClassifier",
             "training.distillation",
         ),
-        Rule(f"!has(self.tuning) || !{_IS_FUNCTION}", "is for textClassifier and imageClassifier", "tuning"),
+        Rule(f"!has(self.tuning) || {_IS_CLASSIFIER}", "is for textClassifier and imageClassifier", "tuning"),
         *map(_tuned_part, _TUNED_PARTS),
         Rule(
             f"!has(self.tuning) || self.workers.count < 1 || "
@@ -287,8 +319,13 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
         *(_baseline_of(name, model) for name, model in CLASSIFIER_OF.items()),
         Rule(
-            f"{_IS_FUNCTION} || self.checkpoints.metric in [{_METRICS}]",
+            f"!{_IS_CLASSIFIER} || {_is_metric(CLASSIFIER_METRICS)}",
             f"must be one of {', '.join(CLASSIFIER_METRICS)} for a classifier",
+            "checkpoints.metric",
+        ),
+        Rule(
+            f"!has(self.model.causalLM) || {_is_metric(LANGUAGE_METRICS)}",
+            f"must be one of {', '.join(LANGUAGE_METRICS)} for model.causalLM",
             "checkpoints.metric",
         ),
     ),

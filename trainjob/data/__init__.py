@@ -1,5 +1,6 @@
 """From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
 
+from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.examples import Examples
 from trainjob.data.fingerprint import check_same_files
 from trainjob.data.fitting import Fitted, check_unchanged, fit
@@ -9,6 +10,7 @@ from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.text import TextPreprocessor
 
 __all__ = [
+    "CausalPreprocessor",
     "Examples",
     "Fitted",
     "ImagePreprocessor",

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 from PIL import Image
 
-from trainjob.api import Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
+from trainjob.api import CausalLM, Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
+from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
 from trainjob.data.cleaning import clean
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.image import ImagePreprocessor, channels_of, decoded, image_contents, images_of, wrong_size
@@ -36,8 +37,8 @@ class Fitted:
     """What every later pass over the rows needs. Picklable."""
 
     preprocessor: Preprocessor
-    label: str
-    """Column of the label."""
+    label: str | None
+    """Column of the label; None for a language model, which has none."""
     split: Split | None
     """None where the validation rows have a URI of their own."""
     rows: dict[str, int]
@@ -48,8 +49,13 @@ class Fitted:
     """The files of each of these sets, as they were before the rows were read."""
 
     @property
+    def columns(self) -> list[str]:
+        """What is read of each labelled row."""
+        return self.preprocessor.columns if self.label is None else [*self.preprocessor.columns, self.label]
+
+    @property
     def training_rows(self) -> int:
-        """Rows of an epoch."""
+        """Rows of an epoch; where several are packed into one, before that."""
         return self.rows["train"] + self.rows.get(UNLABELLED, 0)
 
     def training_row_bytes(self, spec: TrainJobSpec) -> int:
@@ -88,7 +94,7 @@ class Fitted:
 
 
 def fit(spec: TrainJobSpec) -> Fitted:
-    """Read every set of a classifier's once, keeping 16 bytes a row and a bounded sample, and fit its preprocessor.
+    """Read every set once, keeping 16 bytes a row and a bounded sample, and fit its preprocessor.
 
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
     """
@@ -99,6 +105,8 @@ def fit(spec: TrainJobSpec) -> Fitted:
     }
     if spec.model.text_classifier is not None:
         fitted = _fit_text(spec.dataset, spec.model.text_classifier, sets["train"], spec.training.seed)
+    elif spec.model.causal_lm is not None:
+        fitted = _fit_causal(spec.dataset, spec.model.causal_lm, sets["train"], spec.training.seed)
     else:
         assert spec.model.image_classifier is not None
         fitted = _fit_images(spec.dataset, spec.model.image_classifier, sets["train"], spec.training.seed)
@@ -130,12 +138,20 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:
     refuse_changes(spec, changes)
 
 
+def classes_of(rows: Rows, fitted: Fitted) -> np.ndarray:
+    """The rows' classes, int64 [n]; 0 where there are no labels. Raises DataError for an empty or unknown label."""
+    if fitted.label is None:
+        return np.zeros(len(rows.table), np.int64)
+    return label_indices(rows, fitted.label, fitted.preprocessor.classes)
+
+
 def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:
     """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
     found = parts(source, spec.storage.endpoint if spec.storage else None, labelled)
     holds_images = isinstance(found[0], ImageFiles | IDXFiles)
-    if spec.model.text_classifier is not None and holds_images:
-        raise DataError(f"{source.uri} holds images, but model.textClassifier needs csv, jsonl or parquet")
+    if spec.model.image_classifier is None and spec.model.function is None and holds_images:
+        kind = spec.model.in_yaml(spec.model.chosen)
+        raise DataError(f"{source.uri} holds images, but model.{kind} needs csv, jsonl or parquet")
     if spec.model.image_classifier is not None and not holds_images:
         raise DataError(f"{source.uri} is a table, but model.imageClassifier needs a folder of images or IDX files")
     return found
@@ -178,6 +194,33 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer_config=config,
     )
     return Fitted(preprocessor, label, division.split, division.rows, {"train": digest})
+
+
+def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int) -> Fitted:
+    columns = dataset.text
+    assert columns is not None
+    longest = CHARACTERS_PER_TOKEN * model.max_length
+    sample = Sample[str](TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
+
+    def visit(rows: Rows) -> np.ndarray:
+        texts = joined_texts(rows.table, columns, rows.where)
+        row_hashes = hashes(text_contents(texts), seed)
+        sample.add(row_hashes, lambda index: texts[index][:longest])
+        return row_hashes
+
+    survey = take_survey(dataset.train, None, read_all(train, columns), visit)
+    division = survey.divide(dataset.validation.fraction, seed)
+    texts = sample.items(division.is_training)
+    field = "spec.model.causalLM.pretrained"
+    if model.pretrained is not None:
+        tokenizer, config = pretrained_tokenizer(model.pretrained, None, field)
+    else:
+        assert model.decoder is not None
+        tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
+    lengths = [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]
+    preprocessor = CausalPreprocessor(columns, model.max_length, float(np.mean(lengths)), tokenizer, config)
+    check_tokenizer(preprocessor, field)
+    return Fitted(preprocessor, None, division.split, division.rows, {"train": survey.digest})
 
 
 def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int) -> Fitted:
@@ -229,12 +272,12 @@ def _survey_others(some: list[Part], fitted: Fitted, seed: int) -> tuple[int, st
     preprocessor = fitted.preprocessor
     labels: list[np.ndarray] = []
     contents: list[np.ndarray] = []
-    for rows in read_all(some, [*preprocessor.columns, fitted.label]):
-        labels.append(label_indices(rows, fitted.label, preprocessor.classes))
+    for rows in read_all(some, fitted.columns):
+        labels.append(classes_of(rows, fitted))
         contents.append(hashes(preprocessor.contents(rows.table, rows.where), seed))
     if sum(map(len, labels)) == 0:
         raise DataError(f"{some[0].uri} holds no rows")
-    survey = Survey(preprocessor.classes, np.concatenate(labels), np.concatenate(contents))
+    survey = Survey(preprocessor.classes or [""], np.concatenate(labels), np.concatenate(contents))
     return len(survey.labels), survey.digest
 
 

@@ -10,32 +10,33 @@ FIELD = "spec.model.textClassifier.pretrained"
 
 
 @cache
-def is_cached_only(name: str) -> bool:
-    """Whether the encoder `name` must come from the cache, because the hub does not answer; False for a folder.
+def is_cached_only(name: str, field: str = FIELD) -> bool:
+    """Whether the model `name` must come from the cache, because the hub does not answer; False for a folder. `field`
+    is where it was named.
 
     Raises DataError where there is neither a folder of this name nor a model on the hub, or in the cache without it.
     """
     if Path(name).is_dir():
         return False
     if Path(name).is_absolute():
-        raise DataError(f"{FIELD}: there is no folder {name}")
+        raise DataError(f"{field}: there is no folder {name}")
     from huggingface_hub import HfApi, constants, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
     try:
         HfApi().model_info(name, timeout=HUB_SECONDS)
     except HFValidationError:
-        raise DataError(f"{FIELD}: {name} is neither a folder nor a name on the Hugging Face hub") from None
+        raise DataError(f"{field}: {name} is neither a folder nor a name on the Hugging Face hub") from None
     except RepositoryNotFoundError:
         raise DataError(
-            f"{FIELD}: the Hugging Face hub has no model {name}, and there is no such folder; if it is private, set "
+            f"{field}: the Hugging Face hub has no model {name}, and there is no such folder; if it is private, set "
             "HF_TOKEN"
         ) from None
     except Exception as error:  # of the HTTP library that the hub's client happens to use
         if isinstance(try_to_load_from_cache(name, "config.json"), str):
             return True
         raise DataError(
-            f"{FIELD}: {constants.ENDPOINT} cannot be reached to load {name} ({error}); connect to the network, or "
-            "give a folder with the encoder"
+            f"{field}: {constants.ENDPOINT} cannot be reached to load {name} ({error}); connect to the network, or "
+            "give a folder with the model"
         ) from None
     return False

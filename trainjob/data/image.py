@@ -29,6 +29,7 @@ class ImagePreprocessor:
     """Brings images to one size and to grey or RGB, and normalizes their channels."""
 
     kind: ClassVar[str] = "image"
+    packs: ClassVar[bool] = False
     columns: ClassVar[list[str]] = ["image"]
 
     classes: list[str]

@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
 from trainjob.data.examples import Examples, cut
+from trainjob.data.packing import IGNORED
 from trainjob.data.prepare import user_errors
 
 if TYPE_CHECKING:
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
 WINDOW_ROWS = 1024
 SHUFFLE_BUFFER_BYTES = 256 * 2**20
+EVERY_ROW = 2**62
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Model inputs by name, each [n, ...], and labels int64 [n]."""
+    """Model inputs by name, each [n, ...], and labels int64 [n] or, of each token, [n, length]."""
 
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
@@ -44,8 +46,8 @@ class Batch:
 
     @property
     def weight(self) -> float:
-        """How many losses it has: one for each row."""
-        return len(self)
+        """How many losses it has: one for each row, or for each token that is learned."""
+        return len(self) if self.labels.dim() == 1 else int((self.labels != IGNORED).sum())
 
     def to(self, device: torch.device) -> "Batch":
         inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
@@ -91,8 +93,11 @@ def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[
 
 def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
     inputs = {name: torch.from_numpy(array) for name, array in preprocessor.inputs(examples).items()}
+    labels = inputs.pop("labels", None)
     teacher = torch.from_numpy(np.ascontiguousarray(examples.teacher)) if examples.teacher is not None else None
-    return Batch(inputs, torch.from_numpy(np.ascontiguousarray(examples.labels)), teacher=teacher)
+    if labels is None:
+        labels = torch.from_numpy(np.ascontiguousarray(examples.labels))
+    return Batch(inputs, labels, teacher=teacher)
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,12 @@ def read_windows(
     with user_errors():
         for batch in batches:
             yield Examples(**{name: tensor.numpy() for name, tensor in batch.items()})
+
+
+def read_whole(data: "DataIterator") -> Examples:
+    """All rows of `data`, of which there must be some."""
+    (examples,) = read_windows(data, EVERY_ROW)
+    return examples
 
 
 class _ExamplesDataset(Dataset[Examples]):

@@ -14,7 +14,7 @@ from trainjob import api
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import Examples
-from trainjob.data.fitting import Fitted, parts_of, read_all
+from trainjob.data.fitting import Fitted, classes_of, parts_of, read_all
 from trainjob.data.labels import label_indices
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, sources_of
@@ -47,12 +47,15 @@ Loading = tuple[Sequence[Sized], Loader]
 
 
 def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
-    """Prepared rows in the source's order: `values` (list<int32|uint8>) and `label` (int64).
+    """Prepared rows in the source's order: `values` (list<int32|uint8>) and `label` (int64; 0 where
+    texts are packed).
 
     With `side`, only the rows on that side of the split. Raises DataError naming file and row.
     """
     for rows, labels in labelled(parts, fitted, side):
         values = fitted.preprocessor.transform(rows.table, rows.where)
+        if fitted.preprocessor.packs:
+            labels = np.zeros(len(values), np.int64)
         yield pa.table({"values": values, "label": as_arrow(labels)})
 
 
@@ -62,8 +65,8 @@ def labelled(
     """The rows as they came, those on that side of the split alone where it is given, and their classes int64 [n].
     `besides` are more columns to read."""
     preprocessor = fitted.preprocessor
-    for rows in read_all(parts, list(dict.fromkeys([*preprocessor.columns, fitted.label, *besides]))):
-        labels = label_indices(rows, fitted.label, preprocessor.classes)
+    for rows in read_all(parts, list(dict.fromkeys([*fitted.columns, *besides]))):
+        labels = classes_of(rows, fitted)
         if fitted.split is not None and side is not None:
             kept = fitted.split.rows_of(side, preprocessor.contents(rows.table, rows.where), labels)
             rows, labels = rows.take(kept), labels[kept]

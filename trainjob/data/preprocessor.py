@@ -1,14 +1,17 @@
-"""Preprocessors of either kind."""
+"""Preprocessors of all kinds."""
 
 import json
 from pathlib import Path
 
+from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.image import ImagePreprocessor
 from trainjob.data.text import PREPROCESSOR_FILE, TextPreprocessor
 from trainjob.errors import DataError
 
-Preprocessor = TextPreprocessor | ImagePreprocessor
-_KINDS: dict[str, type[Preprocessor]] = {kind.kind: kind for kind in (TextPreprocessor, ImagePreprocessor)}
+Preprocessor = TextPreprocessor | ImagePreprocessor | CausalPreprocessor
+_KINDS: dict[str, type[Preprocessor]] = {
+    kind.kind: kind for kind in (TextPreprocessor, ImagePreprocessor, CausalPreprocessor)
+}
 
 
 def load_preprocessor(folder: Path) -> Preprocessor:

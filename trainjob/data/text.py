@@ -37,6 +37,7 @@ class TextPreprocessor:
     """Joins a row's text columns, cleans the text and tokenizes it."""
 
     kind: ClassVar[str] = "text"
+    packs: ClassVar[bool] = False
 
     classes: list[str]
     """Sorted."""
@@ -131,7 +132,7 @@ def pad_token_id(tokenizer: Tokenizer, config: dict[str, Any]) -> int:
     raise DataError("the pretrained tokenizer has no padding token: use the tokenizer of a text encoder")
 
 
-def load_tokenizer(folder: Path, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
+def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dict[str, Any]]:
     """The tokenizer in a folder with tokenizer.json, and its configuration for transformers."""
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -141,29 +142,30 @@ def load_tokenizer(folder: Path, max_length: int) -> tuple[Tokenizer, dict[str, 
     return _ready(tokenizer, max_length), json.loads(config.read_bytes()) if config.exists() else {}
 
 
-def pretrained_tokenizer(name: str, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
-    """The tokenizer of an encoder on the Hugging Face hub or in a folder, and its configuration for transformers.
+def pretrained_tokenizer(name: str, max_length: int | None, field: str = FIELD) -> tuple[Tokenizer, dict[str, Any]]:
+    """The tokenizer of a model on the Hugging Face hub or in a folder, and its configuration for transformers; `field`
+    is where it was named. It cuts texts at `max_length`, where there is one.
 
     Raises DataError where there is none or it is none of the fast ones.
     """
     if (Path(name) / "tokenizer.json").is_file():
         return load_tokenizer(Path(name), max_length)
-    cached_only = is_cached_only(name)
+    cached_only = is_cached_only(name, field)
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
     except (OSError, ValueError) as error:
         message = " ".join(str(error).split())
-        raise DataError(f"{FIELD}: {name} has no usable tokenizer: {message}") from None
+        raise DataError(f"{field}: {name} has no usable tokenizer: {message}") from None
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes of no files at all
         raise DataError(
-            f"{FIELD}: {name} has no tokenizer: save it there, too (tokenizer.json, or vocab.txt and others)"
+            f"{field}: {name} has no tokenizer: save it there, too (tokenizer.json, or vocab.txt and others)"
         )
     with scratch_folder() as folder:
         tokenizer.save_pretrained(folder)
         if not (folder / "tokenizer.json").is_file():
-            raise DataError(f"{FIELD}: {name} has no fast tokenizer (tokenizer.json)")
+            raise DataError(f"{field}: {name} has no fast tokenizer (tokenizer.json)")
         return load_tokenizer(folder, max_length)
 
 
@@ -219,7 +221,10 @@ def _alphabet(texts: list[str], tokenizer: Tokenizer, most: int) -> tuple[list[s
     return alphabet, [character for character in alphabet if character in inner]
 
 
-def _ready(tokenizer: Tokenizer, max_length: int) -> Tokenizer:
-    tokenizer.enable_truncation(max_length)
+def _ready(tokenizer: Tokenizer, max_length: int | None) -> Tokenizer:
+    if max_length is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(max_length)
     tokenizer.no_padding()
     return tokenizer

@@ -1,5 +1,5 @@
-"""Scores of a classifier on a labelled set."""
+"""Scores of a model on a set."""
 
-from trainjob.evaluation.scores import ClassScores, Scores, scores
+from trainjob.evaluation.scores import AnyScores, ClassScores, LanguageScores, Scores, language_scores, scores
 
-__all__ = ["ClassScores", "Scores", "scores"]
+__all__ = ["AnyScores", "ClassScores", "LanguageScores", "Scores", "language_scores", "scores"]

@@ -1,4 +1,4 @@
-"""All scores of a classifier, from its confusion matrix."""
+"""All scores of a classifier, from its confusion matrix, and of a language model."""
 
 import math
 
@@ -57,16 +57,47 @@ class Scores(StrictModel):
         }
 
 
-def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores:
-    """All scores from `confusion`, int64 [C, C] with a row for each true class, and the sum of the rows' losses.
+class LanguageScores(StrictModel):
+    """How well a language model predicts each token of a set from those before it in its text."""
 
-    Raises UserError if the loss is not finite, because the model has diverged.
-    """
+    tokens: int
+    """Tokens predicted; a text's end is one."""
+    loss: float
+    """Mean cross-entropy, in nats for each token."""
+    perplexity: float
+    """e to the power of the loss: of how many equally likely tokens it is as unsure."""
+
+    def as_metrics(self, set_name: str) -> dict[str, float]:
+        """Metrics by name, such as `validation_loss` for the set `validation`."""
+        return {f"{set_name}_loss": self.loss, f"{set_name}_perplexity": self.perplexity}
+
+
+AnyScores = Scores | LanguageScores
+LARGEST_LOSS = 700.0
+"""Beyond it, the perplexity is no finite number."""
+
+
+def language_scores(loss_sum: float, tokens: int) -> LanguageScores:
+    """Raises UserError if the loss is not finite, because the model has diverged."""
+    _check_finite(loss_sum)
+    loss = loss_sum / max(tokens, 1)
+    return LanguageScores(tokens=tokens, loss=loss, perplexity=math.exp(min(loss, LARGEST_LOSS)))
+
+
+def _check_finite(loss_sum: float) -> None:
     if not math.isfinite(loss_sum):
         raise UserError(
             "The loss is no longer a finite number: training has diverged. "
             "Lower the learningRate in spec.training.optimizer or set spec.training.gradientClipping"
         )
+
+
+def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores:
+    """All scores from `confusion`, int64 [C, C] with a row for each true class, and the sum of the rows' losses.
+
+    Raises UserError if the loss is not finite, because the model has diverged.
+    """
+    _check_finite(loss_sum)
     support = confusion.sum(axis=1)
     right = confusion.diagonal()
     table = np.stack(

@@ -43,6 +43,8 @@ class ClassTally:
 class Classification:
     """Trains on labels and, where there is a teacher, on what it says; is scored on labels."""
 
+    unit = None
+
     def __init__(self, spec: TrainJobSpec, preprocessor: Preprocessor, module: Classifier[Any]) -> None:
         """Raises UserError if the class weights do not name exactly the classes of the data."""
         self._classes, self._probabilities = preprocessor.classes, module.probabilities

@@ -1,31 +1,20 @@
 """The base class of text and image classifiers."""
 
-from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import Generic, TypeVar
+from abc import abstractmethod
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainjob.api import Loss
+from trainjob.models.trainable import Network, Trainable
 
-Network = TypeVar("Network", bound=nn.Module)
 
-
-class Classifier(nn.Module, ABC, Generic[Network]):
-    """Computes logits, float32 [n, C], from the inputs of a batch; `network` is the module whose weights are saved."""
-
-    def __init__(self, network: Network) -> None:
-        super().__init__()
-        self.network = network
+class Classifier(Trainable[Network]):
+    """Computes logits, float32 [n, C], from the inputs of a batch."""
 
     @property
     @abstractmethod
     def problem_type(self) -> str:
         """As in transformers: single_label_classification (softmax) or multi_label_classification (sigmoids)."""
-
-    @abstractmethod
-    def save(self, folder: Path) -> None:
-        """Write model.safetensors and config.json."""
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Probabilities [n, C] of logits [n, C]; with binary cross-entropy, those of a row need not add up to 1."""

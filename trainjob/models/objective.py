@@ -6,7 +6,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from trainjob.evaluation import Scores
+from trainjob.evaluation import AnyScores
 
 if TYPE_CHECKING:
     from trainjob.data.loaders import Batch
@@ -22,11 +22,16 @@ class Tally(Protocol):
 
     def add(self, batch: "Batch", answers: Tensor) -> None: ...
 
-    def scores(self) -> Scores: ...
+    def scores(self) -> AnyScores: ...
 
 
 class Objective(Protocol):
     """What is asked of a model; its answers to a batch are float32."""
+
+    @property
+    def unit(self) -> str | None:
+        """What the batches' weights count; None where they count rows."""
+        ...
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
         """Of whatever counts in the batch: float32 [rows], or [tokens]. A step minimizes their sum over the sum of the

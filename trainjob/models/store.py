@@ -1,45 +1,57 @@
-"""Building, saving and loading classifiers.
+"""Building, saving and loading models.
 
-Importing transformers takes seconds, so it is imported for text classifiers only.
+Importing transformers takes seconds, so it is imported for the models that need it only.
 """
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import safetensors.torch
 from safetensors import SafetensorError
 
 from trainjob.api import Model, TrainJobSpec
-from trainjob.data import ImagePreprocessor, Preprocessor, TextPreprocessor, load_preprocessor
+from trainjob.data import CausalPreprocessor, ImagePreprocessor, Preprocessor, TextPreprocessor, load_preprocessor
+from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import UserError
 from trainjob.models import image, onnx
 from trainjob.models.classification import Classification
 from trainjob.models.classifier import Classifier
 from trainjob.models.objective import Objective
+from trainjob.models.trainable import Trainable
+
+if TYPE_CHECKING:
+    from trainjob.models.causal import CausalLM
 
 
-def build(model: Model, preprocessor: Preprocessor) -> Classifier[Any]:
-    """A new classifier, on the CPU in float32; initial weights come from torch's global random state.
+def build(model: Model, preprocessor: Preprocessor) -> Trainable[Any]:
+    """A new model, on the CPU in float32; initial weights come from torch's global random state.
 
-    Raises UserError if the spec does not fit the pretrained encoder or the images.
+    Raises UserError if the spec does not fit the pretrained network or the images.
     """
     if model.text_classifier is not None and isinstance(preprocessor, TextPreprocessor):
         from trainjob.models import text
 
         return text.build(model.text_classifier, preprocessor)
+    if model.causal_lm is not None and isinstance(preprocessor, CausalPreprocessor):
+        from trainjob.models import causal
+
+        return causal.build(model.causal_lm, preprocessor)
     if model.image_classifier is not None and isinstance(preprocessor, ImagePreprocessor):
         return image.build(model.image_classifier, preprocessor)
     raise ValueError(f"no model.{model.chosen} can be built for a {preprocessor.kind} preprocessor")
 
 
-def objective_of(spec: TrainJobSpec, preprocessor: Preprocessor, module: Classifier[Any]) -> Objective:
+def objective_of(spec: TrainJobSpec, preprocessor: Preprocessor, module: Trainable[Any]) -> Objective:
     """What is asked of `module`. Raises UserError if the class weights do not name exactly the classes of the data."""
-    return Classification(spec, preprocessor, module)
+    if isinstance(module, Classifier):
+        return Classification(spec, preprocessor, module)
+    from trainjob.models.causal import NextToken
+
+    return NextToken()
 
 
-def save_model(module: Classifier[Any], preprocessor: Preprocessor, folder: Path) -> None:
+def save_model(module: Trainable[Any], preprocessor: Preprocessor, folder: Path) -> None:
     """Write model.safetensors, config.json and the preprocessor's files into `folder`, which need not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     module.save(folder)
@@ -47,10 +59,14 @@ def save_model(module: Classifier[Any], preprocessor: Preprocessor, folder: Path
 
 
 def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
-    """What `save_model` wrote: the module in eval mode on the CPU, and its preprocessor.
+    """The classifier that `save_model` wrote: the module in eval mode on the CPU, and its preprocessor.
 
-    Raises UserError if the folder holds no model, or a damaged one.
+    Raises UserError if the folder holds no classifier, or a damaged one.
     """
+    if (folder / PREPROCESSOR_FILE).is_file() and isinstance(load_preprocessor(folder), CausalPreprocessor):
+        raise UserError(
+            f"{folder} holds a language model, and no classifier: `trainjob predict` continues texts with it"
+        )
     try:
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} holds no model of trainjob: it has no config.json")
@@ -75,6 +91,20 @@ def _format(model_type: str) -> tuple[str, Callable[[Path], Classifier[Any]]]:
     return "model.safetensors", text.load
 
 
-def load_weights(module: Classifier[Any], folder: Path) -> None:
+def load_language_model(folder: Path) -> "tuple[CausalLM, CausalPreprocessor]":
+    """The same for a language model."""
+    preprocessor = load_preprocessor(folder)
+    if not isinstance(preprocessor, CausalPreprocessor):
+        raise UserError(f"{folder} holds no language model")
+    from trainjob.models import causal
+
+    try:
+        module = causal.load(folder)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        raise UserError(f"{folder}: the model is damaged: {error}") from error
+    return module.eval(), preprocessor
+
+
+def load_weights(module: Trainable[Any], folder: Path) -> None:
     """Load the weights that `save_model` wrote into a module of the same architecture."""
-    module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+    module.load_weights(folder)

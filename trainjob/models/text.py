@@ -1,7 +1,5 @@
 """Text classifiers: a transformers encoder with a classification head."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,18 +7,16 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers.configuration_utils import PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
-from transformers.utils import logging
 
 from trainjob import api
 from trainjob.data.hub import is_cached_only
 from trainjob.data.text import TextPreprocessor
 from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier, problem_type
+from trainjob.models.pretrained import quiet, refuse_code
 
 PATH = "spec.model.textClassifier"
 PRUNED = "trainjob_pruned"
@@ -53,7 +49,7 @@ class TextClassifier(Classifier[PreTrainedModel]):
         return self.network(input_ids=input_ids, attention_mask=attention_mask).logits.float()
 
     def save(self, folder: Path) -> None:
-        with _quiet():  # under the module's own names of weights, not those of an older pretrained checkpoint
+        with quiet():  # under the module's own names of weights, not those of an older pretrained checkpoint
             self.network.save_pretrained(folder, save_original_format=False)
 
 
@@ -87,8 +83,8 @@ def load(folder: Path) -> TextClassifier:
     from transformers.models.auto.configuration_auto import AutoConfig
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
-    _refuse_code(str(folder), str(folder), cached_only=True)
-    with _quiet():
+    refuse_code(str(folder), str(folder), cached_only=True)
+    with quiet():
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         if pruned := getattr(config, PRUNED, None):
             network = AutoModelForSequenceClassification.from_config(
@@ -110,22 +106,6 @@ def _shrink(network: PreTrainedModel, pruned: Any) -> None:
             set_linear(network, name, *shape)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"config.json: {PRUNED}: {error}") from error
-
-
-def _refuse_code(name: str, shown: str, cached_only: bool) -> None:
-    """Raises UserError where the model's config.json names code to run: a class beside it that transformers does not
-    have, or a kernel from the hub for its attention."""
-    config, _ = PreTrainedConfig.get_config_dict(name, local_files_only=cached_only)
-    if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING:
-        raise UserError(
-            f"{shown}: config.json says that the model needs code of its own (auto_map), which is never run; "
-            "take a model whose model_type transformers has"
-        )
-    for key in ("attn_implementation", "_attn_implementation"):
-        if "/" in str(config.get(key)):
-            raise UserError(
-                f"{shown}: config.json names code from the hub ({key}), which is never run; take that line out"
-            )
 
 
 def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -> nn.Linear:
@@ -157,8 +137,8 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
     assert name is not None
     cached_only = is_cached_only(name)
     try:
-        _refuse_code(name, f"{PATH}.pretrained: {name}", cached_only)
-        with _quiet():
+        refuse_code(name, f"{PATH}.pretrained: {name}", cached_only)
+        with quiet():
             network = AutoModelForSequenceClassification.from_pretrained(
                 name,
                 dtype=torch.float32,
@@ -205,17 +185,3 @@ def _set_dropout(head: nn.Module, probability: float) -> None:
     for module in head.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
-
-
-@contextmanager
-def _quiet() -> Generator[None]:
-    """Without progress bars and without the list of the head's weights that a pretrained checkpoint does not have."""
-    verbosity, progress_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if progress_bars:
-            logging.enable_progress_bar()

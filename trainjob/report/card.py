@@ -7,15 +7,23 @@ from urllib.parse import urlsplit
 import yaml
 
 from trainjob.api import Model
-from trainjob.evaluation import Scores
+from trainjob.evaluation import AnyScores, LanguageScores
 from trainjob.report.formatting import capitalized
 from trainjob.report.render import describe_model, usage
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents
 
+_TASKS = {
+    "text_classifier": "text-classification",
+    "image_classifier": "image-classification",
+    "causal_lm": "text-generation",
+}
+"""What the hub calls them."""
+
 
 def card(run: Contents) -> str:
-    """The card of a finished classifier's run. It names data by file, not by address: a card is made to be published.
+    """The card of the finished run of a model of trainjob's own. It names data by file, not by address: a card is made
+    to be published.
 
     Format: https://huggingface.co/docs/hub/model-cards
     """
@@ -45,7 +53,7 @@ def file_name(uri: str) -> str:
 
 def _metadata(run: Contents, dataset: str) -> dict[str, Any]:
     """What the hub reads: the YAML above the text."""
-    task = "text-classification" if run.job.spec.model.text_classifier else "image-classification"
+    task = _TASKS[run.job.spec.model.chosen]
     base = _base_model(run.job.spec.model)
     results = [
         {
@@ -64,7 +72,12 @@ def _metadata(run: Contents, dataset: str) -> dict[str, Any]:
     }
 
 
-def _metrics(scores: Scores) -> list[dict[str, Any]]:
+def _metrics(scores: AnyScores) -> list[dict[str, Any]]:
+    if isinstance(scores, LanguageScores):
+        return [
+            {"type": name, "name": capitalized(name), "value": round(getattr(scores, name), 6)}
+            for name in ("perplexity", "loss")
+        ]
     values = {
         "accuracy": scores.accuracy,
         **{name: getattr(scores.macro, name) for name in ("precision", "recall", "f1")},
@@ -76,6 +89,7 @@ def _metrics(scores: Scores) -> list[dict[str, Any]]:
 
 
 def _base_model(model: Model) -> str | None:
-    """The encoder's name on the hub, where it comes from there: folders are absolute in a run's TrainJob."""
-    pretrained = model.text_classifier.pretrained if model.text_classifier else None
+    """The pretrained model's name on the hub, where it comes from there: folders are absolute in a run's TrainJob."""
+    text = model.text_classifier or model.causal_lm
+    pretrained = text.pretrained if text else None
     return pretrained if pretrained and not pretrained.startswith("/") and "://" not in pretrained else None

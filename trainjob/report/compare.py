@@ -8,6 +8,7 @@ import numpy as np
 import yaml
 
 from trainjob.errors import UserError
+from trainjob.evaluation import LanguageScores, Scores
 from trainjob.evaluation.paired import Lead, Standing, lead, standing_of_confusion
 from trainjob.report.baselines import interval, probability, said_verdict
 from trainjob.report.charts import Chart, Series, describe, draw, grouped, metric_names, series_of, smoothed
@@ -85,7 +86,8 @@ def render_comparison(runs: Sequence[Run]) -> str:
 
 def _run(name: str, contents: Contents, over_first: Lead | None) -> Run:
     set_name = next((each for each in ("test", "validation") if each in contents.evaluation), "")
-    found = standing_of_confusion(np.array(contents.evaluation[set_name].confusion)) if set_name else None
+    scores = contents.evaluation.get(set_name)
+    found = standing_of_confusion(np.array(scores.confusion)) if isinstance(scores, Scores) else None
     return Run(name, contents, set_name, found, over_first)
 
 
@@ -127,13 +129,14 @@ def _measures(run: Run) -> dict[str, str]:
     scores = run.contents.evaluation[run.set_name] if run.set_name else None
     return {
         "Set": run.set_name or MISSING,
-        "Rows": count(scores.rows) if scores else MISSING,
+        "Rows": count(scores.rows) if isinstance(scores, Scores) else MISSING,
         "Accuracy": interval(found.accuracy) if found else MISSING,
         "F1, macro average": interval(found.f1) if found else MISSING,
         "Lead over the first in F1": interval(run.lead.f1, "+.4f") if run.lead else MISSING,
         "McNemar's p": probability(run.lead.p) if run.lead else MISSING,
         "It is": said_verdict(run.lead) if run.lead else MISSING,
         "Loss": score(scores.loss if scores else None),
+        "Perplexity": score(scores.perplexity if isinstance(scores, LanguageScores) else None),
         "Parameters": count(summary.parameters) if summary and summary.parameters is not None else MISSING,
         "Trained in": duration(sum(summary.seconds.values())) if summary else "not finished",
     }

@@ -4,6 +4,7 @@ import json
 import shlex
 
 from trainjob.api import Model
+from trainjob.evaluation import LanguageScores, Scores
 from trainjob.report.baselines import (
     CASCADE_HEADINGS,
     CASCADE_REMARK,
@@ -55,7 +56,8 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     ]
     cascade = cascade_of(run.comparison)
     cascade_charts = [cascade_chart(cascade)] if cascade is not None else []
-    matrices = {name: matrix(scores) for name, scores in run.evaluation.items()}
+    matrices = {name: matrix(scores) for name, scores in run.evaluation.items() if isinstance(scores, Scores)}
+    language = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, LanguageScores)}
     return {
         "run": run,
         "summary": summary,
@@ -64,7 +66,8 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "charts": drawn,
         "epochs": epochs,
         "metrics": metric_names(epochs),
-        "set_names": sorted(run.evaluation),  # test comes before validation
+        "set_names": sorted(matrices),  # test comes before validation
+        "language": sorted(language.items()),
         "matrices": matrices,
         "most_confused": {name: most_confused(cells) for name, cells in matrices.items()},
         "largest_matrix": LARGEST_MATRIX,
@@ -92,6 +95,8 @@ def describe_model(model: Model) -> str:
         return f"Text classifier on {pretrained}" if pretrained else "Text classifier, encoder trained from scratch"
     if model.image_classifier:
         return f"Image classifier, {model.image_classifier.chosen.upper()}"
+    if model.causal_lm:
+        return f"Language model, {model.causal_lm.pretrained or 'trained from scratch'}"
     assert model.function
     return f"Function {model.function.name}"
 
@@ -109,9 +114,11 @@ def stages(summary: Summary) -> list[tuple[str, float, float]]:
 
 def usage(uri: str, model: Model) -> list[tuple[str, str]]:
     """How to use the trained model: pairs of a title and commands or Python code. Empty for a function."""
+    run, literal = shlex.quote(uri), json.dumps(uri)
+    if model.causal_lm is not None:
+        return _usage_of_language_model(run, literal)
     if model.classifier is None:
         return []
-    run, literal = shlex.quote(uri), json.dumps(uri)
     if model.text_classifier:
         option, rows, table = '--text "…"', '["a text", "another"]', "new.csv"
     else:
@@ -129,5 +136,22 @@ def usage(uri: str, model: Model) -> list[tuple[str, str]]:
             f"predictor = Predictor.load({literal})\n"
             f"classes = predictor.predict({rows})\n"
             f"probabilities = predictor.predict_proba({rows})  # one column for each of predictor.classes",
+        ),
+    ]
+
+
+def _usage_of_language_model(run: str, literal: str) -> list[tuple[str, str]]:
+    return [
+        (
+            "On the command line",
+            f'trainjob predict {run} --text "…" --max-new-tokens 50 --temperature 0.8\n'
+            f"trainjob predict {run} prompts.csv --output continued.csv\n"
+            f"trainjob evaluate {run} new.csv",
+        ),
+        (
+            "In Python",
+            f"from trainjob import TextGenerator\n\n"
+            f"generator = TextGenerator.load({literal})\n"
+            f'texts = generator.generate(["a text", "another"], max_new_tokens=50)',
         ),
     ]

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from trainjob.api import TrainJob
 from trainjob.errors import UserError
-from trainjob.evaluation.scores import Scores
+from trainjob.evaluation.scores import AnyScores
 from trainjob.runs.comparison import Comparison, read_comparison
 from trainjob.runs.files import BASELINES, EVALUATION, METRICS, SUMMARY, TRAINJOB, VARIANTS_TABLE
 from trainjob.runs.history import read_history
@@ -17,7 +17,7 @@ from trainjob.runs.trials import Trial, read_trials
 from trainjob.runs.variants import Variants, read_variants
 from trainjob.storage import Folder
 
-_Evaluation = TypeAdapter(dict[str, Scores | None])
+_Evaluation = TypeAdapter(dict[str, AnyScores | None])
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Contents:
     """The job as the run keeps it."""
     records: list[dict[str, Any]]
     """The lines of `metrics.jsonl`."""
-    evaluation: dict[str, Scores]
+    evaluation: dict[str, AnyScores]
     """Scores of the best checkpoint by set: `validation`, `test`."""
     summary: Summary | None
     """None while the run has not finished."""

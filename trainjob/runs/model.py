@@ -1,8 +1,13 @@
 """Where a run's model is."""
 
+import json
+
 from trainjob.errors import UserError
 from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB, VARIANTS
 from trainjob.storage import Folder
+
+PREPROCESSOR, LANGUAGE_MODEL = "preprocessor.json", "continuation"
+"""The file that tells the kind of a model, and what it calls a language model."""
 
 
 def model_folder(folder: Folder, variant: str | None = None) -> Folder:
@@ -18,12 +23,17 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
             return candidate
     if folder.exists(TRAINJOB):
         if folder.exists(SUMMARY):
-            raise UserError(f"{folder.uri} holds no classifier, but what a function of one's own has saved")
+            raise UserError(f"{folder.uri} holds no model of trainjob's, but what a function of one's own has saved")
         checkpoints = folder.list(CHECKPOINTS)
         other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
     found = ", ".join(folder.list()[:10]) or "nothing"
     raise UserError(f"{folder.uri} is no run: expected model/config.json (or config.json) there, found {found}")
+
+
+def is_language_model(model: Folder) -> bool:
+    """Whether a model's folder holds one."""
+    return model.exists(PREPROCESSOR) and json.loads(model.read(PREPROCESSOR)).get("kind") == LANGUAGE_MODEL
 
 
 def run_folder_of(folder: Folder) -> Folder:

@@ -62,7 +62,7 @@ class Summary(StrictModel):
     rows: dict[str, int] = {}
     """Rows of `train`, `validation` and, where there is one, `test`."""
     classes: int | None = None
-    """Number of classes; none for a function."""
+    """Number of classes; none for what is no classifier."""
     workers: TrainingWorkers
     """The processes that trained."""
     precision: str | None = None

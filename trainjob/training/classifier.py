@@ -1,4 +1,4 @@
-"""The driver's part in training a classifier: prepares the data and has the workers train on it."""
+"""The driver's part in training a model of trainjob's own: prepares the data and has the workers train on it."""
 
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -51,7 +51,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Training:
-    """One driver's training of a classifier."""
+    """One driver's training of a model."""
 
     spec: TrainJobSpec
     run: Folder
@@ -90,9 +90,10 @@ class Training:
         from where a teacher has labelled them."""
         with quick_imports(), ThreadPoolExecutor(2) as executor:
             fitting, importing = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
-            text = self.spec.model.text_classifier
+            text = self.spec.model.text_classifier or self.spec.model.causal_lm
             if text is not None and text.pretrained is not None:
-                is_cached_only(text.pretrained)  # raises before Ray starts, which takes longer
+                field = f"spec.model.{self.spec.model.in_yaml(self.spec.model.chosen)}.pretrained"
+                is_cached_only(text.pretrained, field)  # raises before Ray starts, which takes longer
             start_ray(self.spec, self.threads)
             importing.result()
             fitted = fitting.result()
@@ -114,7 +115,9 @@ class Training:
             return self._task(fitted, put(read_datasets(datasets))), None
 
     def _is_streamed(self, fitted: Fitted) -> bool:
-        return fitted.training_rows * fitted.training_row_bytes(self.spec) > KEPT_BYTES
+        return (
+            not fitted.preprocessor.packs and fitted.training_rows * fitted.training_row_bytes(self.spec) > KEPT_BYTES
+        )
 
     def _soft_labels(self, fitted: Fitted, on_ray: bool) -> Loading | None:
         if self.spec.training.distillation is None:  # without one, torch need not be imported here
@@ -171,6 +174,7 @@ def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
 
 def _modules(spec: TrainJobSpec) -> list[str]:
     """What local workers import; transformers takes seconds, so only for the models that need it."""
-    models = [] if spec.model.image_classifier is not None else ["trainjob.models.text"]
+    chosen = {"text_classifier": ["trainjob.models.text"], "causal_lm": ["trainjob.models.causal"]}
+    models = chosen.get(spec.model.chosen, [])
     late = ["ray.tune", "torch.utils.tensorboard.writer"]  # Ray Train and rank 0 would import them in the workers
     return ["trainjob.training.worker", *models, *late]

@@ -16,8 +16,8 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
 from trainjob.data.loaders import Batch, TrainingBatches
 from trainjob.errors import Diverged
-from trainjob.evaluation import Scores
-from trainjob.models import Classifier, Objective, load_weights, save_model
+from trainjob.evaluation import AnyScores
+from trainjob.models import Objective, Trainable, load_weights, save_model
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION
@@ -61,7 +61,7 @@ class Trainer:
     def __init__(
         self,
         spec: TrainJobSpec,
-        module: Classifier[Any],
+        module: Trainable[Any],
         model: torch.nn.Module,
         *,
         preprocessor: Preprocessor,
@@ -214,11 +214,14 @@ class Trainer:
         state = self.state
         counted = self._recent_loss.new_tensor([self._recent_weight, self._recent_samples])
         loss_sum, weight, samples = sum_over_ranks(torch.cat([self._recent_loss[None], counted])).tolist()
-        loss, rate = loss_sum / max(weight, 1), samples / (time.perf_counter() - self._recent_since)
+        seconds = time.perf_counter() - self._recent_since
+        loss, rate = loss_sum / max(weight, 1), samples / seconds
         _check_finite("the loss", loss, f"at step {state.step}")
         state.loss_sum += loss_sum
         state.weight += weight
         values = {"loss": loss, "learning_rate": learning_rate, "samples_per_second": rate}
+        if self.objective.unit is not None:
+            values[f"{self.objective.unit}_per_second"] = weight / seconds
         self.history.add("step", state.step, state.epoch + 1, values)
         self.reporter.step(state.epoch + 1, state.step, loss=loss, rate=rate, learning_rate=learning_rate)
         self._reset_recent()
@@ -237,7 +240,7 @@ class Trainer:
 
     # -- checkpoints -------------------------------------------------------------------------------------------------
 
-    def _save(self, metrics: dict[str, float], scores: Scores | None) -> None:
+    def _save(self, metrics: dict[str, float], scores: AnyScores | None) -> None:
         """Stores a checkpoint: rank 0 writes, every rank gives its random states."""
         self.start_stage("checkpoints")
         ranks = gather_on_rank_0(random_states(self.device))

@@ -5,7 +5,7 @@ import traceback as tracebacks
 from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Failure
 from trainjob.errors import UserError, may_pass
-from trainjob.evaluation import Scores
+from trainjob.evaluation import AnyScores
 from trainjob.redaction import without_secrets
 from trainjob.training.launch.ray_internals import has_died
 
@@ -21,9 +21,9 @@ class Outcome(StrictModel):
     """Optimizer steps taken by then."""
     best_value: float
     """The checkpoints' metric there."""
-    validation: Scores
+    validation: AnyScores
     """Scores of the best checkpoint."""
-    test: Scores | None
+    test: AnyScores | None
     """Scores of the best checkpoint on the test set, where there is one."""
     epochs: int
     """Epochs completed."""

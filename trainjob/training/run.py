@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.errors import Superseded, notify
-from trainjob.evaluation import Scores
+from trainjob.evaluation import AnyScores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
@@ -33,7 +33,7 @@ class Finished:
 
     run: Folder
     summary: Summary
-    evaluation: dict[str, Scores]
+    evaluation: dict[str, AnyScores]
     """Of the best checkpoint, by part of the data."""
     comparison: Comparison | None
     """With the baselines; None where there are none."""
@@ -112,7 +112,7 @@ def _run(
                 summary = train_function(job, folder, source, attempts, receiver.address, threads, retry, started)
                 write_results(folder, summary, None)
                 return Finished(folder, summary, {}, None, already=False)
-            return _run_classifier(job, folder, attempts, receiver.address, retry, snapshots, started)
+            return _run_model(job, folder, attempts, receiver.address, retry, snapshots, started)
 
 
 def _check_before_claim(job: TrainJob, folder: Folder, fresh: bool) -> None:
@@ -127,7 +127,7 @@ def _check_before_claim(job: TrainJob, folder: Folder, fresh: bool) -> None:
         check_same(folder, job)
 
 
-def _run_classifier(
+def _run_model(
     job: TrainJob,
     folder: Folder,
     attempts: Attempts,

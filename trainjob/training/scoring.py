@@ -8,7 +8,7 @@ import pyarrow as pa
 import torch
 
 from trainjob.data.loaders import Batch
-from trainjob.evaluation import Scores
+from trainjob.evaluation import AnyScores
 from trainjob.models import Objective
 from trainjob.training.distributed import gather_on_rank_0, sum_over_ranks
 
@@ -28,7 +28,7 @@ class Scorer:
     ) -> None:
         self._batches, self._objective, self._device, self._dtype = batches, objective, device, dtype
 
-    def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> Scores:
+    def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> AnyScores:
         """Scores on all rows of the set, the same on every rank. Ranks may have unequal numbers of batches.
 
         What is predicted for each row goes into `predicted`, where it is given.

@@ -13,7 +13,7 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import Fitted
 from trainjob.data.source import UNLABELLED
-from trainjob.evaluation import Scores
+from trainjob.evaluation import AnyScores
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import CARD, EVALUATION, SUMMARY
@@ -34,13 +34,10 @@ STAGES_OF_TUNING = ("data", "tuning", "evaluation")
 def summarize(
     job: TrainJob, outcome: Outcome, attempts: Attempts, fitted: Fitted, threads: int, seconds: dict[str, float]
 ) -> Summary:
-    """How a classifier's run went; of a tuned one, `job` has the best trial's parameters."""
+    """How the run of a model of trainjob's own went; of a tuned one, `job` has the best trial's parameters."""
     stages = STAGES if job.spec.tuning is None else STAGES_OF_TUNING
-    rows = {"train": sum(fitted.preprocessor.class_counts), "validation": outcome.validation.rows}
-    if outcome.test is not None:
-        rows["test"] = outcome.test.rows
-    if UNLABELLED in fitted.rows:
-        rows[UNLABELLED] = fitted.rows[UNLABELLED]
+    sets = ("train", "validation", *(["test"] if outcome.test is not None else []), UNLABELLED)
+    rows = {name: fitted.rows[name] for name in sets if name in fitted.rows}
     workers = job.spec.workers.count
     return Summary(
         name=job.metadata.name,
@@ -49,7 +46,7 @@ def summarize(
         attempts=attempts.count,
         parameters=outcome.parameters,
         rows=rows,
-        classes=len(fitted.preprocessor.classes),
+        classes=len(fitted.preprocessor.classes) or None,
         workers=TrainingWorkers(count=workers, device=outcome.device, threads=threads),
         precision=outcome.precision,
         best_checkpoint=BestCheckpoint(
@@ -83,7 +80,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -
     )
 
 
-def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, Scores]) -> dict[str, Any]:
+def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, AnyScores]) -> dict[str, Any]:
     """The fields of `status.training` that the end of a run sets."""
     fields: dict[str, Any] = {
         "stage": "Finished",

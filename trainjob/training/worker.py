@@ -10,6 +10,7 @@ from pathlib import Path
 import ray.data
 import ray.train
 import torch
+from pydantic import TypeAdapter
 from ray.train.torch import prepare_model
 
 from trainjob.data.loaders import (
@@ -19,11 +20,12 @@ from trainjob.data.loaders import (
     StreamedBatches,
     TrainingBatches,
     memory_windows,
+    read_whole,
     read_windows,
     scoring_batches,
 )
 from trainjob.errors import UserError
-from trainjob.evaluation import Scores
+from trainjob.evaluation import AnyScores
 from trainjob.models import build, load_weights, objective_of
 from trainjob.progress.channel import sender_to
 from trainjob.progress.reporter import Reporter
@@ -97,8 +99,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     module = build(spec.model, preprocessor)
     objective = objective_of(spec, preprocessor, module)
     shard = Shard(rank, workers, training.batch_size // workers, training.seed)
-    rows = task.fitted.training_rows
-    batches, sets = _data(task, shard, rows)
+    batches, sets, rows = _data(task, shard)
     if shard.rows(rows) == 0:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
     trainer = Trainer(
@@ -126,21 +127,30 @@ def _device(task: Task) -> torch.device:
     return torch.device("cuda" if task.spec.workers.gpus else "cpu")
 
 
-def _data(task: Task, shard: Shard, rows: int) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]]]:
-    """The training batches, and this rank's batches of a set to be scored, by the set's name."""
+def _data(task: Task, shard: Shard) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]], int]:
+    """The training batches; this rank's batches of a set to be scored, by the set's name; the rows of an epoch."""
     preprocessor = task.fitted.preprocessor
     if task.examples is not None:
         examples = task.examples()
-        return InMemoryBatches(examples["train"], preprocessor, shard), lambda name: scoring_batches(
-            memory_windows(examples[name], shard.window), preprocessor, shard
+        train = InMemoryBatches(examples["train"], preprocessor, shard)
+        rows = len(examples["train"])
+        return (
+            train,
+            lambda name: scoring_batches(memory_windows(examples[name], shard.window), preprocessor, shard),
+            rows,
         )
     data = _dataset_shard("train")
     if task.streamed:
+        rows = task.fitted.training_rows
         train: TrainingBatches = StreamedBatches(data, preprocessor, shard, task.fitted.training_row_bytes(task.spec))
     else:
-        (kept,) = read_windows(data, rows)
-        train = InMemoryBatches(kept, preprocessor, shard)
-    return train, lambda name: scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, shard)
+        kept = read_whole(data)
+        rows, train = len(kept), InMemoryBatches(kept, preprocessor, shard)
+    return (
+        train,
+        lambda name: scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, shard),
+        rows,
+    )
 
 
 def _dataset_shard(name: str) -> ray.data.DataIterator:
@@ -186,7 +196,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         best_epoch=manifest.epoch,
         best_step=manifest.step,
         best_value=store.value(manifest),
-        validation=Scores.model_validate_json((best / EVALUATION).read_bytes()),
+        validation=TypeAdapter[AnyScores](AnyScores).validate_json((best / EVALUATION).read_bytes()),
         test=held if has_test else None,
         epochs=trainer.state.epoch,
         stopped_early=trainer.state.stopped_early,

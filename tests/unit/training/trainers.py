@@ -259,5 +259,5 @@ def _resume(trainer: Trainer, setup: Setup) -> str | None:
 
 
 def without_times(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    timed = ("time", "samples_per_second")
+    timed = ("time", "samples_per_second", "tokens_per_second")
     return [{name: value for name, value in record.items() if name not in timed} for record in records]

@@ -1,0 +1,145 @@
+"""Language models in the loop that all models share, and the commands that use what it trained."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from ranks import run_on
+from trainers import Setup, build_trainer, train, without_times
+from typer.testing import CliRunner
+
+from trainjob import TextGenerator
+from trainjob.api import TrainJobSpec
+from trainjob.cli.app import app
+from trainjob.data import CausalPreprocessor, Examples
+from trainjob.data.causal import train_byte_bpe
+from trainjob.errors import UserError
+from trainjob.evaluation import LanguageScores
+
+TEXTS = [f"row {number} of {'many ' * (number % 7)}rows" for number in range(60)]
+
+
+def setup(folder: Path) -> Setup:
+    preprocessor = CausalPreprocessor(["text"], 32, 10.0, *train_byte_bpe(TEXTS, 300, 32))
+    spec = TrainJobSpec.model_validate(
+        {
+            "model": {
+                "causalLM": {
+                    "decoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "dropout": 0.1, "vocabularySize": 300},
+                    "maxLength": 32,
+                }
+            },
+            "dataset": {"train": {"uri": "texts.csv"}, "text": ["text"]},
+            "training": {"epochs": 2, "batchSize": 4, "precision": "float32", "gradientAccumulation": 2},
+            "checkpoints": {"metric": "validation_perplexity"},
+        }
+    )
+
+    def examples(texts: list[str]) -> Examples:
+        values = preprocessor.transform(pa.table({"text": texts}))
+        return Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+
+    return Setup(folder, spec, preprocessor, {"train": examples(TEXTS[:45]), "validation": examples(TEXTS[45:])})
+
+
+def _score(setup: Setup) -> LanguageScores:
+    trainer = build_trainer(setup)
+    scores = trainer.scorer.score(trainer.module, "validation")
+    assert isinstance(scores, LanguageScores)
+    return scores
+
+
+def test_every_token_counts_once_however_many_ranks(tmp_path: Path):
+    (one,) = run_on(1, _score, setup(tmp_path))
+    labels = setup(tmp_path).preprocessor.inputs(setup(tmp_path).examples["validation"])["labels"]
+    assert one.tokens == np.sum(labels >= 0)
+    for other in run_on(3, _score, setup(tmp_path)):
+        assert other.tokens == one.tokens
+        assert other.loss == pytest.approx(one.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_run_that_was_killed_ends_like_one_that_was_not(tmp_path: Path, ranks: int):
+    unbroken = run_on(ranks, train, setup(tmp_path / "unbroken"))
+    killed = setup(tmp_path / "killed")
+    batches = len(unbroken[0].drawn) // 2 + 2
+    run_on(ranks, train, killed, batches)
+    resumed = run_on(ranks, train, killed)
+    assert resumed[0].resumed is not None
+    assert without_times(resumed[0].records) == without_times(unbroken[0].records)
+    for name, weight in unbroken[0].weights.items():
+        assert np.array_equal(resumed[0].weights[name], weight), name
+    losses = [record["validation_loss"] for record in unbroken[0].records if record["kind"] == "epoch"]
+    assert losses[1] < losses[0] < np.log(300)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint's folder."""
+    folder = tmp_path_factory.mktemp("run")
+    run_on(1, train, setup(folder))
+    return max((folder / "checkpoints").iterdir())
+
+
+def test_texts_go_on_alike_in_batches_and_alone(model: Path):
+    generator, prompts = TextGenerator.load(model), ["row", "", "row 3 of many many"]
+    together = generator.generate(prompts, max_new_tokens=8)
+    assert together == [generator.generate([prompt], max_new_tokens=8)[0] for prompt in prompts]
+    drawn = generator.generate(prompts, max_new_tokens=8, temperature=1.0, top_p=0.9, seed=1)
+    assert drawn == generator.generate(prompts, max_new_tokens=8, temperature=1.0, top_p=0.9, seed=1) != together
+
+
+def test_a_text_ends_before_a_stop_string(model: Path):
+    generator = TextGenerator.load(model)
+    (whole,) = generator.generate(["row"], max_new_tokens=8, temperature=1.0, seed=2)
+    stop = whole[2:4]
+    (cut,) = generator.generate(["row"], max_new_tokens=8, temperature=1.0, seed=2, stop=(stop,))
+    assert cut == whole[: whole.index(stop)]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "said"),
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens must be at least 1"),
+        ({"max_new_tokens": 32}, "prompt 1 has 2 tokens; with 32 new ones at most 0 fit"),
+        ({"temperature": -1.0}, "temperature must be at least 0"),
+        ({"top_p": 0.0}, "top_p must be greater than 0"),
+        ({"stop": ("",)}, "a stop string must not be empty"),
+    ],
+)
+def test_odd_sampling_is_refused(model: Path, sampling: dict[str, Any], said: str):
+    with pytest.raises(UserError, match=said):
+        TextGenerator.load(model).generate(["r"], **sampling)
+
+
+def test_the_commands_continue_and_score(model: Path, tmp_path: Path):
+    table, written = tmp_path / "texts.csv", tmp_path / "written.csv"
+    table.write_text("text\nrow 1\nrow 2\n")
+    runner, most = CliRunner(), ["--max-new-tokens", "4"]
+    shown = runner.invoke(app, ["predict", str(model), "--text", "row 1", *most])
+    assert (shown.exit_code, shown.output[:5]) == (0, "row 1")
+    assert runner.invoke(app, ["predict", str(model), str(table), "-o", str(written), *most]).exit_code == 0
+    with written.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["text"] for row in rows] == ["row 1", "row 2"]
+    assert f"row 1{rows[0]['continuation']}" == shown.output.removesuffix("\n")
+    scored = runner.invoke(app, ["evaluate", str(model), str(table), "--json"])
+    scores = LanguageScores.model_validate_json(scored.output)
+    assert scores.perplexity == pytest.approx(np.exp(scores.loss))
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["predict", "--image", "x.png"], "is a language model: give --text or DATA"),
+        (["predict", "--text", "row", "--cascade", "0.5"], "is a language model: give --text or DATA"),
+        (["serve"], "only classifiers are served"),
+    ],
+)
+def test_what_is_for_classifiers_is_refused(model: Path, command: list[str], said: str):
+    done = CliRunner().invoke(app, [command[0], str(model), *command[1:]])
+    assert isinstance(done.exception, UserError)
+    assert said in str(done.exception)

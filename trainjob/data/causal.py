@@ -1,0 +1,152 @@
+"""Texts to rows of tokens that a language model learns from."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+from trainjob.data.arrays import as_lists
+from trainjob.data.examples import Examples
+from trainjob.data.packing import MOST_TOKENS, pack, unpacked
+from trainjob.data.rows import row_number
+from trainjob.data.text import PREPROCESSOR_FILE, joined_texts, load_tokenizer, text_contents
+from trainjob.errors import DataError
+
+PAD, END = "<|pad|>", "<|end|>"
+"""Special tokens of tokenizers trained here; END also begins a text."""
+
+
+@dataclass(frozen=True)
+class CausalPreprocessor:
+    """Joins a row's text columns and tokenizes the text; several short texts make one row, a long one several."""
+
+    kind: ClassVar[str] = "continuation"
+    classes: ClassVar[list[str]] = []
+    class_counts: ClassVar[list[int]] = []
+    packs: ClassVar[bool] = True
+
+    columns: list[str]
+    max_length: int
+    """Most tokens of a row."""
+    mean_length: float
+    """Tokens of a training text, on average."""
+    tokenizer: Tokenizer
+    """Set neither to cut nor to pad."""
+    tokenizer_config: dict[str, Any]
+    """What transformers wants to know besides."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self.tokenizer.get_vocab_size()
+
+    @property
+    def end_token_id(self) -> int:
+        """What follows a text's last token. Raises DataError where the tokenizer has no such token."""
+        return _token_id(self, "eos_token")
+
+    @property
+    def begin_token_id(self) -> int:
+        """What a text's first token is predicted from."""
+        return _token_id(self, "bos_token", "eos_token")
+
+    @property
+    def pad_token_id(self) -> int:
+        """Any will do: nothing is learned from it, and no text sees it."""
+        return _token_id(self, "pad_token", "eos_token")
+
+    @property
+    def row_bytes(self) -> int:
+        """Memory that a text takes, on average."""
+        return round((self.mean_length + 2) * np.int32().itemsize)
+
+    def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
+        """What the split tells rows by: the text."""
+        return text_contents(joined_texts(table, self.columns, where))
+
+    def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
+        """Packed rows of all texts, list<int32>; how many there are depends on the texts' lengths.
+
+        Raises DataError for missing columns and undecodable bytes.
+        """
+        texts = joined_texts(table, self.columns, where)
+        begin, end = self.begin_token_id, self.end_token_id
+        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        documents = [[begin, *encoding.ids, end] for encoding in encodings]
+        offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents], dtype=np.int64)])
+        tokens = np.fromiter((token for document in documents for token in document), np.int32, int(offsets[-1]))
+        return as_lists(*pack(tokens, offsets, self.max_length))
+
+    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
+        """input_ids, position_ids and labels, each int64 [n, longest], where `longest` is a multiple of 8 or the most
+        tokens of a row."""
+        lengths = examples.lengths
+        longest = min(-(-int(lengths.max(initial=0)) // 8) * 8, max(self.max_length, int(lengths.max(initial=0))))
+        codes = np.full((len(lengths), longest), -1, np.int32)
+        codes[np.arange(longest) < lengths[:, None]] = examples.values
+        tokens, positions, labels = unpacked(codes, self.pad_token_id)
+        return {"input_ids": tokens, "position_ids": positions, "labels": labels}
+
+    def save(self, folder: Path) -> None:
+        """Write preprocessor.json and, for transformers too, tokenizer.json and tokenizer_config.json."""
+        state = {
+            "kind": self.kind,
+            "columns": self.columns,
+            "max_length": self.max_length,
+            "mean_length": self.mean_length,
+        }
+        (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
+        (folder / "tokenizer_config.json").write_text(json.dumps(self.tokenizer_config, indent=1))
+        self.tokenizer.save(str(folder / "tokenizer.json"))
+
+    @classmethod
+    def load(cls, folder: Path, state: dict[str, Any]) -> "CausalPreprocessor":
+        """What `save` wrote; `state` is the content of preprocessor.json."""
+        tokenizer, config = load_tokenizer(folder, None)
+        return cls(**state, tokenizer=tokenizer, tokenizer_config=config)
+
+
+def check_tokenizer(preprocessor: CausalPreprocessor, field: str) -> None:
+    """Raises DataError for a tokenizer that cannot be used; `field` is where it was named."""
+    try:
+        _ = preprocessor.end_token_id
+    except DataError as error:
+        raise DataError(f"{field}: {error}") from None
+    if preprocessor.vocabulary_size >= MOST_TOKENS:
+        raise DataError(f"{field}: the tokenizer has {preprocessor.vocabulary_size:,} tokens; {MOST_TOKENS:,} fit")
+
+
+def _token_id(preprocessor: CausalPreprocessor, *names: str) -> int:
+    """Of the first of these special tokens that there is."""
+    for name in names:
+        token = preprocessor.tokenizer_config.get(name)
+        text = token["content"] if isinstance(token, dict) else token
+        if text is not None and (number := preprocessor.tokenizer.token_to_id(text)) is not None:
+            return number
+    raise DataError(
+        f"the tokenizer names no {names[-1]} (in tokenizer_config.json), which tells a model where a text ends"
+    )
+
+
+def train_byte_bpe(texts: Iterable[str], vocabulary_size: int, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
+    """A byte-level BPE tokenizer of at most `vocabulary_size` tokens, which has tokens for any text, and its
+    configuration for transformers; depends on nothing but its arguments."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary_size,
+        min_frequency=2,
+        special_tokens=[PAD, END],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    end = (END, tokenizer.token_to_id(END))
+    tokenizer.post_processor = processors.TemplateProcessing(f"{END} $A", f"{END} $A {END} $B", [end])
+    special = {"pad_token": PAD, "bos_token": END, "eos_token": END}
+    return tokenizer, {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **special}

@@ -1,0 +1,74 @@
+"""Documents packed into rows of one length, which a language model learns from.
+
+A row holds whole documents side by side. It is kept as one code for each token, from which `unpacked` makes what a
+model takes: positions start at 0 with each document and with each place of padding. By them the model tells where a
+document begins, and looks at nothing before it.
+"""
+
+from bisect import bisect_left, insort
+
+import numpy as np
+
+IGNORED = -100
+"""The label of a place where nothing is learned."""
+START = 1 << 30
+"""Is added to the code of the first token of a document, or of a piece of one; that token is only read."""
+MOST_TOKENS = START
+
+
+def pack(tokens: np.ndarray, offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """All documents in as few rows of at most `length` (2 or more) as best-fit decreasing finds: the codes of all rows,
+    one after the other, int32 [t], and how many each row has, int64 [n]. The same for the same documents.
+
+    Document `i` is `tokens[offsets[i] : offsets[i + 1]]`, of int32 and int64. Longer ones are cut. The last token of a
+    piece is the first of the next, which so has something to predict from. Documents of one token teach nothing and are
+    left out.
+    """
+    starts, lengths = _pieces(offsets, length)
+    rows = _best_fit(lengths, length)
+    order = np.argsort(rows, kind="stable")
+    starts, lengths, rows = starts[order], lengths[order], rows[order]
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    codes = tokens[np.repeat(starts, lengths) + within] + np.where(within == 0, START, 0).astype(np.int32)
+    return codes, np.bincount(rows, lengths).astype(np.int64)
+
+
+def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tokens, their positions, and as label of each place the token that follows in the document or IGNORED: each int64
+    [n, length], of codes int32 [n, length] that are -1 where there are no tokens; `pad` is the token of those places.
+    """
+    is_pad = codes < 0
+    starts = is_pad | (codes >= START)
+    tokens = np.where(is_pad, pad, codes & (START - 1)).astype(np.int64)
+    places = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
+    positions = places - np.maximum.accumulate(np.where(starts, places, 0), axis=1)
+    labels = np.full(codes.shape, IGNORED, np.int64)
+    labels[:, :-1] = np.where(starts[:, 1:], IGNORED, tokens[:, 1:])
+    return tokens, positions, labels
+
+
+def _pieces(offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each piece starts among the tokens, and how long it is, both int64 [p]."""
+    sizes = np.diff(offsets)
+    counts = np.maximum(-(-(sizes - 1) // (length - 1)), 0)
+    number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = np.repeat(offsets[:-1], counts) + number * (length - 1)
+    return starts, np.minimum(starts + length, np.repeat(offsets[1:], counts)) - starts
+
+
+def _best_fit(lengths: np.ndarray, capacity: int) -> np.ndarray:
+    """The row of each piece, int64 [p]: the longest come first, and each goes where it leaves the least room."""
+    rows = np.empty(len(lengths), np.int64)
+    open_rows: list[tuple[int, int]] = []  # (room, row), sorted
+    used = 0
+    for piece in np.argsort(-lengths, kind="stable").tolist():
+        size = int(lengths[piece])
+        at = bisect_left(open_rows, (size, 0))
+        if at < len(open_rows):
+            room, row = open_rows.pop(at)
+        else:
+            room, row, used = capacity, used, used + 1
+        rows[piece] = row
+        if room - size >= 2:  # no piece is shorter
+            insort(open_rows, (room - size, row))
+    return rows

@@ -1,0 +1,120 @@
+"""A saved language model applied to new texts. No Ray."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self, cast
+
+import torch
+from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
+
+from trainjob.data import CausalPreprocessor
+from trainjob.errors import UserError
+from trainjob.models import load_language_model
+from trainjob.models.causal import CausalLM
+from trainjob.runs.model import model_folder
+from trainjob.scratch import scratch_folder
+from trainjob.storage import Folder
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen, and where a text ends besides where the model ends it."""
+
+    max_new_tokens: int = 64
+    temperature: float = 0.0
+    """0 takes the most probable token; the higher, the more the less probable ones are drawn."""
+    top_p: float = 1.0
+    """Tokens are drawn from the most probable ones that have this share together."""
+    stop: tuple[str, ...] = ()
+    """Strings that end a text; they and what follows them are left out."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens < 1:
+            raise UserError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}")
+        if not 0 <= self.temperature < float("inf"):
+            raise UserError(f"temperature must be at least 0, got {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top_p must be greater than 0 and at most 1, got {self.top_p}")
+        if "" in self.stop:
+            raise UserError("a stop string must not be empty")
+
+
+class TextGenerator:
+    """A trained language model, on the GPU if there is one.
+
+    >>> generator = TextGenerator.load("runs/headlines")
+    >>> generator.generate(["Once upon a time"], max_new_tokens=20)
+    """
+
+    def __init__(self, model: CausalLM, preprocessor: CausalPreprocessor) -> None:
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.model, self.preprocessor = model.to(self.device).eval(), preprocessor
+        self._tokenizer = PreTrainedTokenizerFast(tokenizer_object=preprocessor.tokenizer)
+
+    @classmethod
+    def load(cls, uri: str | PathLike[str], endpoint: str | None = None) -> Self:
+        """The best model of a run's folder, or the one in a model's or a checkpoint's; `uri` is a path, s3:// or gs://.
+
+        Raises UserError where there is no language model, StorageError where the folder cannot be read.
+        """
+        folder = model_folder(Folder(str(uri), endpoint))
+        if "://" not in folder.uri:
+            return cls(*load_language_model(Path(folder.uri)))
+        with scratch_folder() as copy:
+            for name in folder.list():
+                if not name.endswith(".pt"):  # the state of a checkpoint's training
+                    folder.download(name, copy / name)
+            return cls(*load_language_model(copy))
+
+    def generate(self, prompts: Sequence[str], batch_size: int = 16, **sampling: Any) -> list[str]:
+        """How each prompt goes on, without the prompt; `sampling` are fields of Sampling.
+
+        The same prompts, batches and seed give the same texts. Raises UserError for a prompt that is too long.
+        """
+        chosen = Sampling(**sampling)
+        if isinstance(prompts, str):
+            raise UserError("expected a list of prompts, not one: put it in a list")
+        encodings = self.preprocessor.tokenizer.encode_batch_fast(list(prompts), add_special_tokens=False)
+        tokens = [[self.preprocessor.begin_token_id, *encoding.ids] for encoding in encodings]
+        room = self._most_tokens() - chosen.max_new_tokens
+        for number, prompt in enumerate(tokens, start=1):
+            if len(prompt) > room:
+                raise UserError(
+                    f"prompt {number} has {len(prompt)} tokens; with {chosen.max_new_tokens} new ones at most "
+                    f"{max(room, 0)} fit: shorten it or lower max_new_tokens"
+                )
+        torch.manual_seed(chosen.seed)
+        starts = range(0, len(tokens), batch_size)
+        return [text for start in starts for text in self._continued(tokens[start : start + batch_size], chosen)]
+
+    def _most_tokens(self) -> int:
+        config = self.model.network.config.get_text_config()
+        return getattr(config, "max_position_embeddings", None) or self.preprocessor.max_length
+
+    @torch.inference_mode()
+    def _continued(self, prompts: list[list[int]], sampling: Sampling) -> list[str]:
+        """Padding is on the left, so that all prompts end where the new tokens begin."""
+        longest, end = max(map(len, prompts)), self.preprocessor.end_token_id
+        input_ids = torch.tensor([[end] * (longest - len(prompt)) + prompt for prompt in prompts])
+        mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+        draws = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
+        greedy = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        stops = {"stop_strings": list(sampling.stop), "tokenizer": self._tokenizer} if sampling.stop else {}
+        generated = cast("Any", self.model.network).generate(
+            input_ids=input_ids.to(self.device),
+            attention_mask=mask.to(self.device),
+            max_new_tokens=sampling.max_new_tokens,
+            pad_token_id=end,
+            eos_token_id=end,
+            **(draws if sampling.temperature > 0 else greedy),
+            **stops,
+        )
+        texts = (self.preprocessor.tokenizer.decode(row) for row in generated[:, longest:].tolist())
+        return [_until(text, sampling.stop) for text in texts]
+
+
+def _until(text: str, stop: Sequence[str]) -> str:
+    return text[: min([text.find(each) for each in stop if each in text], default=len(text))]

@@ -1,0 +1,197 @@
+"""Language models: a transformers decoder on packed rows."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto.modeling_auto import AutoModelForCausalLM
+from transformers.models.llama.configuration_llama import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaForCausalLM
+
+from trainjob import api
+from trainjob.data.causal import CausalPreprocessor
+from trainjob.data.examples import Examples, cut
+from trainjob.data.hub import is_cached_only
+from trainjob.data.packing import IGNORED
+from trainjob.errors import UserError
+from trainjob.evaluation import LanguageScores, language_scores
+from trainjob.models.pretrained import quiet, refuse_code
+from trainjob.models.trainable import Trainable
+
+if TYPE_CHECKING:
+    from trainjob.data.loaders import Batch
+
+PATH = "spec.model.causalLM"
+SCORED_ROWS = 8
+
+
+class CausalLM(Trainable[PreTrainedModel]):
+    """Says for each place of a row which token follows."""
+
+    def forward(self, input_ids: Tensor, position_ids: Tensor) -> Tensor:
+        """Logits, float32 [n, length, tokens], of tokens and their positions, both int64 [n, length]. What comes before
+        a position of 0 is not looked at: with a cache, transformers would."""
+        return self.network(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits.float()
+
+    def save(self, folder: Path) -> None:
+        with quiet():
+            self.network.save_pretrained(folder, save_original_format=False)
+
+    def load_weights(self, folder: Path) -> None:
+        """A weight that is tied to another is saved once."""
+        weights = safetensors.torch.load_file(folder / "model.safetensors")
+        loaded = {
+            id(self.network.get_parameter(name)) for name in weights if name in dict(self.network.named_parameters())
+        }
+        missing, unexpected = self.network.load_state_dict(weights, strict=False)
+        tied = [name for name in missing if id(self.network.get_parameter(name)) in loaded]
+        if unexpected or len(tied) < len(missing):
+            raise RuntimeError(f"the weights are those of another model: {missing}, {unexpected}")
+
+
+def build(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> CausalLM:
+    """A new language model, on the CPU in float32; initial weights come from torch's global random state.
+
+    Raises UserError if the pretrained decoder is missing or does not fit.
+    """
+    if spec.decoder is None:
+        return CausalLM(_pretrained(spec, preprocessor))
+    config = LlamaConfig(
+        vocab_size=preprocessor.vocabulary_size,
+        hidden_size=spec.decoder.hidden_size,
+        intermediate_size=4 * spec.decoder.hidden_size,
+        num_hidden_layers=spec.decoder.layers,
+        num_attention_heads=spec.decoder.heads,
+        num_key_value_heads=spec.decoder.heads,
+        max_position_embeddings=spec.max_length,
+        attention_dropout=spec.decoder.dropout,
+        tie_word_embeddings=True,
+        pad_token_id=preprocessor.pad_token_id,
+        bos_token_id=preprocessor.begin_token_id,
+        eos_token_id=preprocessor.end_token_id,
+    )
+    return CausalLM(LlamaForCausalLM(config))
+
+
+def load(folder: Path) -> CausalLM:
+    """The language model that is saved in `folder`."""
+    refuse_code(str(folder), str(folder), cached_only=True)
+    with quiet():
+        network = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, trust_remote_code=False, local_files_only=True, use_safetensors=True
+        )
+    return CausalLM(network)
+
+
+def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrainedModel:
+    name = spec.pretrained
+    assert name is not None
+    cached_only = is_cached_only(name, f"{PATH}.pretrained")
+    try:
+        refuse_code(name, f"{PATH}.pretrained: {name}", cached_only)
+        with quiet():
+            network = AutoModelForCausalLM.from_pretrained(
+                name, dtype=torch.float32, trust_remote_code=False, local_files_only=cached_only
+            )
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{PATH}.pretrained: cannot load {name!r}, which must be a folder with a transformers decoder "
+            f"or the name of one on the Hugging Face hub (which needs the network, and HF_TOKEN if private): {reason}"
+        ) from error
+    limit = getattr(network.config, "max_position_embeddings", None)
+    if limit is not None and spec.max_length > limit:
+        raise UserError(f"{PATH}.maxLength: {name} takes at most {limit} tokens, not {spec.max_length}")
+    embeddings = network.get_input_embeddings()
+    if isinstance(embeddings, nn.Embedding) and preprocessor.vocabulary_size > embeddings.num_embeddings:
+        raise UserError(
+            f"{PATH}.pretrained: the tokenizer of {name} has {preprocessor.vocabulary_size} tokens, "
+            f"its model only {embeddings.num_embeddings}: the folder has files of two different models"
+        )
+    _check_packing(network, name)
+    return network
+
+
+PROBE = 8
+"""Tokens of each of two texts."""
+
+
+@torch.inference_mode()
+def _check_packing(network: PreTrainedModel, name: str) -> None:
+    """Raises UserError for a decoder to which a text is not the same beside another one as alone."""
+    model = CausalLM(network).eval()
+    tokens, positions = torch.arange(2 * PROBE)[None] % network.config.get_text_config().vocab_size, torch.arange(PROBE)
+    try:
+        together = model(tokens, positions.repeat(2)[None])[:, PROBE:]
+        same = torch.allclose(together, model(tokens[:, PROBE:], positions[None]), rtol=1e-3, atol=1e-3)
+    except TypeError:  # it takes no positions
+        same = False
+    if not same:
+        raise UserError(
+            f"{PATH}.pretrained: {name} ({network.config.model_type}) looks beyond a text's beginning where several "
+            "lie in one row; take a decoder with attention that heeds position_ids, such as Llama, Qwen or GPT-NeoX"
+        )
+
+
+def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """The cross-entropy at each place of logits [n, length, tokens] and labels [n, length], 0 where nothing is learned:
+    float32 [n * length]."""
+    return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
+
+
+class TokenTally:
+    """Sums up the tokens' losses."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
+        self._tokens = torch.zeros((), dtype=torch.int64, device=device)
+
+    @property
+    def sums(self) -> list[Tensor]:
+        return [self._loss_sum, self._tokens]
+
+    def add(self, batch: "Batch", answers: Tensor) -> None:
+        self.add_labels(batch.labels, answers)
+
+    def add_labels(self, labels: Tensor, answers: Tensor) -> None:
+        self._loss_sum += token_losses(answers, labels).sum(dtype=torch.float64)
+        self._tokens += (labels != IGNORED).sum()
+
+    def scores(self) -> LanguageScores:
+        return language_scores(self._loss_sum.item(), int(self._tokens.item()))
+
+
+class NextToken:
+    """Trains on, and is scored by, the next token of each text."""
+
+    unit = "tokens"
+
+    def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
+        return token_losses(answers, batch.labels)
+
+    def tally(self, device: torch.device) -> TokenTally:
+        return TokenTally(device)
+
+    def predictions(self, answers: Tensor, batch: "Batch") -> None:
+        return None
+
+
+@torch.inference_mode()
+def score_rows(
+    model: CausalLM, preprocessor: CausalPreprocessor, parts: Iterable[Examples], device: torch.device
+) -> LanguageScores:
+    """Scores on packed rows."""
+    tally = TokenTally(device)
+    for examples in parts:
+        for indices in cut(examples.lengths, SCORED_ROWS):
+            arrays = preprocessor.inputs(examples.take(indices))
+            tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+            labels = tensors.pop("labels")
+            tally.add_labels(labels, model(**tensors))
+    return tally.scores()
