@@ -14,7 +14,7 @@ from soak import SOAK
 
 pytest.register_assert_rewrite("folder_contract", "ownership")
 
-settings.register_profile("usual", deadline=None, derandomize=True, max_examples=300)
+settings.register_profile("usual", deadline=None, derandomize=True)
 settings.register_profile("soak", deadline=None, max_examples=10_000)
 settings.load_profile("soak" if SOAK else "usual")
 

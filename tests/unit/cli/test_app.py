@@ -70,7 +70,7 @@ def test_help_lists_the_commands() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples_that_are_taken(command: str) -> None:
-    text = trainjob(command, "--help").stdout
+    text = CliRunner().invoke(app, [command, "--help"], prog_name="trainjob").stdout
     assert "<bool>" not in text
     lines = text.partition("Examples:\n")[2].splitlines()
     assert lines != []

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hub_server import TOKEN, Hub, hub
 
+from trainjob.cli.push import push as upload
+from trainjob.errors import UserError
+
 FILES = {
     "README.md": b"---\nlibrary_name: trainjob\n---\n# Tags\n",
     "config.json": b"{}",
@@ -39,12 +42,15 @@ def push(run: Path | str, repository: str, **environment: str) -> "subprocess.Co
     return subprocess.run(command, env=kept | own, capture_output=True, text=True, timeout=120)
 
 
-def refused(run: Path | str, repository: str, **environment: str) -> str:
-    done = push(run, repository, **environment)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert TOKEN not in done.stdout + done.stderr
-    return done.stderr
+def refused(run: Path | str, repository: str, address: str, token: str = TOKEN) -> str:
+    """What is told of a push from this process to the hub at `address`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("huggingface_hub.constants.ENDPOINT", address)  # from HF_ENDPOINT, when it is imported
+        patch.setenv("HF_TOKEN", token)
+        with pytest.raises(UserError) as error:
+            upload(str(run), repository)
+    assert TOKEN not in str(error.value)
+    return str(error.value)
 
 
 def test_the_model_and_its_card_are_uploaded(server: Hub, run: Path):
@@ -66,12 +72,17 @@ def test_a_second_time_files_are_replaced_and_the_training_state_stays_here(serv
 
 def test_what_cannot_be_pushed_is_told(server: Hub, run: Path, tmp_path: Path):
     address = server.address
-    assert "is no run" in refused(tmp_path / "missing", "team/tags", HF_ENDPOINT=address)
-    assert "set HF_TOKEN" in refused(run, "team/tags", HF_ENDPOINT=address, HF_TOKEN="")
-    assert "is no name of a repository" in refused(run, "a/b/c", HF_ENDPOINT=address)
-    assert "no owner nobody" in refused(run, "nobody/tags", HF_ENDPOINT=address)
-    assert "HF_HUB_OFFLINE" in refused(run, "team/tags", HF_ENDPOINT=address, HF_HUB_OFFLINE="1")
-    assert "is not valid: make a new one" in refused(run, "team/tags", HF_ENDPOINT=address, HF_TOKEN="hf_wrong")
+    assert "is no run" in refused(tmp_path / "missing", "team/tags", address)
+    assert "set HF_TOKEN" in refused(run, "team/tags", address, token="")
+    assert "is no name of a repository" in refused(run, "a/b/c", address)
+    assert "no owner nobody" in refused(run, "nobody/tags", address)
+    assert "is not valid: make a new one" in refused(run, "team/tags", address, token="hf_wrong")
+    assert server.repositories == {}
+
+
+def test_without_the_network_it_is_told_in_one_line(server: Hub, run: Path):
+    done = push(run, "team/tags", HF_ENDPOINT=server.address, HF_HUB_OFFLINE="1")
+    assert (done.returncode, done.stderr) == (2, "HF_HUB_OFFLINE is set: unset it to upload\n")
     assert server.repositories == {}
 
 
@@ -80,13 +91,13 @@ def test_what_cannot_be_pushed_is_told(server: Hub, run: Path, tmp_path: Path):
 )
 def test_a_refusal_of_the_hub_is_told(server: Hub, run: Path, status: int, said: str):
     server.failure = (status, "for a reason")
-    message = refused(run, "team/tags", HF_ENDPOINT=server.address)
+    message = refused(run, "team/tags", server.address)
     assert said in message
     assert "for a reason" in message
 
 
 def test_a_hub_that_is_not_there_is_told(server: Hub, run: Path):
     address = server.address
-    assert "cannot be reached" in refused(run, "team/tags", HF_ENDPOINT="http://127.0.0.1:9")
+    assert "cannot be reached" in refused(run, "team/tags", "http://127.0.0.1:9")
     server.failure = (200, "this is no hub")
-    assert "does not answer as a hub does" in refused(run, "team/tags", HF_ENDPOINT=address)
+    assert "does not answer as a hub does" in refused(run, "team/tags", address)

@@ -1,10 +1,11 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.strategies import trainjob_names
+from soak import examples
 from trainjob_operator.names import ray_job_name
 
 DNS_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
@@ -41,7 +42,7 @@ def test_kuberay_takes_the_rayjob_of_any_trainjob(name: str):
     assert re.fullmatch(DNS_1035, found)
 
 
-@settings(max_examples=50)
+@examples(10)
 @given(st.sets(trainjob_names(), min_size=50, max_size=200))
 def test_two_trainjobs_never_share_a_name(names: set[str]):
     assert len({ray_job_name(name) for name in names}) == len(names)

@@ -28,10 +28,15 @@ SERVER, WORKER = "trainjob.training.launch.fork_server", "trainjob.training.laun
 
 
 @pytest.fixture(scope="module")
-def module_path() -> Generator[None]:
-    """Lets the server's processes import what lies beside this file."""
+def module_path(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Lets the server's processes import what lies beside this file, in a folder with files named like Python's own
+    modules."""
+    folder = tmp_path_factory.mktemp("working-directory")
+    for name in ("random", "tokenize"):
+        (folder / f"{name}.py").write_text("raise RuntimeError('not the standard library')\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        patch.chdir(folder)
         yield
 
 
@@ -101,14 +106,9 @@ def test_libraries_that_cannot_be_imported_are_told(module_path: None):
     assert "No module named 'there_is_no_such_module'" in failure.value.traceback
 
 
-def test_files_named_like_pythons_own_modules_are_not_imported(
-    module_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    for name in ("random", "tokenize"):
-        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the standard library')\n")
-    monkeypatch.chdir(tmp_path)
-    with LocalWorkers(Workers(count=1), 1, ["worker_functions"]) as workers:
-        assert workers.run(introduce)["threads"] == "1"
+def test_files_named_like_pythons_own_modules_are_not_imported(workers: LocalWorkers):
+    assert Path("random.py").exists()
+    assert len(workers.run(introduce)["everybody"]) == 2
 
 
 def test_beside_threads_workers_are_new_processes(module_path: None):
