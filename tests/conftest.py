@@ -33,10 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if SOAK else 1)))
 
 
-ON_ONE_RAY = {
-    f"tests/training/test_{name}.py" for name in ("front_page", "function", "mistakes", "ray_token", "tuning")
-}
-"""Files whose tests use the same Ray cluster."""
+_ON_ONE_RAY = ("front_page", "function", "mistakes", "ray_token", "results", "resume", "tuning")
+ON_ONE_RAY = {f"tests/training/test_{name}.py" for name in _ON_ONE_RAY}
+"""Files whose tests use the same Ray cluster, and finished runs."""
 
 
 class ByServer(LoadFileScheduling):

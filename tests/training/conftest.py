@@ -71,11 +71,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finish
 
 
 @pytest.fixture(scope="session")
-def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Run:
-    """The same run in local processes."""
-    run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, {"dataset.loader": "dataLoader"}, "local")
-    run.finish()
-    return run
+def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
+    """The same run in local processes, with the baselines that a TrainJob has that says nothing of them."""
+    changes = {"dataset.loader": "dataLoader", "baselines": None}
+    run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, changes, "local")
+    return run, run.finish()
 
 
 @pytest.fixture(scope="session")

@@ -164,14 +164,13 @@ def test_a_damaged_graph_is_told(compressed: Compressed, tmp_path: Path) -> None
 
 def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> None:
     run = write_run(tmp_path / "run", train_job("image", image_set))
-    found = compress(run, Steps(onnx=True, int8=True))
-    assert [each.name for each in found.variants] == ["original", "int8", "onnx"]
+    assert [each.name for each in compress(run, Steps(int8=True)).variants] == ["original", "int8"]
+    found = compress(run, Steps(onnx=True))
+    assert [each.name for each in found.variants] == ["original", "int8", "onnx"], "all that there are"
     original, int8, onnx = found.variants
     assert onnx.agreement == 1.0
     assert int8.agreement > 0.8
     assert int8.size < original.size
-    again = compress(run, Steps(onnx=True))
-    assert [each.name for each in again.variants] == ["original", "int8", "onnx"], "all that there are"
     pixels = np.zeros((3, 8, 8), np.uint8)
     own, exported = (Predictor.load(run.uri, variant=name).predict_proba(pixels) for name in (None, "onnx"))
     np.testing.assert_allclose(exported, own, atol=1e-4)

@@ -15,7 +15,7 @@ from trainjob.storage import Folder
 def test_readmes_trainjob_learns(tmp_path: Path, minio: MinIO, bucket: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
-    write_projects(tmp_path / "projects.csv", 301)
+    write_projects(tmp_path / "projects.csv", 201)
     Folder(f"s3://{bucket}", minio.endpoint).upload(tmp_path / "projects.csv", "projects.csv")
     run = Run(tmp_path / "trainjob.yaml", tmp_path / "runs" / "project-tags")
     run.first = ENVIRONMENT_STAYS  # requests to S3 read it on other threads

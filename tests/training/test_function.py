@@ -72,8 +72,8 @@ def function_run(folder: Path, **config: Any) -> Run:
     return write_trainjob(folder, "own", spec)
 
 
-def test_a_loop_continues_from_rays_checkpoint_until_its_retries_are_used_up(tmp_path: Path):
-    """Its workers fail, its driver is killed, and the workers fail again with the next one: failures count over all."""
+def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
+    """Its workers fail, and later its driver is killed."""
     run = function_run(tmp_path, marks=str(tmp_path), epochs=10)
     document = yaml.safe_load(run.file.read_text())
     document["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"  # as on a cluster
@@ -93,27 +93,19 @@ def test_a_loop_continues_from_rays_checkpoint_until_its_retries_are_used_up(tmp
     metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:-1]))
 
     (tmp_path / "hold").unlink()
-    (tmp_path / "8").touch()
     *training, last = run.snapshots()
-    assert (training[-1]["stage"], training[-1]["step"]) == ("Training", 7)
     for each in training:
         assert each.keys() & {"epochs", "steps", "percent"} == set()  # how much there is to do only the loop knows
-        assert "starting again" not in each["message"]
-    failure = last["failure"]
-    assert (failure["rank"], failure["exception"], failure["retryable"]) == (1, "ArithmeticError", False)
-    assert last["message"] == ""
-    assert 'own_loop.py", line' in failure["traceback"]
-    assert run.read("attempts.json")["failures"] == 2
-
-    run.finish()
-    for attempt, starts in ((1, 2), (2, 1), (3, 1)):
+    assert (last["stage"], last["percent"], last["step"], last["message"]) == ("Finished", 100.0, 10, "")
+    assert run.read("attempts.json")["failures"] == 1
+    for attempt, starts in ((1, 2), (2, 1)):
         for rank in (0, 1):
             log = run.folder / "logs" / f"attempt-{attempt}" / f"rank-{rank}.log"
             assert log.read_text().count(f"rank {rank} begins\n") == starts
     records, summary = run.records("epoch"), run.read("summary.json")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
     assert [record["first"] for record in records[:2]] == [1, 2]
-    assert records[-1]["first"] == 8
+    assert records[-1]["first"] == 5
     assert records[-1]["loss"] < 0.1 * records[0]["loss"]
     assert summary["metrics"]["loss"] == records[-1]["loss"]
     assert (Path(summary["checkpoint"]) / "state.pt").exists()

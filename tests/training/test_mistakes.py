@@ -19,7 +19,11 @@ DIVERGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("loader", ["dataLoader", "rayData"])
-def test_bad_rows_are_found_while_workers_start(new_run: NewRun, tmp_path: Path, loader: str):
+def test_bad_rows_are_found_while_workers_start(
+    new_run: NewRun, tmp_path: Path, loader: str, request: pytest.FixtureRequest
+):
+    if loader == "rayData":
+        request.getfixturevalue("warm_ray")
     rows = tmp_path / "bad.csv"
     rows.write_text("title,body,label\na,b,red\na,b,purple\n")
     message = new_run("text", {"dataset.loader": loader, "dataset.test": {"uri": str(rows)}}).refused()
@@ -29,7 +33,7 @@ def test_bad_rows_are_found_while_workers_start(new_run: NewRun, tmp_path: Path,
 
 
 def test_a_mistake_that_local_workers_find_is_not_tried_again(new_run: NewRun):
-    snapshots = new_run("text", DIVERGES | {"dataset.loader": "dataLoader"}).snapshots()
+    snapshots = new_run("image", DIVERGES | {"dataset.loader": "dataLoader"}).snapshots()
     assert [snapshot for snapshot in snapshots if "starting again" in snapshot["message"]] == []
     failure = snapshots[-1]["failure"]
     assert "training diverged: the loss is nan at step" in failure["message"]
@@ -39,7 +43,7 @@ def test_a_mistake_that_local_workers_find_is_not_tried_again(new_run: NewRun):
 
 @pytest.mark.usefixtures("warm_ray")
 def test_a_mistake_that_workers_on_ray_find_is_not_tried_again(new_run: NewRun):
-    run = new_run("text", DIVERGES | {"dataset.loader": "dataLoader", "workers.count": 1})
+    run = new_run("image", DIVERGES | {"dataset.loader": "dataLoader", "workers.count": 1})
     message = run.refused()
     assert message.startswith("training diverged: the loss is nan at step")
     assert "learningRate" in message

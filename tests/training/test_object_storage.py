@@ -1,8 +1,6 @@
 """Data from an S3 server, and the whole run kept on it."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +10,10 @@ import minio_server
 import psutil
 import pytest
 from training_runs import ENVIRONMENT_STAYS, LIMIT, Run
+from typer.testing import CliRunner
 
 from trainjob import Predictor
+from trainjob.cli.app import app
 from trainjob.storage import Folder
 
 NewRun = Callable[..., Run]
@@ -54,13 +54,9 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", minio.endpoint)
     assert len(Predictor.load(folder.uri).predict(["red1 red2", "blue3"])) == 2
-    scored = subprocess.run(
-        [sys.executable, "-m", "trainjob", "evaluate", "--json", folder.uri, f"s3://{bucket}/data/test.csv"],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-    )
-    assert scored.returncode == 0, scored.stderr
+    arguments = ["evaluate", "--json", folder.uri, f"s3://{bucket}/data/test.csv"]
+    scored = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert scored.exit_code == 0, scored.stderr
     evaluation = json.loads(folder.read("evaluation.json"))
     assert json.loads(scored.stdout)["confusion"] == evaluation["test"]["confusion"]
 

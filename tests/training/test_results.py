@@ -12,14 +12,14 @@ import pytest
 import torch
 from pyarrow import parquet
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from training_runs import Finished, Run, assert_equal
+from training_runs import Finished, assert_equal
 from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
 from trainjob import Predictor
 
 ROWS = {"train": 480, "validation": 121, "test": 151}
-LINE = re.compile(r"tags: \S|epoch \d+/6[: ] |  \S")
+LINE = re.compile(r"tags: \S|epoch \d+/4[: ] |  \S")
 """Every line that `trainjob run` prints for the run below begins like this."""
 
 
@@ -27,9 +27,10 @@ def test_the_output_is_plain_lines(finished: Finished):
     run, done = finished
     assert done.stderr == ""
     assert [line for line in done.stdout.splitlines() if not LINE.match(line)] == []
+    assert " vs " not in done.stdout  # it has no baselines
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout) is None
     epochs = [line[:10] for line in done.stdout.splitlines() if "train_loss" in line]
-    assert epochs == [f"epoch {epoch}/6:" for epoch in range(1, 7)]
+    assert epochs == [f"epoch {epoch}/4:" for epoch in range(1, 5)]
     assert str(run.folder / "model") in done.stdout
     assert str(run.folder / "report.html") in done.stdout
 
@@ -77,9 +78,9 @@ def test_the_saved_trainjob_is_valid_and_complete(finished: Finished):
 def test_metrics_are_recorded_for_steps_and_epochs(finished: Finished):
     run, _ = finished
     steps, epochs = run.records("step"), run.records("epoch")
-    assert [record["epoch"] for record in epochs] == [1, 2, 3, 4, 5, 6]
-    assert [record["step"] for record in steps] == list(range(1, 181))
-    assert [record["step"] for record in epochs] == [30, 60, 90, 120, 150, 180]
+    assert [record["epoch"] for record in epochs] == [1, 2, 3, 4]
+    assert [record["step"] for record in steps] == list(range(1, 121))
+    assert [record["step"] for record in epochs] == [30, 60, 90, 120]
     assert {"validation_loss", "validation_accuracy", "validation_f1", "train_loss", "time"} <= epochs[0].keys()
     assert {"loss", "learning_rate", "samples_per_second", "time"} <= steps[0].keys()
     values = [value for record in steps + epochs for name, value in record.items() if name != "kind"]
@@ -111,7 +112,7 @@ def test_the_evaluation_is_what_the_saved_model_gives(finished: Finished, text_s
     }
 
 
-def test_what_was_predicted_is_kept_row_by_row(finished: Finished, local: Run, text_set: Path):
+def test_what_was_predicted_is_kept_row_by_row(finished: Finished, local: Finished, text_set: Path):
     run, _ = finished
     table = pyarrow.csv.read_csv(text_set / "test.csv")
     kept = parquet.read_table(run.folder / "predictions" / "model.parquet")
@@ -120,7 +121,7 @@ def test_what_was_predicted_is_kept_row_by_row(finished: Finished, local: Run, t
     predictor = Predictor.load(run.folder)
     assert kept["prediction"].to_pylist() == predictor.predict(table)
     np.testing.assert_allclose(kept["probability"], predictor.predict_proba(table).max(axis=1), rtol=1e-4)
-    assert parquet.read_table(local.folder / "predictions" / "model.parquet") == kept
+    assert parquet.read_table(local[0].folder / "predictions" / "model.parquet") == kept
 
 
 def test_the_model_is_the_best_epochs(finished: Finished):
@@ -145,10 +146,25 @@ def test_the_summary_counts_the_rows(finished: Finished):
     assert report.startswith("<!doctype html>")
 
 
-def test_local_processes_give_the_same_weights(finished: Finished, local: Run):
-    run, _ = finished
-    assert_equal(local.weights(), run.weights())
-    assert local.read("evaluation.json") == run.read("evaluation.json")
+def test_local_processes_give_the_same_weights(finished: Finished, local: Finished):
+    run, other = finished[0], local[0]
+    assert_equal(other.weights(), run.weights())
+    assert other.read("evaluation.json") == run.read("evaluation.json")
+
+
+def test_a_run_ends_with_what_its_model_is_worth(local: Finished):
+    run, done = local
+    assert done.stderr == ""
+    compared_with = [line for line in done.stdout.splitlines() if line.startswith("  vs ")]
+    assert [line.split()[:3] for line in compared_with] == [["vs", "mostFrequent", "F1"], ["vs", "tfidf", "F1"]]
+    names = {path.name for path in (run.folder / "predictions").iterdir()}
+    assert names == {"model.parquet", "mostFrequent.parquet", "tfidf.parquet"}
+    compared, test = run.read("baselines.json"), run.read("evaluation.json")["test"]
+    assert compared["model"]["accuracy"]["value"] == test["accuracy"]
+    assert abs(compared["model"]["f1"]["value"] - test["macro"]["f1"]) < 1e-9
+    assert "Was it worth training?" in (run.folder / "report.html").read_text()
+    again = run.finish("--set", "spec.baselines={}")  # may change: the model stays what it is
+    assert [line for line in again.stdout.splitlines() if line.startswith("  vs ")] == compared_with
 
 
 def test_the_same_command_again_says_that_it_has_finished(finished: Finished):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from training_runs import (
     STREAMED,
+    Finished,
     Run,
     assert_equal,
     crash_driver,
@@ -23,7 +24,7 @@ NewRun = Callable[..., Run]
 Kill = Callable[[int], None]
 
 
-def test_local_processes(new_run: NewRun, local: Run):
+def test_local_processes(new_run: NewRun, local: Finished):
     run = new_run("text", {"dataset.loader": "dataLoader", "retries": 1})
 
     assert end(run, interrupt_driver) == 130
@@ -39,7 +40,7 @@ def test_local_processes(new_run: NewRun, local: Run):
     assert "training, continues from epoch-0" in run.output, run.output
     assert "worker 0 failed: WorkerDied: was killed by signal 9; starting again" in run.output
     assert run.read("summary.json")["attempts"] == 3
-    assert_same_end(run, local)
+    assert_same_end(run, local[0])
 
 
 @pytest.fixture
@@ -70,12 +71,12 @@ def test_a_ray_cluster_of_its_own(new_run: NewRun, streamed: Run, monkeypatch: p
     assert_same_end(run, streamed)
 
 
-def test_a_student(new_run: NewRun, local: Run, text_set: Path):
+def test_a_student(new_run: NewRun, local: Finished, text_set: Path):
     """Ended while it trains; what the teacher has said is kept."""
     changes = {
         "dataset.loader": "dataLoader",
         "dataset.unlabelled": {"uri": str(text_set / "test.csv")},
-        "training.distillation": {"teacher": str(local.folder)},
+        "training.distillation": {"teacher": str(local[0].folder)},
     }
     whole, run = new_run("text", changes, "whole"), new_run("text", changes)
     whole.finish()

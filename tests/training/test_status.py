@@ -35,9 +35,11 @@ def test_a_finished_run_reports_its_end_as_often_as_it_is_asked(new_run: NewRun)
         assert training[field] == last[field]
 
     weights, started = run.weights(), run.read("attempts.json")["started"]
-    (run.folder / "checkpoints" / "left-over").touch()
+    for name in ("checkpoints/left-over", "baselines.json"):
+        (run.folder / name).write_text("left over")
     run.finish("--fresh")
     assert run.read("attempts.json")["started"] > started
     assert run.read("attempts.json")["count"] == 1
     assert not (run.folder / "checkpoints" / "left-over").exists()
+    assert not (run.folder / "baselines.json").exists()
     assert_equal(run.weights(), weights)

@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 from trainjob.baselines import rows
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.app import app
-from trainjob.errors import DataError, StorageError
+from trainjob.errors import DataError, Notice, StorageError
+from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.contents import read_contents
 from trainjob.runs.predictions import read_predictions
+from trainjob.training.run import _compared as compared  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_model_is_compared_with_texts_baselines(tmp_path: Path, texts: Path) -> None:
@@ -85,6 +87,20 @@ def test_a_baseline_that_fails_leaves_the_others(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["baseline", run.uri])
     assert result.exit_code == 0
     assert "tfidf could not be computed: empty vocabulary" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(("error", "said"), [(MemoryError("no room"), "no room"), (KeyboardInterrupt(), "stopped")])
+def test_a_run_succeeds_whatever_becomes_of_the_baselines(
+    tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, said: str
+) -> None:
+    job, run = write_run(tmp_path, "text", texts)
+
+    def fail(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(rows, "most_rows", fail)
+    with pytest.warns(Notice, match=f"baselines could not be computed: {said}; `trainjob baseline {run.uri}` tries"):
+        assert compared(job, run, Snapshots(lambda _: None)) is None
 
 
 def test_changed_rows_are_refused(tmp_path: Path) -> None:
