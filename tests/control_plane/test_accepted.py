@@ -10,8 +10,9 @@ from strategies import trainjobs
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
+from soak import SOAK
 
-EXAMPLES = 100
+EXAMPLES = 400 if SOAK else 40
 
 
 def documents() -> list[dict[str, Any]]:
@@ -56,4 +57,4 @@ def test_whatever_is_admitted_is_rendered_and_accepted(cluster: Cluster, namespa
             assert "ValidationFailed" not in states, [ray_job.get("status") for ray_job in ray_jobs]
             return len(states) == len(found) and set(states) == {"Suspended"}
 
-        eventually(suspended, seconds=90, because=lambda: str(refusals(cluster, namespace)))
+        eventually(suspended, seconds=900 if SOAK else 90, because=lambda: str(refusals(cluster, namespace)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes import client, config
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from cluster.client import Cluster
 from control_plane.mistakes import Document, changed, document, mistakes
 from control_plane.strategies import trainjobs
+from soak import examples
 from trainjob.api import TrainJob
 
 MISTAKES = list(mistakes())
@@ -81,7 +82,7 @@ def test_a_mistake_is_refused_with_its_field(api: client.CustomObjectsApi, doc: 
     assert "modulus" not in said
 
 
-@settings(deadline=None, max_examples=300)
+@examples(100)
 @given(doc=trainjobs())
 def test_valid_trainjobs_are_admitted_and_get_the_defaults_of_a_laptop(
     api: client.CustomObjectsApi, doc: Document
@@ -89,7 +90,7 @@ def test_valid_trainjobs_are_admitted_and_get_the_defaults_of_a_laptop(
     assert parse({**doc, "spec": create(api, doc)["spec"]}) == parse(doc)
 
 
-@settings(deadline=None, max_examples=500)
+@examples(150)
 @given(doc=trainjobs(), data=st.data())
 def test_pydantic_agrees(api: client.CustomObjectsApi, doc: Document, data: st.DataObject) -> None:
     spoil(doc["spec"], data.draw)

@@ -24,7 +24,7 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from soak import SOAK
 
-JOBS, SEEDS = (200, 20) if SOAK else (20, 1)
+JOBS, SEEDS = (200, 20) if SOAK else (12, 1)
 HOUR = 3600
 
 
