@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import fit, prepare_examples
+from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
@@ -36,6 +37,6 @@ def test_idx_files_and_an_mlp(tmp_path: Path):
     task = Task(spec, run, 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
     [outcome] = run_on(1, work, task)
     assert outcome is not None
-    assert outcome.test is not None
+    assert isinstance(outcome.test, Scores)
     assert outcome.test.rows == 397
     assert outcome.test.accuracy > 0.85
