@@ -1,12 +1,12 @@
 """Kubernetes Events of a TrainJob: what `kubectl describe` lists."""
 
 import asyncio
+import hashlib
 import logging
 from collections import deque
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, KIND, VERSION
@@ -15,6 +15,8 @@ from trainjob_operator.api import EVENTS, Api, ApiError
 from trainjob_operator.interruptions import last_interruption
 from trainjob_operator.names import MANAGER
 
+SEND_SECONDS = 2.0
+"""So long at most an Event holds up the status that it tells of."""
 MOST_WAITING = 10_000
 """Events of one namespace."""
 RETRY_SECONDS = 1.0
@@ -46,22 +48,28 @@ def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[s
 
 
 class Recorder:
-    """Sends the events of each namespace one after the other, so that they never hold up a RayJob or a status, nor
-    those of a namespace whose events fail (an admission webhook may be down) those of another one."""
+    """Sends Events at once. One that fails waits (an admission webhook may be down), and with it those that follow in its
+    namespace: they are sent one after the other, and hold up neither a RayJob nor a status, nor another namespace's."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._waiting: dict[str, deque[KubernetesObject]] = {}
         self._senders: dict[str, asyncio.Task[None]] = {}
 
-    def record(self, job: Mapping[str, Any], reason: str, message: str, warning: bool) -> None:
-        """Has an event of the TrainJob recorded that has the metadata `job`."""
+    async def record(
+        self, job: Mapping[str, Any], before: TrainJobStatus, reason: str, message: str, warning: bool
+    ) -> None:
+        """Records an Event of the TrainJob that has the metadata `job` and the status `before`, which is to be changed
+        afterwards: who is interrupted in between and begins anew comes to the same Event, which there is once only."""
         namespace = job["namespace"]
+        event = _event(job, _name(job, before, reason), self._api.now, reason, message, warning)
+        if namespace not in self._senders and await self._is_sent(event, SEND_SECONDS):
+            return
         waiting = self._waiting.setdefault(namespace, deque())
         if len(waiting) >= MOST_WAITING:
             logger.warning("too many events wait; lost: %s: %s", reason, message, extra={"job": job["name"]})
             return
-        waiting.append(_event(job, self._api.now, reason, message, warning))
+        waiting.append(event)
         if namespace not in self._senders:
             self._senders[namespace] = asyncio.create_task(self._send_all(namespace))
 
@@ -76,30 +84,45 @@ class Recorder:
         """Sends what waits in a namespace, until nothing does."""
         waiting = self._waiting[namespace]
         while waiting:
-            while not await self._sent(waiting[0]):
+            while not await self._is_sent(waiting[0]):
                 await asyncio.sleep(RETRY_SECONDS)
             waiting.popleft()
         del self._senders[namespace], self._waiting[namespace]
 
-    async def _sent(self, event: KubernetesObject) -> bool:
-        """Whether the event need not be sent again; one that is refused will be refused again."""
+    async def _is_sent(self, event: KubernetesObject, seconds: float | None = None) -> bool:
+        """Whether the event need not be sent again, as far as that can be known within so many seconds; one that is
+        refused will be refused again."""
         try:
-            await self._api.create(EVENTS, event["metadata"]["namespace"], event)
+            async with asyncio.timeout(seconds):
+                await self._api.create(EVENTS, event["metadata"]["namespace"], event)
         except Exception as error:
-            is_refused = isinstance(error, ApiError) and error.status < 500 and error.status != 429
+            refusal = error.status if isinstance(error, ApiError) else None
+            if refusal == 409:  # it was sent before; or another replica leads by now, and comes to it itself
+                return True
+            is_refused = refusal is not None and refusal < 500 and refusal != 429
             what = "is lost" if is_refused else "will be sent again"
             job = event["involvedObject"]["name"]
-            logger.warning("event %s %s: %s", event["reason"], what, error, extra={"job": job})
+            logger.warning(
+                "event %s %s: %s", event["reason"], what, error or type(error).__name__, extra={"job": job}
+            )
             return is_refused
         return True
 
 
-def _event(job: Mapping[str, Any], now: datetime, reason: str, message: str, warning: bool) -> KubernetesObject:
+def _name(job: Mapping[str, Any], before: TrainJobStatus, reason: str) -> str:
+    """The same for the same change of status of the same TrainJob."""
+    change = job["uid"], reason, before.model_dump_json(exclude={"training"})
+    return f"{job['name'][:200]}.{hashlib.sha256(repr(change).encode()).hexdigest()[:16]}"
+
+
+def _event(
+    job: Mapping[str, Any], name: str, now: datetime, reason: str, message: str, warning: bool
+) -> KubernetesObject:
     namespace, time = job["namespace"], now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{job['name'][:200]}.{uuid4().hex[:16]}", "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {
             "apiVersion": f"{GROUP}/{VERSION}",
             "kind": KIND,

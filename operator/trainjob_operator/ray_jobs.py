@@ -41,10 +41,8 @@ class RayJobs:
     ) -> KubernetesObject | None:
         """Creates the RayJob, or takes back what others have changed of the one that was found. Returns the RayJob as
         it is then; None where there is to be none. Raises RayJobError where that is impossible."""
-        if found is None and has_finished(before.training):
+        if found is None and not is_wanted(job, before):
             return None
-        if found is None and job.spec.suspend and QUEUE_LABEL in job.metadata.labels:
-            return None  # its queue would start it
         if found is not None and "deletionTimestamp" in found["metadata"]:
             return found
         await self._isolate(job)
@@ -86,3 +84,9 @@ class RayJobs:
     def _has_other_settings(self, ray_job: KubernetesObject) -> bool:
         """Whether a RayJob was created with other settings or by another version of the operator."""
         return ray_job["metadata"].get("annotations", {}).get(RENDERED_ANNOTATION) != digest(self.settings)
+
+
+def is_wanted(job: TrainJob, before: TrainJobStatus) -> bool:
+    """Whether a RayJob that is not there is to be created. The queue of a suspended job would start it."""
+    is_held = job.spec.suspend and QUEUE_LABEL in job.metadata.labels
+    return not is_held and not has_finished(before.training)

@@ -19,7 +19,7 @@ from trainjob_operator.events import Recorder, events_of
 from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
-from trainjob_operator.ray_jobs import RayJobs
+from trainjob_operator.ray_jobs import RayJobs, is_wanted
 from trainjob_operator.render import storage_of, with_storage
 from trainjob_operator.settings import Settings
 from trainjob_operator.snapshot import keep_config
@@ -85,13 +85,12 @@ class Reconciler:
             if is_lost and not await self._is_there(job):
                 return None, RayJobError(DELETING, "the TrainJob was deleted, and its RayJob with it")
             job, changed = keep_config(with_storage(job, before.storage or storage_of(found), self.settings), found)
-            ray_job = await ray_jobs.ensure(job, before, found)
+            if is_lost and is_wanted(job, before):
+                message = f"RayJob {before.ray_job_name} was deleted before the job's end; it is created again"
+                await self.recorder.record(job.metadata.model_dump(), before, "RayJobRecreated", message, warning=True)
+            return await ray_jobs.ensure(job, before, found), changed
         except RayJobError as error:
             return found, error
-        if is_lost and ray_job is not None:
-            message = f"RayJob {before.ray_job_name} was deleted before the job's end; created again"
-            self.recorder.record(job.metadata.model_dump(), "RayJobRecreated", message, warning=True)
-        return ray_job, changed
 
     async def _is_there(self, job: TrainJob) -> bool:
         """Whether the TrainJob was not deleted since it was read: its RayJob would go, too, and be missed."""
@@ -102,13 +101,13 @@ class Reconciler:
         if same(before, status):
             return
         metadata, patch = body["metadata"], status_patch(body, status)
+        for reason, message, warning in events_of(before, status):  # first: afterwards nothing tells that they are due
+            await self.recorder.record(metadata, before, reason, message, warning)
         await self.api.patch(TRAIN_JOBS, metadata["namespace"], f"{metadata['name']}/status", patch)
         logger.info("%s: %s", status.phase, status.message or status.reason, extra={"job": metadata["name"]})
         if status.phase == "Running" and before.phase != "Running" and status.attempt == 1:
             created = datetime.fromisoformat(metadata["creationTimestamp"])
             START_SECONDS.observe((self.api.now - created).total_seconds())
-        for reason, message, warning in events_of(before, status):
-            self.recorder.record(metadata, reason, message, warning)
 
     async def _suspend_in_queue(self, job: TrainJob, workloads: Sequence[Mapping[str, Any]]) -> None:
         """In a queue it is Kueue that suspends and resumes the RayJob: its Workload says whether it may run at all.

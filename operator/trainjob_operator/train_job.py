@@ -45,14 +45,15 @@ def read_status(body: Mapping[str, Any]) -> tuple[TrainJobStatus, list[str]]:
 
 
 def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:
-    """JSON Patch that replaces all of a TrainJob's status but `training`, unless another TrainJob has the name by now;
-    server-side apply would write all the same, as it ignores a UID there."""
+    """JSON Patch that replaces all of a TrainJob's status but `training`, unless another TrainJob has the name by now, for
+    which server-side apply would write it, as it ignores a UID there, or another replica has changed the phase since."""
     found: Mapping[str, Any] | None = body.get("status")
     own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
     patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]
     if found is None:
         patch.append({"op": "test", "path": "/status", "value": None})
         return [*patch, {"op": "add", "path": "/status", "value": own}]
+    patch.append({"op": "test", "path": "/status/phase", "value": found.get("phase")})
     gone = found.keys() - own.keys() - {"training"}
     patch += [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in own.items()]
     return patch + [{"op": "remove", "path": f"/status/{name}"} for name in gone]

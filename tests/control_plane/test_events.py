@@ -1,11 +1,19 @@
 """Kubernetes Events of TrainJobs."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
+from kubernetes.aio.config import new_client_from_config
 from operator_process import operator
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs
+from trainjob.api.cluster import KubernetesObject
+from trainjob_operator.api import Api
+from trainjob_operator.events import Recorder
+from trainjob_operator.reconcile import Reconciler
+from trainjob_operator.settings import Settings
 
 
 def test_no_event_is_lost_by_an_operator_that_is_stopped(cluster: Cluster, jobs: Jobs, tmp_path: Path):
@@ -17,3 +25,34 @@ def test_no_event_is_lost_by_an_operator_that_is_stopped(cluster: Cluster, jobs:
             jobs.until(name, phase="Pending")
         assert process.stop() == 0
     assert [reason for name in names for reason in jobs.events(name)] == ["Created"] * len(names)
+
+
+class Dies(Api):
+    """Of an operator that ends right after it has written anything."""
+
+    async def _send(self, method: str, *arguments: Any, **named: Any) -> KubernetesObject:
+        answer = await super()._send(method, *arguments, **named)
+        if method != "GET":
+            raise asyncio.CancelledError
+        return answer
+
+
+def test_an_operator_that_dies_after_each_write_loses_and_repeats_no_event(jobs: Jobs):
+    async def reconcile() -> None:
+        async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
+            while True:
+                try:
+                    return await _reconcile(Dies(client))
+                except asyncio.CancelledError:
+                    continue
+
+    async def _reconcile(api: Api) -> None:
+        await Reconciler(api, Settings(image="i"), Recorder(api)).reconcile((jobs.namespace, "job"))
+
+    jobs.create(suspend=True)
+    asyncio.run(reconcile())
+    jobs.delete("rayjobs")
+    asyncio.run(reconcile())
+    jobs.report("rayjobs", "job", {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"})
+    asyncio.run(reconcile())
+    assert sorted(jobs.events()) == ["Created", "RayJobRecreated", "Succeeded", "Suspended"]
