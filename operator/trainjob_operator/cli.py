@@ -9,6 +9,7 @@ import typer
 from pythonjsonlogger.json import JsonFormatter
 
 from trainjob.errors import UserError
+from trainjob_operator.access import Access
 from trainjob_operator.run import Operator
 from trainjob_operator.settings import load_settings
 
@@ -36,7 +37,8 @@ def run(
     try:
         loaded = load_settings(settings)
         _log()
-        asyncio.run(Operator(loaded, progress_policy).run(port, lease_namespace))
+        access = Access(loaded.namespaces, progress_policy)
+        asyncio.run(Operator(loaded, access).run(port, lease_namespace))
     except UserError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

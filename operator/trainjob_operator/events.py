@@ -48,8 +48,8 @@ def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[s
 
 
 class Recorder:
-    """Sends Events at once. One that fails waits (an admission webhook may be down), and with it those that follow in its
-    namespace: they are sent one after the other, and hold up neither a RayJob nor a status, nor another namespace's."""
+    """Sends Events at once. One that fails waits (an admission webhook may be down), and those that follow it in its
+    namespace wait, too: they hold up neither a RayJob nor a status then, nor another namespace's Events."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -102,9 +102,7 @@ class Recorder:
             is_refused = refusal is not None and refusal < 500 and refusal != 429
             what = "is lost" if is_refused else "will be sent again"
             job = event["involvedObject"]["name"]
-            logger.warning(
-                "event %s %s: %s", event["reason"], what, error or type(error).__name__, extra={"job": job}
-            )
+            logger.warning("event %s %s: %s", event["reason"], what, error or type(error).__name__, extra={"job": job})
             return is_refused
         return True
 

@@ -15,3 +15,8 @@ START_SECONDS = Histogram(
     registry=REGISTRY,
 )
 LEADER = Gauge("trainjob_leader", "1 where this replica does the work.", registry=REGISTRY)
+ACCESS_MISSING = Gauge(
+    "trainjob_access_missing",
+    "1 where the operator lacks something that it needs: /readyz says what.",
+    registry=REGISTRY,
+)

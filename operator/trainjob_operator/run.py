@@ -5,7 +5,7 @@ import logging
 import os
 import random
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,21 +18,12 @@ from kubernetes.aio.client import ApiClient
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainjob.errors import UserError
-from trainjob_operator.api import (
-    PODS,
-    POLICIES,
-    POLICY_BINDINGS,
-    RAY_JOBS,
-    TRAIN_JOBS,
-    Api,
-    ApiError,
-    Resource,
-    api_client,
-)
+from trainjob_operator.access import Access
+from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, api_client
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import REQUEST_SECONDS, Lease
-from trainjob_operator.metrics import LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
+from trainjob_operator.metrics import ACCESS_MISSING, LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
 from trainjob_operator.names import UID_LABEL
 from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
@@ -43,8 +34,6 @@ STUCK_SECONDS = 120
 """A request that takes longer will not come back: it should have timed out long ago."""
 BUSY_SECONDS = 1.0, 5.0
 """When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
-ACCESS_SECONDS = 5
-"""Between two attempts to list what is to be watched."""
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -54,15 +43,12 @@ class Operator:
     """One replica."""
 
     settings: Settings
-    progress_policy: str | None = None
-    """Name of the policy that says who may write a TrainJob's progress, and of its binding."""
+    access: Access
     queue: WorkQueue[Key] = field(default_factory=WorkQueue[Key])
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     api: Api | None = None
     """What it makes its requests with, once it leads."""
-    waits_for: str = "starting"
-    """Why it is not ready."""
 
     async def run(self, port: int, lease_namespace: str | None) -> None:
         """Serves until a signal ends it, or it is no longer the leader. Without a namespace for the Lease it takes
@@ -100,8 +86,12 @@ class Operator:
         workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
         namespaces = self.settings.namespaces
         workers.append(asyncio.create_task(_forget_deleted(watcher, api, namespaces)))
+        ACCESS_MISSING.set_function(lambda: bool(self.access.problem))
+        self.ready.clear()
         try:
-            await self._await_access(api)
+            if not await _ends_first(self.access.gain(api), self.stop.wait()):
+                return
+            workers.append(asyncio.create_task(self.access.watch_policy(api)))
             await kopf.operator(
                 registry=registry,
                 settings=_kopf_settings(),
@@ -116,33 +106,6 @@ class Operator:
             for worker in workers:
                 worker.cancel()
             await recorder.flush()
-
-    async def _await_access(self, api: Api) -> None:
-        """Returns once all that is watched can be listed, as kopf takes no notice of a CRD that discovery names later,
-        and the policy of progress is there. Until then this replica is not ready, and says why."""
-        self.ready.clear()
-        if self.progress_policy is not None:
-            name = self.progress_policy
-            what = f"the policy {name}, without which every service account may write any TrainJob's status"
-            await self._await(lambda: _check_policy(api, name), f"{what}, is not in force")
-        for resource in (TRAIN_JOBS, RAY_JOBS, PODS):
-            await self._await(lambda resource=resource: self._list(api, resource), f"{resource[1]} cannot be listed")
-
-    async def _list(self, api: Api, resource: Resource) -> None:
-        await api.keys(resource, self.settings.namespaces, limit=1)
-        await api.discover(resource)
-
-    async def _await(self, attempt: Callable[[], Awaitable[None]], problem: str) -> None:
-        """Tries until it succeeds or the operator is to stop; meanwhile `problem` is why this replica is not ready."""
-        while not self.stop.is_set():
-            try:
-                await attempt()
-                break
-            except (ApiError, ClientError, OSError) as error:
-                self.waits_for = f"{problem}: {error or type(error).__name__}"
-                logger.warning("%s; trying again", self.waits_for)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.stop.wait(), ACCESS_SECONDS)
 
     async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
         with RECONCILE_SECONDS.time():
@@ -182,19 +145,8 @@ class Operator:
         return web.Response(status=500 if stuck else 200, text="a request is stuck" if stuck else "ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        is_ready = self.ready.is_set()
-        return web.Response(status=200 if is_ready else 503, text="" if is_ready else self.waits_for)
-
-
-async def _check_policy(api: Api, name: str) -> None:
-    """Raises ApiError unless the policy and its binding are there and deny."""
-    policy, binding = await api.get(POLICIES, None, name), await api.get(POLICY_BINDINGS, None, name)
-    missing = [kind for kind, found in (("policy", policy), ("binding", binding)) if found is None]
-    if policy is None or binding is None:
-        raise ApiError(404, f"there is no ValidatingAdmissionPolicy {name}: its {' and its '.join(missing)} is missing")
-    denies = binding["spec"]["policyName"] == name and "Deny" in binding["spec"]["validationActions"]
-    if not denies or policy["spec"].get("failurePolicy") != "Fail":
-        raise ApiError(409, "it or its binding was changed so that it denies nothing")
+        problem = self.access.problem or ("" if self.ready.is_set() else "starting")
+        return web.Response(status=503 if problem else 200, text=problem)
 
 
 async def _forget_deleted(watcher: Watcher, api: Api, namespaces: list[str]) -> None:

@@ -45,8 +45,8 @@ def read_status(body: Mapping[str, Any]) -> tuple[TrainJobStatus, list[str]]:
 
 
 def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:
-    """JSON Patch that replaces all of a TrainJob's status but `training`, unless another TrainJob has the name by now, for
-    which server-side apply would write it, as it ignores a UID there, or another replica has changed the phase since."""
+    """JSON Patch that replaces all of a TrainJob's status but `training`, unless another TrainJob has the name by now
+    (server-side apply would write all the same, as it ignores a UID there) or its phase is not what was read."""
     found: Mapping[str, Any] | None = body.get("status")
     own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
     patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]
