@@ -60,8 +60,8 @@ class Watcher:
             self._add(key, event["type"] is not None or not status)
 
     async def ray_job(self, body: kopf.Body, **event: Any) -> None:
-        """One that has just been created tells nothing new: KubeRay has not seen it yet."""
-        if event["type"] != "ADDED" or "status" in body:
+        """One that has just been created tells nothing new: KubeRay, which adds a finalizer, has not seen it yet."""
+        if event["type"] != "ADDED" or body["metadata"].get("finalizers"):
             await self.owned_object(body, **event)
 
     async def owned_object(self, body: kopf.Body, **event: Any) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import random
 import signal
 from collections.abc import AsyncGenerator, Coroutine
@@ -13,7 +12,6 @@ from typing import Any
 
 import kopf
 from aiohttp import ClientError, web
-from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory
 from kubernetes.aio.client import ApiClient
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -24,9 +22,9 @@ from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import REQUEST_SECONDS, Lease
 from trainjob_operator.metrics import ACCESS_MISSING, LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
-from trainjob_operator.names import UID_LABEL
 from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
+from trainjob_operator.watching import NoMemories, kopf_settings, login
 from trainjob_operator.work_queue import WorkQueue
 
 WORKERS = 16
@@ -78,7 +76,7 @@ class Operator:
         self.api = api
         QUEUE_DEPTH.set_function(self.queue.__len__)
         registry = kopf.OperatorRegistry()
-        kopf.on.login(registry=registry)(_login)
+        kopf.on.login(registry=registry)(login)
         watcher = Watcher(self.queue.add)
         watcher.register(registry)
         recorder = Recorder(api)
@@ -94,11 +92,11 @@ class Operator:
             workers.append(asyncio.create_task(self.access.watch_policy(api)))
             await kopf.operator(
                 registry=registry,
-                settings=_kopf_settings(),
+                settings=kopf_settings(),
                 clusterwide=not namespaces,
                 namespaces=namespaces,
                 standalone=True,
-                memories=_NoMemories(),
+                memories=NoMemories(),
                 ready_flag=self.ready,
                 stop_flag=self.stop,
             )
@@ -171,41 +169,3 @@ async def _ends_first(work: Coroutine[Any, Any, object], other: Coroutine[Any, A
 
 async def _metrics(_: web.Request) -> web.Response:
     return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-
-def _login(**arguments: Any) -> kopf.ConnectionInfo | None:
-    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
-    return (kopf.login_with_service_account if in_cluster else kopf.login_with_kubeconfig)(**arguments)
-
-
-def _kopf_settings() -> kopf.OperatorSettings:
-    settings = kopf.OperatorSettings()
-    settings.posting.enabled = False
-    settings.scanning.disabled = True
-    settings.watching.chunk_size = 100
-    settings.watching.label_selectors["rayjobs"] = UID_LABEL
-    settings.watching.label_selectors["pods"] = UID_LABEL
-    settings.queueing.idle_timeout = 0.1  # the worker of an object holds it in memory for as long
-    settings.persistence.diffbase_storage = _NoDifferences()
-    return settings
-
-
-class _NoMemories(ResourceMemories):
-    """Spares kopf keeping an account of each object, which only handlers of other kinds need: a hundred megabytes in a
-    large cluster."""
-
-    async def recall(self, *_: Any, **__: Any) -> ResourceMemory:
-        return ResourceMemory()
-
-
-class _NoDifferences(kopf.DiffBaseStorage):
-    """Spares kopf finding out what has changed in an object: nobody asks."""
-
-    def build(self, **_: Any) -> kopf.BodyEssence:
-        return kopf.BodyEssence()
-
-    def fetch(self, **_: Any) -> None:
-        return None
-
-    def store(self, **_: Any) -> None:
-        pass

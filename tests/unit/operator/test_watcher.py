@@ -32,8 +32,8 @@ class Watched:
         asyncio.run(self.watcher.train_job(kopf.Body(body), type=kind))
         return self.taken()
 
-    def ray_job(self, kind: str | None, metadata: Object, **more: Any) -> list[Key]:
-        body: Any = {"metadata": {"namespace": "team", **metadata}, **more}
+    def ray_job(self, kind: str | None, metadata: Object) -> list[Key]:
+        body: Any = {"metadata": {"namespace": "team", **metadata}}
         asyncio.run(self.watcher.ray_job(kopf.Body(body), type=kind))
         return self.taken()
 
@@ -63,7 +63,7 @@ NAMED: Object = {"annotations": {"trainjob.dev/name": "job"}}
     ("kind", "more", "is_news"),
     [
         ("ADDED", {}, False),
-        ("ADDED", {"status": {}}, True),
+        ("ADDED", {"finalizers": ["ray.io/rayjob-finalizer"]}, True),
         ("MODIFIED", {}, True),
         ("DELETED", {}, True),
         (None, {}, True),
@@ -73,7 +73,7 @@ def test_a_rayjob_without_its_annotation_is_found_by_its_owner(
     watched: Watched, metadata: Object, kind: str | None, more: Object, is_news: bool
 ):
     assert watched.train_job("ADDED") == [JOB]
-    assert watched.ray_job(kind, metadata, **more) == ([JOB] if is_news else [])
+    assert watched.ray_job(kind, metadata | more) == ([JOB] if is_news else [])
     assert watched.ray_job(kind, {"annotations": {}}) == []
 
 

@@ -1,0 +1,76 @@
+"""How kopf watches: with which connection, and how little it asks for and keeps of each object."""
+
+import os
+from typing import Any
+
+import kopf
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession, TCPConnector
+from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory
+
+from trainjob_operator.api import PODS, RAY_JOBS
+from trainjob_operator.names import UID_LABEL
+
+
+async def login(**arguments: Any) -> kopf.AiohttpSession | None:
+    """kopf's connection to the API server, as it would make it itself, but for what is asked of RayJobs and pods."""
+    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
+    found = (kopf.login_with_service_account if in_cluster else kopf.login_with_kubeconfig)(**arguments)
+    if found is None:
+        return None
+    session = ClientSession(
+        connector=TCPConnector(limit=0, ssl=found.as_ssl_context()),
+        headers=found.as_http_headers(),
+        proxy=found.proxy_url,
+        middlewares=[_metadata_alone],
+        response_class=_Response,
+    )
+    return kopf.AiohttpSession(server=found.server, expiration=found.expiration, aiohttp_session=session)
+
+
+async def _metadata_alone(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    """Of RayJobs and pods nothing else is looked at, and to read all of them takes longer than all else at a start."""
+    if request.url.path.rpartition("/")[2] in (RAY_JOBS[1], PODS[1]):
+        kind = "PartialObjectMetadata" if "watch" in request.url.query else "PartialObjectMetadataList"
+        request.headers["Accept"] = f"application/json;as={kind};g=meta.k8s.io;v=v1"
+    return await send(request)
+
+
+class _Response(ClientResponse):
+    """An empty list of metadata has null in the place of its items, which kopf does not expect."""
+
+    async def json(self, **options: Any) -> Any:
+        found = await super().json(**options)
+        return found | {"items": []} if isinstance(found, dict) and found.get("items", []) is None else found
+
+
+def kopf_settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+    settings.watching.chunk_size = 100
+    settings.watching.label_selectors["rayjobs"] = UID_LABEL
+    settings.watching.label_selectors["pods"] = UID_LABEL
+    settings.queueing.idle_timeout = 0.1  # the worker of an object holds it in memory for as long
+    settings.persistence.diffbase_storage = _NoDifferences()
+    return settings
+
+
+class NoMemories(ResourceMemories):
+    """Spares kopf keeping an account of each object, which only handlers of other kinds need: a hundred megabytes in a
+    large cluster."""
+
+    async def recall(self, *_: Any, **__: Any) -> ResourceMemory:
+        return ResourceMemory()
+
+
+class _NoDifferences(kopf.DiffBaseStorage):
+    """Spares kopf finding out what has changed in an object: nobody asks."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> None:
+        return None
+
+    def store(self, **_: Any) -> None:
+        pass
