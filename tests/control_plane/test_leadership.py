@@ -1,8 +1,9 @@
 """Several replicas and one Lease: one of them works, whatever the network does."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes.aio import config
@@ -13,8 +14,12 @@ from tcp_proxy import proxy_to
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
-from trainjob_operator.api import Api, ApiError
+from trainjob.api.cluster import KubernetesObject
+from trainjob_operator.api import Api, ApiError, Resource
+from trainjob_operator.events import Recorder
 from trainjob_operator.lease import LEASES, NAME, Lease
+from trainjob_operator.reconcile import Reconciler
+from trainjob_operator.settings import Settings
 
 
 @pytest.fixture
@@ -127,3 +132,34 @@ def test_who_leads_no_more_writes_nothing(jobs: Jobs):
             await api.replace(kind, jobs.namespace, "own", made)
 
     with_client(jobs.cluster, write)
+
+
+def reconciler(api: Api) -> Reconciler:
+    return Reconciler(api, Settings(image="i"), Recorder(api))
+
+
+class HeldUp(Api):
+    """Of a leader whose status is on its way until the next leader has seen the job's end."""
+
+    def __init__(self, client: ApiClient, jobs: Jobs) -> None:
+        super().__init__(client)
+        self._next, self._jobs = Api(client), jobs
+
+    async def patch(
+        self, resource: Resource, namespace: str, name: str, patch: Sequence[Mapping[str, Any]]
+    ) -> KubernetesObject:
+        self._jobs.report("rayjobs", "job", {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"})
+        await reconciler(self._next).reconcile((namespace, "job"))
+        return await super().patch(resource, namespace, name, patch)
+
+
+def test_what_an_earlier_leader_has_on_its_way_changes_no_verdict(jobs: Jobs):
+    async def reconcile(client: ApiClient) -> None:
+        jobs.create(suspend=True)
+        await reconciler(Api(client)).reconcile((jobs.namespace, "job"))
+        jobs.patch("trainjobs", "job", {"spec": {"suspend": False}})
+        with pytest.raises(ApiError, match="rejected our request"):
+            await reconciler(HeldUp(client, jobs)).reconcile((jobs.namespace, "job"))
+        assert jobs.status()["phase"] == "Succeeded"
+
+    with_client(jobs.cluster, reconcile)

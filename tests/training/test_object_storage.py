@@ -1,19 +1,31 @@
 """Data from an S3 server, and the whole run kept on it."""
 
 import json
+import random
+import socket
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+import certifi
 import minio_server
 import psutil
 import pytest
-from training_runs import ENVIRONMENT_STAYS, LIMIT, Run
+import yaml
+from safetensors.torch import load_file
+from training_runs import ENVIRONMENT_STAYS, LIMIT, Run, assert_equal
 from typer.testing import CliRunner
 
+from cluster.jobs import eventually
+from soak import SOAK
 from trainjob import Predictor
+from trainjob.api import Checkpoints
+from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.folder import run_folder
 from trainjob.storage import Folder
 
 NewRun = Callable[..., Run]
@@ -77,8 +89,7 @@ def test_a_driver_that_was_replaced_meanwhile_changes_nothing(
     while not any(folder.exists(f"checkpoints/{name}/checkpoint.json") for name in folder.list("checkpoints")):
         assert old.poll() is None, old.communicate()[0]
         time.sleep(0.05)
-    driver = psutil.Process(old.pid)
-    processes = [driver, *driver.children(recursive=True)]
+    processes = all_of([old])
     for process in processes:
         process.suspend()
     run.finish()
@@ -94,6 +105,77 @@ def test_a_driver_that_was_replaced_meanwhile_changes_nothing(
         len([name for name in after if after[name] != before[name]]) <= 1
     )  # what it was uploading when it was held up
     assert json.loads(folder.read("summary.json"))["attempts"] == 2
+
+
+IN_A_POD = """
+import os
+from pathlib import Path
+from trainjob.progress import api_server, status_writer
+api_server.ACCOUNT, api_server.TIMEOUT_SECONDS = Path(os.environ["ACCOUNT"]), 1
+status_writer.FINAL_SECONDS = 1
+"""
+
+
+@pytest.fixture
+def silent_api_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Drivers take themselves for those of a pod, whose API server takes connections and never answers."""
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text("token")
+    (account / "ca.crt").write_text(Path(certifi.where()).read_text())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("ACCOUNT", str(account))
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.getsockname()[1]))
+        yield
+
+
+@pytest.mark.usefixtures("silent_api_server")
+@pytest.mark.parametrize("seed", range(10 if SOAK else 1))
+def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
+    new_run: NewRun, local: Run, minio: minio_server.MinIO, bucket: str, text_set: Path, tmp_path: Path, seed: int
+):
+    """Each goes on writing after the next one has begun, and the last ends as if it had been alone."""
+    chance, last = random.Random(seed), 3 if SOAK else 2
+    run = new_run("text", on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader"})
+    document = yaml.safe_load(run.file.read_text())
+    document["metadata"] |= {"namespace": "team", "uid": "a-uid"}
+    run.file.write_text(yaml.safe_dump(document))
+    run.first = IN_A_POD
+    folder = Folder(run_folder(load_trainjob(run.file)).uri, minio.endpoint)
+    store, drivers = CheckpointStore(folder, Checkpoints()), list[subprocess.Popen[str]]()
+    for attempt in range(1, last + 1):
+        drivers.append(run.start())
+        eventually(lambda attempt=attempt: max(folder.list(".claims"), default="").startswith(f"{attempt:08d}"), LIMIT)
+        for process in all_of(drivers[:-1]):
+            process.resume()
+        if attempt < last:
+            eventually(lambda: any(map(store.manifest, store.names())), LIMIT)
+            time.sleep(chance.uniform(0.0, 0.3) if SOAK else 0)
+            for process in all_of(drivers[-1:]):  # until the next one has begun, as these runs are short
+                process.suspend()
+    outputs = [driver.communicate(timeout=LIMIT)[0] for driver in drivers]
+    assert [driver.returncode == 0 for driver in drivers] == [False] * (last - 1) + [True], outputs
+    assert all("another process has taken up this run" in output for output in outputs[:-1])
+    assert "the API server does not answer" in outputs[-1]
+    copy = tmp_path / "copy"
+    folder.download("", copy)
+    assert_equal(load_file(copy / "model" / "model.safetensors"), local.weights())
+    assert measured(copy) == measured(local.folder)
+    assert json.loads((copy / "summary.json").read_text())["attempts"] == last
+    assert all(store.download(name, tmp_path / name) for name in store.names())
+
+
+def all_of(drivers: list[subprocess.Popen[str]]) -> list[psutil.Process]:
+    """Their processes, and those that they have started."""
+    found = [psutil.Process(driver.pid) for driver in drivers if driver.poll() is None]
+    return [process for driver in found for process in (driver, *driver.children(recursive=True))]
+
+
+def measured(folder: Path) -> list[tuple[str, int, float]]:
+    """Kind, step and training loss of each line."""
+    records = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [(each["kind"], each["step"], each["loss" if each["kind"] == "step" else "train_loss"]) for each in records]
 
 
 def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
