@@ -73,12 +73,12 @@ class Client:
         raise AssertionError("a watch has no end")
 
     async def server_writes(self) -> int:
-        """How many requests have changed TrainJobs, RayJobs or events since the API server started."""
+        """How many requests have changed what the operator writes since the API server started."""
         text = (await (await self._get("/metrics")).read()).decode()
         total = 0
         for line in re.findall(r"^apiserver_request_total\{.*$", text, re.MULTILINE):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
-            if labels["resource"] in ("trainjobs", "rayjobs", "events") and labels["verb"] in _WRITES:
+            if labels["resource"] in _WRITTEN and labels["verb"] in _WRITES:
                 total += int(float(line.rsplit(" ", 1)[1]))
         return total
 
@@ -89,6 +89,7 @@ class Client:
         return await self._client.call_api("GET", url, headers, _request_timeout=3600)
 
 
+_WRITTEN = ("trainjobs", "rayjobs", "networkpolicies", "events")
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION")
 
 
