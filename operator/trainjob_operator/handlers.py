@@ -34,7 +34,7 @@ class Watcher:
         kopf.on.event("ray.io", "v1", "rayjobs", labels=own, registry=registry)(self.ray_job)
         kopf.on.event("", "v1", "pods", labels=own, registry=registry)(self.owned_object)
 
-    async def train_job(self, body: kopf.Body, **event: Any) -> None:
+    async def train_job(self, body: Body, **event: Any) -> None:
         """Of its status only the trainer's verdict counts here: the operator's own writes and the progress of the
         training call for nothing."""
         metadata, status = body["metadata"], body.get("status", {})
@@ -59,12 +59,12 @@ class Watcher:
             self._seen[key] = state
             self._add(key, event["type"] is not None or not status)
 
-    async def ray_job(self, body: kopf.Body, **event: Any) -> None:
+    async def ray_job(self, body: Body, **event: Any) -> None:
         """One that has just been created tells nothing new: KubeRay, which adds a finalizer, has not seen it yet."""
         if event["type"] != "ADDED" or body["metadata"].get("finalizers"):
             await self.owned_object(body, **event)
 
-    async def owned_object(self, body: kopf.Body, **event: Any) -> None:
+    async def owned_object(self, body: Body, **event: Any) -> None:
         """A RayJob or a pod of some TrainJob. One that has not been seen yet will be reconciled anyway."""
         metadata = body["metadata"]
         owners = [owner["name"] for owner in metadata.get("ownerReferences", []) if owner["kind"] == KIND]

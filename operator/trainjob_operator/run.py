@@ -24,7 +24,7 @@ from trainjob_operator.lease import REQUEST_SECONDS, Lease
 from trainjob_operator.metrics import ACCESS_MISSING, LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
 from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
-from trainjob_operator.watching import NoMemories, kopf_settings, login
+from trainjob_operator.watching import kopf_settings, login
 from trainjob_operator.work_queue import WorkQueue
 
 WORKERS = 16
@@ -96,7 +96,6 @@ class Operator:
                 clusterwide=not namespaces,
                 namespaces=namespaces,
                 standalone=True,
-                memories=NoMemories(),
                 ready_flag=self.ready,
                 stop_flag=self.stop,
             )

@@ -4,7 +4,6 @@ import asyncio
 import pickle
 from typing import Any
 
-import kopf
 import pytest
 from operator_objects import Object, document
 
@@ -29,12 +28,12 @@ class Watched:
 
     def train_job(self, kind: str | None, name: str = "job", status: Object | None = None, **spec: Any) -> list[Key]:
         body: Any = document({"name": name, "generation": 1}, **spec) | ({"status": status} if status else {})
-        asyncio.run(self.watcher.train_job(kopf.Body(body), type=kind))
+        asyncio.run(self.watcher.train_job(body, type=kind))
         return self.taken()
 
     def ray_job(self, kind: str | None, metadata: Object) -> list[Key]:
         body: Any = {"metadata": {"namespace": "team", **metadata}}
-        asyncio.run(self.watcher.ray_job(kopf.Body(body), type=kind))
+        asyncio.run(self.watcher.ray_job(body, type=kind))
         return self.taken()
 
     def taken(self) -> list[Key]:
@@ -107,7 +106,7 @@ def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
 def test_large_annotations_are_compared_but_not_kept(watched: Watched):
     def change(text: str) -> list[Key]:
         body: Any = document({"name": "job", "generation": 1, "annotations": {"notes": text * 200_000}})
-        asyncio.run(watched.watcher.train_job(kopf.Body(body | {"status": {"phase": "Pending"}}), type="MODIFIED"))
+        asyncio.run(watched.watcher.train_job(body | {"status": {"phase": "Pending"}}, type="MODIFIED"))
         return watched.taken()
 
     assert [change("a"), change("a"), change("b")] == [[JOB], [], [JOB]]
