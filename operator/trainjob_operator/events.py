@@ -56,13 +56,11 @@ class Recorder:
         self._waiting: dict[str, deque[KubernetesObject]] = {}
         self._senders: dict[str, asyncio.Task[None]] = {}
 
-    async def record(
-        self, job: Mapping[str, Any], before: TrainJobStatus, reason: str, message: str, warning: bool
-    ) -> None:
-        """Records an Event of the TrainJob that has the metadata `job` and the status `before`, which is to be changed
-        afterwards: who is interrupted in between and begins anew comes to the same Event, which there is once only."""
+    async def record(self, job: Mapping[str, Any], origin: str, reason: str, message: str, warning: bool) -> None:
+        """Records an Event of the TrainJob that has the metadata `job`. `origin` is what it begins from, which is to be
+        changed afterwards: who is interrupted in between and begins anew comes to the same Event, which is there once."""
         namespace = job["namespace"]
-        event = _event(job, _name(job, before, reason), self._api.now, reason, message, warning)
+        event = _event(job, _name(job, origin, reason), self._api.now, reason, message, warning)
         if namespace not in self._senders and await self._is_sent(event, SEND_SECONDS):
             return
         waiting = self._waiting.setdefault(namespace, deque())
@@ -107,9 +105,14 @@ class Recorder:
         return True
 
 
-def _name(job: Mapping[str, Any], before: TrainJobStatus, reason: str) -> str:
-    """The same for the same change of status of the same TrainJob."""
-    change = job["uid"], reason, before.model_dump_json(exclude={"training"})
+def origin_of(before: TrainJobStatus, ray_job: Mapping[str, Any] | None) -> str:
+    """What a change of a status begins from: the status, and the RayJob that there is."""
+    return before.model_dump_json(exclude={"training"}) + (ray_job["metadata"]["uid"] if ray_job is not None else "")
+
+
+def _name(job: Mapping[str, Any], origin: str, reason: str) -> str:
+    """The same for the same change of the same TrainJob."""
+    change = job["uid"], reason, origin
     return f"{job['name'][:200]}.{hashlib.sha256(repr(change).encode()).hexdigest()[:16]}"
 
 

@@ -15,7 +15,7 @@ from trainjob.api.cluster import KubernetesObject, seconds
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import TRAIN_JOBS, WORKLOADS, Api
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.events import Recorder, events_of
+from trainjob_operator.events import Recorder, events_of, origin_of
 from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
@@ -65,7 +65,7 @@ class Reconciler:
         observed = await observe(self.api, job, ray_job)
         observed = replace(observed, unreadable=[*unreadable, *observed.unreadable], error=error)
         status = derive(job, body["metadata"]["generation"], before, observed, self.api.now)
-        await self._write_status(body, before, status)
+        await self._write_status(body, before, status, origin_of(before, ray_job))
         if status.phase in FINAL:
             return await self._clean_up(job, status)
         await self._suspend_in_queue(job, observed.workloads)
@@ -87,7 +87,8 @@ class Reconciler:
             job, changed = keep_config(with_storage(job, before.storage or storage_of(found), self.settings), found)
             if is_lost and is_wanted(job, before):
                 message = f"RayJob {before.ray_job_name} was deleted before the job's end; it is created again"
-                await self.recorder.record(job.metadata.model_dump(), before, "RayJobRecreated", message, warning=True)
+                origin = origin_of(before, found)
+                await self.recorder.record(job.metadata.model_dump(), origin, "RayJobRecreated", message, warning=True)
             return await ray_jobs.ensure(job, before, found), changed
         except RayJobError as error:
             return found, error
@@ -97,12 +98,14 @@ class Reconciler:
         found = await self.api.get(TRAIN_JOBS, str(job.metadata.namespace), job.metadata.name)
         return found is not None and found["metadata"]["uid"] == job.metadata.uid
 
-    async def _write_status(self, body: Mapping[str, Any], before: TrainJobStatus, status: TrainJobStatus) -> None:
+    async def _write_status(
+        self, body: Mapping[str, Any], before: TrainJobStatus, status: TrainJobStatus, origin: str
+    ) -> None:
         if same(before, status):
             return
         metadata, patch = body["metadata"], status_patch(body, status)
         for reason, message, warning in events_of(before, status):  # first: afterwards nothing tells that they are due
-            await self.recorder.record(metadata, before, reason, message, warning)
+            await self.recorder.record(metadata, origin, reason, message, warning)
         await self.api.patch(TRAIN_JOBS, metadata["namespace"], f"{metadata['name']}/status", patch)
         logger.info("%s: %s", status.phase, status.message or status.reason, extra={"job": metadata["name"]})
         if status.phase == "Running" and before.phase != "Running" and status.attempt == 1:
