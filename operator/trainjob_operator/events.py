@@ -57,8 +57,8 @@ class Recorder:
         self._senders: dict[str, asyncio.Task[None]] = {}
 
     async def record(self, job: Mapping[str, Any], origin: str, reason: str, message: str, warning: bool) -> None:
-        """Records an Event of the TrainJob that has the metadata `job`. `origin` is what it begins from, which is to be
-        changed afterwards: who is interrupted in between and begins anew comes to the same Event, which is there once."""
+        """Records an Event of the TrainJob with the metadata `job`. `origin` is what it begins from, and is changed
+        afterwards: who is interrupted in between and begins anew comes to the same Event, which is made once."""
         namespace = job["namespace"]
         event = _event(job, _name(job, origin, reason), self._api.now, reason, message, warning)
         if namespace not in self._senders and await self._is_sent(event, SEND_SECONDS):
