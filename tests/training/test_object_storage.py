@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 from safetensors.torch import load_file
-from training_runs import ENVIRONMENT_STAYS, LIMIT, Run, assert_equal
+from training_runs import ENVIRONMENT_STAYS, LIMIT, Finished, Run, assert_equal
 from typer.testing import CliRunner
 
 from cluster.jobs import eventually
@@ -133,7 +133,7 @@ def silent_api_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Genera
 @pytest.mark.usefixtures("silent_api_server")
 @pytest.mark.parametrize("seed", range(10 if SOAK else 1))
 def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
-    new_run: NewRun, local: Run, minio: minio_server.MinIO, bucket: str, text_set: Path, tmp_path: Path, seed: int
+    new_run: NewRun, local: Finished, minio: minio_server.MinIO, bucket: str, text_set: Path, tmp_path: Path, seed: int
 ):
     """Each goes on writing after the next one has begun, and the last ends as if it had been alone."""
     chance, last = random.Random(seed), 3 if SOAK else 2
@@ -160,8 +160,8 @@ def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
     assert "the API server does not answer" in outputs[-1]
     copy = tmp_path / "copy"
     folder.download("", copy)
-    assert_equal(load_file(copy / "model" / "model.safetensors"), local.weights())
-    assert measured(copy) == measured(local.folder)
+    assert_equal(load_file(copy / "model" / "model.safetensors"), local[0].weights())
+    assert measured(copy) == measured(local[0].folder)
     assert json.loads((copy / "summary.json").read_text())["attempts"] == last
     assert all(store.download(name, tmp_path / name) for name in store.names())
 
