@@ -37,7 +37,9 @@ def score(setup: Setup, training: bool) -> tuple[Scores, bool, bool]:
     trainer.module.train(training)
     graph: list[bool] = []
     trainer.module.register_forward_hook(lambda *arguments: graph.append(arguments[2].requires_grad))
-    return trainer.scorer.score(trainer.module, "validation"), trainer.module.training, any(graph)
+    found = trainer.scorer.score(trainer.module, "validation")
+    assert isinstance(found, Scores)
+    return found, trainer.module.training, any(graph)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -17,6 +17,7 @@ from trainjob import Predictor
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, Fitted
 from trainjob.errors import UserError
+from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
@@ -64,7 +65,7 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     assert (outcome.precision, outcome.device) == ("float32", "cpu")
     assert outcome.seconds.keys() == {"training", "validation", "checkpoints", "evaluation"}
     assert since <= outcome.entered <= time.time()
-    assert outcome.test is not None
+    assert isinstance(outcome.test, Scores)
     assert outcome.test.rows == 7
     saved, model = tmp_path / "checkpoints" / outcome.best_checkpoint, tmp_path / "model"
     assert {file.name for file in model.iterdir()} == {"model.safetensors", "config.json", "preprocessor.json"}
@@ -99,7 +100,7 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
     assert kept["prediction"] == predictor.predict(images)
     np.testing.assert_allclose(kept["probability"], predictor.predict_proba(images).max(axis=1), rtol=1e-5)
     scores = outcome.test if held == "test" else outcome.validation
-    assert scores is not None
+    assert isinstance(scores, Scores)
     right = [name == label for name, label in zip(kept["prediction"], kept["label"], strict=True)]
     assert np.mean(right) == scores.accuracy
 
