@@ -77,7 +77,7 @@ bench: $(VENV)/dev.stamp  ## Run the benchmarks, but for cluster_figures.py, whi
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/python benchmarks/baseline_tfidf.py examples/data/docstrings/train.csv examples/data/docstrings/test.csv \
 		--text docstring --label package
-	set -e; for name in text_throughput loop_overhead startup memory language_model small_models serving; do $(BIN)/python benchmarks/$$name.py; done
+	set -e; for name in text_throughput loop_overhead startup memory language_model small_models serving tuning; do $(BIN)/python benchmarks/$$name.py; done
 	PYTHONPATH=hack:tests $(BIN)/python benchmarks/operator_figures.py
 
 clean:  ## Remove the virtual environment and what the tools have left
