@@ -57,7 +57,7 @@ def reached(cluster: Cluster, namespace: str = "minio") -> Generator[Reached]:
     with subprocess.Popen([*command, "service/minio", f"{port}:9000"], stdout=quiet, stderr=quiet) as forward:
         try:
             eventually(
-                lambda: server.files.get_file_info("/") or True,
+                lambda: server.files.get_file_info(fs.FileSelector("")) is not None,  # of "/" the server is not asked
                 START_SECONDS,
                 lambda: f"MinIO in {namespace} was not reached; kubectl port-forward: {forward.poll() or 'running'}",
             )
