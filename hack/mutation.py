@@ -1,20 +1,23 @@
-"""`python hack/mutation.py [FILE …]`: do the tests notice when the code is changed? Prints a table of mutation tests.
+"""`python hack/mutation.py [--fifth] [FILE …]`: do the tests notice when the code is changed? Prints a table.
 
 mutmut changes one thing after the other in a file and runs the tests that reach it; a mutant that passes them all has
-survived, and is printed as a diff. Each file is tested in a copy of the repository, `build/mutation`.
+survived, and is printed as a diff. Each file is tested in a copy of the repository, `build/mutation`. With `--fifth`,
+the first mutant of each function is tried and every fifth after it.
 """
 
+import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "mutation"
-LIMIT = 2 * 3600
+LIMIT = 3 * 3600
 """Seconds for one file."""
 
 STATUS = [
@@ -46,12 +49,17 @@ TESTS = {
 }  # fmt: skip
 """The tests of each file that is mutated."""
 
+FIFTH = ("*1", "*6")
+"""Of the names of mutants, which end in a number of the function's."""
 SURVIVED, UNTESTED = 0, 33
 """Exit codes of mutmut; by any other the mutant was noticed: a test failed, did not end, or the code did not load."""
 
 
-def survivors(file: str) -> tuple[int, list[str]]:
-    """How many mutants there are of a file, and what those change that no test notices."""
+def survivors(file: str, patterns: Sequence[str]) -> tuple[int, list[str]]:
+    """How many mutants of a file were tried, and what those change that no test notices.
+
+    Only mutants whose names match one of the patterns are tried; without patterns all are.
+    """
     shutil.rmtree(WORK, ignore_errors=True)
     mutated = WORK / "mutants" / "src"
     mutated.mkdir(parents=True)  # Python would go on taking it for missing
@@ -69,8 +77,9 @@ def survivors(file: str) -> tuple[int, list[str]]:
     }
     lines = [f"{name} = " + "\n    ".join(values) for name, values in settings.items()]
     (WORK / "setup.cfg").write_text("\n".join(["[mutmut]", *lines]))
-    mutmut("run", "--max-children=1")
-    codes = json.loads((mutated / f"{file}.meta").read_text())["exit_code_by_key"]
+    mutmut("run", "--max-children=1", *patterns)
+    results = json.loads((mutated / f"{file}.meta").read_text())["exit_code_by_key"]
+    codes = {name: code for name, code in results.items() if code is not None}
     return len(codes), [mutmut("show", name) for name, code in codes.items() if code in (SURVIVED, UNTESTED)]
 
 
@@ -86,11 +95,15 @@ def mutmut(*arguments: str) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE", default=list(TESTS))
+    parser.add_argument("--fifth", action="store_true")
+    arguments = parser.parse_args()
     left: list[str] = []
     print("| file | mutants | survived | killed | minutes |\n|---|---|---|---|---|", flush=True)
-    for file in sys.argv[1:] or TESTS:
+    for file in arguments.files:
         since = time.monotonic()
-        count, survived = survivors(file)
+        count, survived = survivors(file, FIFTH if arguments.fifth else ())
         minutes, rate = (time.monotonic() - since) / 60, 1 - len(survived) / count
         print(f"| `{file}` | {count} | {len(survived)} | {rate:.1%} | {minutes:.1f} |", flush=True)
         left += survived
