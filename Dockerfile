@@ -47,9 +47,10 @@ RUN /opt/uv/bin/uv pip install --compile-bytecode --no-deps --build-constraints 
 
 
 FROM base AS trainer
-# KubeRay's probes and submitter call bash and wget; people like to have ps and pip.
+# KubeRay's probes and submitter call bash and wget; people like to have ps and pip. NCCL opens libibverbs, with a provider for
+# each kind of device, to talk over InfiniBand and RoCE; torch.compile and Triton build parts of what they make with g++ and gcc.
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends bash procps wget \
+ && apt-get install --yes --no-install-recommends bash g++ ibverbs-providers libibverbs1 procps wget \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=requirements /requirements/uv.txt /requirements/trainer.txt ./
 ARG TORCH_INDEX=

@@ -95,7 +95,7 @@ def _rows(schema: Schema, values: Any, definitions: Schema, path: str = "") -> I
         elif name != "global":
             shown = "" if default in (None, "") else f"`{json.dumps(default)}`"
             yield f"| `{path}{name}` | {shown} | {found['description']} |"
-        for item in found.get("patternProperties", {}).values():
+        for item in (each for each in found.get("patternProperties", {}).values() if "$ref" in each):
             yield from _rows(_target(item, definitions), {}, definitions, f"{path}{name}.NAME.")
 
 

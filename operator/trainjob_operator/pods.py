@@ -38,6 +38,11 @@ _ENVIRONMENT = {
     # anew: it would take 30, and the lost one mostly takes 20 to be noticed.
     "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
 }
+_AMD_ENVIRONMENT = {
+    # Ray shows each worker its own GPU alone, and Ray Train then all those of its pod, as CUDA_VISIBLE_DEVICES: with
+    # Ray's HIP_VISIBLE_DEVICES beside it, a worker would look for its GPU under a number that is not there.
+    "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES": "1",
+}
 _READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 10 s, and then every 5
     "httpGet": {"path": "/api/healthz", "port": 52365},
     "initialDelaySeconds": 3,
@@ -46,6 +51,9 @@ _READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 
     "failureThreshold": 50,
 }
 _KUBECTL_ANNOTATION = "kubectl.kubernetes.io/"
+_TOPOLOGY_ANNOTATION = "kueue.x-k8s.io/podset-"
+"""What begins so tells Kueue how near to each other the workers are to be, and nothing of the head: see
+https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/"""
 _UNITS = ["", "K", "M", "G", "T", "P", "E"]
 
 
@@ -71,9 +79,13 @@ def worker_template(
     job: TrainJob, settings: Settings, pool: NodePool, workers: int, container_resources: KubernetesObject
 ) -> KubernetesObject:
     """A pod of `workers` on the job's node pool."""
-    template = _template(job, settings, "ray-worker", container_resources)
+    template = _template(job, settings, "ray-worker", _with_devices(container_resources, pool), pool)
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
-    template["spec"]["containers"][0]["readinessProbe"] = _READINESS
+    container = template["spec"]["containers"][0]
+    container["readinessProbe"] = _READINESS
+    if pool.capabilities:
+        capabilities = _CONTAINER_SECURITY["capabilities"] | {"add": pool.capabilities}
+        container["securityContext"] = _CONTAINER_SECURITY | {"capabilities": capabilities}
     spec = template["spec"] | {
         "volumes": _named([*pool.pod.get("volumes", []), *template["spec"]["volumes"]]),
         "nodeSelector": job.spec.pods.node_selector | pool.node_selector,
@@ -104,8 +116,7 @@ def serving_spec(
     """Spec of a pod that serves the job's model; KubeRay itself asks whether it is ready."""
     spec = _template(job, settings, name, container_resources)["spec"]
     [container] = spec["containers"]
-    own = [{"name": name, "value": value} for name, value in environment.items()]
-    container["env"] = _named([*own, *container["env"]])
+    container["env"] = _named([*_variables(environment), *container["env"]])
     return _without_empty(spec | {"automountServiceAccountToken": False})
 
 
@@ -130,8 +141,13 @@ def times(quantity: str, number: int) -> str:
 
 
 def _template(
-    job: TrainJob, settings: Settings, container_name: str, container_resources: KubernetesObject
+    job: TrainJob,
+    settings: Settings,
+    container_name: str,
+    container_resources: KubernetesObject,
+    pool: NodePool | None = None,
 ) -> KubernetesObject:
+    """What all pods have alike, and what those on a node pool have besides."""
     pods, storage = job.spec.pods, job.spec.storage
     scratch = _scratch(pods.volume_mounts)
     own_scratch = {"emptyDir": {"sizeLimit": times(settings.defaults.scratch, 1)}}
@@ -141,7 +157,7 @@ def _template(
         claim = {"claimName": storage.persistent_volume_claim}
         volumes.append({"name": "trainjob-storage", "persistentVolumeClaim": claim})
         mounts.append({"name": "trainjob-storage", "mountPath": STORAGE_PATH})
-    own = [{"name": name, "value": value} for name, value in _ENVIRONMENT.items()]
+    own = _variables(_ENVIRONMENT | (_environment(pool) if pool is not None else {}))
     container: KubernetesObject = {
         "name": container_name,
         "image": pods.image or settings.image,
@@ -166,6 +182,10 @@ def _template(
     }
     labels = settings.defaults.labels | job.metadata.labels | pods.labels
     annotations = settings.defaults.annotations | _own_annotations(job) | pods.annotations
+    if pool is None:
+        annotations = {key: text for key, text in annotations.items() if not key.startswith(_TOPOLOGY_ANNOTATION)}
+    else:
+        annotations |= pool.annotations
     return {
         "metadata": {
             "labels": labels | {UID_LABEL: job.metadata.uid},
@@ -173,6 +193,19 @@ def _template(
         },
         "spec": spec,
     }
+
+
+def _with_devices(container_resources: KubernetesObject, pool: NodePool) -> KubernetesObject:
+    devices = {name: times(str(number), 1) for name, number in pool.resources.items()}
+    return {kind: amounts | devices for kind, amounts in container_resources.items()}
+
+
+def _environment(pool: NodePool) -> dict[str, str]:
+    return (_AMD_ENVIRONMENT if pool.is_amd else {}) | pool.env
+
+
+def _variables(environment: Mapping[str, str]) -> list[KubernetesObject]:
+    return [{"name": name, "value": value} for name, value in environment.items()]
 
 
 def _scratch(mounts: list[KubernetesObject]) -> dict[str, str]:

@@ -73,6 +73,10 @@ def _of_pools(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str
             yield f"spec.pods.nodeSelector: {key} is {pool.node_selector[key]} in the pool {name}"
     for kind in (pods.affinity or {}).keys() & (pool.affinity or {}).keys():
         yield f"spec.pods.affinity: the pool {name} has a {kind} of its own"
+    for path, annotations in {"metadata": job.metadata.annotations, "spec.pods": pods.annotations}.items():
+        for key in annotations.keys() & pool.annotations.keys():
+            if annotations[key] != pool.annotations[key]:
+                yield f"{path}.annotations: the pool {name} has {key} of its own"
     taken = {volume["name"] for volume in pool.pod.get("volumes", [])}
     for volume in pods.volumes:
         if volume.get("name") in taken:

@@ -22,6 +22,9 @@ from trainjob.api.load import checked, read_document, without_nulls
 from trainjob.api.trainjob import Storage
 
 Name = Annotated[str, Field(min_length=1)]
+DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Capability = Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")]
 
 
 class NodePool(StrictModel):
@@ -37,6 +40,14 @@ class NodePool(StrictModel):
     """Name of the GPU resource, of NVIDIA or AMD: nvidia.com/gpu, nvidia.com/mig-3g.40gb, amd.com/gpu …"""
     gpus_per_node: Annotated[int, Field(ge=1)] = 1
     """GPUs of one node: as many workers share a pod, so that they talk over the node's own links."""
+    resources: dict[DeviceName, Annotated[int, Field(ge=1)]] = {}
+    """Devices of each pod besides GPUs, by the names of their resources: `rdma/hca: 1`, `vpc.amazonaws.com/efa: 4`."""
+    env: dict[VariableName, str] = {}
+    """Environment variables of the pods, such as NCCL's; a job's own take their place."""
+    annotations: Annotations = {}
+    """Annotations of the pods, such as the name of a second network."""
+    capabilities: list[Capability] = []
+    """Capabilities of the pods, such as IPC_LOCK, which is more than Pod Security's level `baseline` allows."""
     runtime_class_name: ResourceName | None = None
     """Runtime class of the pods."""
     priority_class_name: ResourceName | None = None
@@ -49,6 +60,16 @@ class NodePool(StrictModel):
     def admits(self, namespace: str | None) -> bool:
         """Whether TrainJobs of a namespace may use the pool."""
         return not self.namespaces or namespace in self.namespaces
+
+    @property
+    def is_amd(self) -> bool:
+        return self.gpu_resource.startswith("amd.com/")
+
+    @model_validator(mode="after")
+    def _counts_gpus_once(self) -> Self:
+        if self.gpu_resource in self.resources:
+            refuse([("resources", f"{self.gpu_resource} is asked for as gpuResource, by what a TrainJob says")])
+        return self
 
     @field_validator("pod")
     @classmethod

@@ -141,6 +141,58 @@ def test_every_pod_has_the_jobs_labels_and_annotations(which: str):
     assert others == {"scrape": "yes", "note": "pod", "trainjob.dev/name": "job"}
 
 
+@pytest.mark.parametrize("where", ["job", "pods", "settings"])
+def test_only_workers_are_told_how_near_to_each_other_they_are_to_be(where: str):
+    near = {"kueue.x-k8s.io/podset-required-topology": "example.com/rack", "note": "all"}
+    job = trainjob(
+        {"annotations": near} if where == "job" else {}, pods={"annotations": near} if where == "pods" else {}
+    )
+    defaults = {"defaults": {"annotations": near}} if where == "settings" else {}
+    made = templates(job, Settings.model_validate({"image": "i", **defaults}))
+    annotations = {which: template["metadata"]["annotations"] for which, template in made.items()}
+    assert [which for which in made if "kueue.x-k8s.io/podset-required-topology" in annotations[which]] == ["worker"]
+    assert [annotations[which]["note"] for which in made] == ["all"] * 3
+
+
+FABRIC: Object = {
+    "gpusPerNode": 8,
+    "resources": {"rdma/hca": 2, "example.com/slots": 1000},
+    "env": {"NCCL_IB_HCA": "mlx5", "NCCL_DEBUG": "WARN"},
+    "annotations": {"k8s.v1.cni.cncf.io/networks": "rdma", "scrape": "no"},
+    "capabilities": ["IPC_LOCK"],
+}
+
+
+def test_workers_have_the_fabric_of_their_pool():
+    settings = SETTINGS.model_copy(
+        update={"node_pools": Settings.model_validate({"image": "i", "nodePools": {"a100": FABRIC}}).node_pools}
+    )
+    pods = {"env": [{"name": "NCCL_DEBUG", "value": "INFO"}]}
+    made = templates(trainjob(pods=pods, workers={"count": 8, "gpus": 1, "nodePool": "a100"}), settings)
+    [container] = made["worker"]["spec"]["containers"]
+    devices = {"rdma/hca": "2", "example.com/slots": "1k", "nvidia.com/gpu": "8"}
+    for kind in ("requests", "limits"):
+        assert devices.items() <= container["resources"][kind].items()
+    assert {"name": "NCCL_IB_HCA", "value": "mlx5"} in container["env"]
+    assert [each["value"] for each in container["env"] if each["name"] == "NCCL_DEBUG"] == ["INFO"]  # the job's own
+    assert made["worker"]["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == "rdma"
+    assert made["worker"]["metadata"]["annotations"]["scrape"] == "no"
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
+    assert falls_short_of_restricted(made["worker"]["spec"]) == ["keeps capabilities"]
+    for which in ("head", "submitter"):
+        assert falls_short_of_restricted(made[which]["spec"]) == []
+        assert made[which]["metadata"]["annotations"]["scrape"] == "yes"
+        assert not [word for word in ("rdma", "NCCL_IB_HCA", "IPC_LOCK") if word in json.dumps(made[which])]
+
+
+@pytest.mark.parametrize(("resource", "expected"), [("amd.com/gpu", ["1"]), ("nvidia.com/gpu", [])])
+def test_workers_of_amds_gpus_see_those_of_their_pod(resource: str, expected: list[str]):
+    settings = Settings.model_validate({"image": "i", "nodePools": {"mi300": {"gpuResource": resource}}})
+    [container] = templates(trainjob(workers={"nodePool": "mi300"}), settings)["worker"]["spec"]["containers"]
+    name = "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES"
+    assert [each["value"] for each in container["env"] if each["name"] == name] == expected
+
+
 def test_the_rayjob_has_the_jobs_labels():
     metadata = render(trainjob({"labels": {"team": "nlp"}}), SETTINGS)["metadata"]
     assert metadata["labels"] == {

@@ -32,6 +32,10 @@ FULL: dict[str, Any] = {
             "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
             "gpuResource": "nvidia.com/gpu",
             "gpusPerNode": 8,
+            "resources": {"rdma/hca": 1},
+            "env": {"NCCL_IB_HCA": "mlx5"},
+            "annotations": {"k8s.v1.cni.cncf.io/networks": "rdma"},
+            "capabilities": ["IPC_LOCK"],
             "runtimeClassName": "nvidia",
             "priorityClassName": "research",
             "pod": {

@@ -15,6 +15,7 @@ POOLS: Object = {
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
         "affinity": {"podAffinity": {}},
         "pod": {"volumes": [{"name": "scratch", "emptyDir": {}}]},
+        "annotations": {"example.com/network": "rdma"},
         "namespaces": ["vision", "team"],
     },
     "open": {"tolerations": [{"key": "open", "operator": "Exists"}]},
@@ -128,6 +129,7 @@ OVERRIDES: list[tuple[str, Object]] = [
     ("nodeSelector: gpu is a100 in the pool a100", {"nodeSelector": {"gpu": "h100"}}),
     ("affinity: the pool a100 has a podAffinity of its own", {"affinity": {"podAffinity": {}}}),
     ("volumes: the pool a100 has a volume scratch of its own", {"volumes": [{"name": "scratch", "emptyDir": {}}]}),
+    ("annotations: the pool a100 has example.com/network", {"annotations": {"example.com/network": "mine"}}),
 ]
 
 
@@ -138,7 +140,11 @@ def test_a_pool_wins_over_its_jobs(words: str, pods: Object):
 
 
 def test_a_job_may_add_to_its_pool():
-    pods = {"nodeSelector": {"gpu": "a100", "zone": "b"}, "affinity": {"nodeAffinity": {}}}
+    pods = {
+        "nodeSelector": {"gpu": "a100", "zone": "b"},
+        "affinity": {"nodeAffinity": {}},
+        "annotations": {"example.com/network": "rdma", "note": "mine"},
+    }
     assert refusal(workers=POOL, pods=pods) == ""
 
 
