@@ -7,53 +7,15 @@ from typing import Any
 import pytest
 import yaml
 from operator_objects import UID, Object, document, trainjob
+from rendering import POOLS, rendered, snapshot, worker_group, worker_pod
 
-from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
-from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.names import RENDERED_ANNOTATION, STORAGE_ANNOTATION
-from trainjob_operator.render import render, storage_of, with_storage
+from trainjob_operator.names import RENDERED_ANNOTATION
+from trainjob_operator.render import render
 from trainjob_operator.settings import Settings
-
-POOLS: Object = {
-    "a100": {
-        "nodeSelector": {"gpu": "a100", "disk": "ssd"},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-        "gpusPerNode": 8,
-        "runtimeClassName": "nvidia",
-        "priorityClassName": "training",
-        "affinity": {"podAffinity": {}},
-        "pod": {"schedulerName": "packing", "hostIPC": False},
-    },
-    "mi300": {"gpuResource": "amd.com/gpu", "gpusPerNode": 8},
-    "slices": {"gpuResource": "nvidia.com/mig-3g.40gb", "gpusPerNode": 4},
-    "cpu": {"nodeSelector": {"pool": "cpu"}},
-}
-
-
-def operator_settings(**more: Any) -> Settings:
-    return Settings.model_validate({"image": "trainjob:1.0", "nodePools": POOLS, **more})
-
-
-def rendered(job: TrainJob, **more: Any) -> Object:
-    return render(job, operator_settings(**more))
-
-
-def worker_group(ray_job: Object) -> Object:
-    [group] = ray_job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
-    return group
-
-
-def worker_pod(ray_job: Object) -> Object:
-    return worker_group(ray_job)["template"]["spec"]
-
-
-def snapshot(ray_job: Object) -> str:
-    head = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
-    return head["metadata"]["annotations"]["trainjob.dev/trainjob"]
 
 
 @pytest.mark.parametrize(
@@ -249,58 +211,6 @@ def test_the_snapshot_is_the_trainjob_without_what_only_a_cluster_needs(tmp_path
     path = tmp_path / "trainjob.yaml"
     path.write_text(text)
     assert load_trainjob(path) == with_defaults(trainjob(**spec))
-
-
-def stored(default: Object, kept: Storage | None = None, **spec: Any) -> Any:
-    """Where the driver of a job in the namespace `team` keeps its run."""
-    settings = operator_settings(defaults=default)
-    job = with_storage(trainjob(**{"storage": None, **spec}), kept, settings)
-    return yaml.safe_load(snapshot(render(job, settings)))["spec"]["storage"]
-
-
-MINIO: Object = {"endpoint": "http://minio:9000", "secretName": "s3"}
-CLAIM: Object = {"persistentVolumeClaim": "runs"}
-
-
-@pytest.mark.parametrize(
-    ("default", "expected"),
-    [
-        ({"storage": {"uri": "s3://runs", **MINIO}}, {"uri": "s3://runs/team", **MINIO}),
-        ({"storage": {"uri": "s3://runs/all/"}}, {"uri": "s3://runs/all/team"}),
-        ({"storage": CLAIM}, {"uri": "/mnt/storage"}),  # a claim is the namespace's own
-        ({"namespaceStorage": {"team": {"uri": "gs://team"}}}, {"uri": "gs://team"}),
-        ({"storage": {"uri": "s3://runs"}, "namespaceStorage": {"team": CLAIM}}, {"uri": "/mnt/storage"}),
-        ({"storage": {"uri": "s3://runs"}, "namespaceStorage": {"other": CLAIM}}, {"uri": "s3://runs/team"}),
-    ],
-)
-def test_a_job_without_storage_has_the_settings(default: Object, expected: Object):
-    assert stored(default) == expected
-    assert stored(default, storage={"uri": "s3://own"}) == {"uri": "s3://own"}
-    assert stored(default, Storage(uri="s3://before/team")) == {"uri": "s3://before/team"}
-
-
-def test_a_default_claim_and_secret_reach_the_pods():
-    settings = operator_settings(defaults={"storage": CLAIM | MINIO})
-    pod = worker_pod(render(with_storage(trainjob(storage=None), None, settings), settings))
-    assert {"name": "trainjob-storage", "persistentVolumeClaim": {"claimName": "runs"}} in pod["volumes"]
-    secrets = [env["valueFrom"]["secretKeyRef"]["name"] for env in pod["containers"][0]["env"] if "valueFrom" in env]
-    assert set(secrets) == {"s3"}
-
-
-@pytest.mark.parametrize("own", [{"uri": "gs://a/\N{ROCKET}", **MINIO}, CLAIM])
-def test_a_rayjob_says_where_its_run_is_kept(own: Object):
-    ray_job = rendered(trainjob(storage=own))
-    assert storage_of(ray_job) == Storage(**trainjob(storage=own).model_dump()["spec"]["storage"])
-    for written in ("", "runs", "null", "{}", '{"uri": 1}'):
-        ray_job["metadata"]["annotations"][STORAGE_ANNOTATION] = written
-        assert storage_of(ray_job) is None
-    assert storage_of({"metadata": {}}) is storage_of(None) is None
-
-
-def test_a_job_without_any_storage_is_told_what_to_do():
-    with pytest.raises(RayJobError, match=r"^spec\.storage: .*defaults\.storage") as error:
-        stored({"namespaceStorage": {"other": CLAIM}})
-    assert error.value.reason == "NoStorage"
 
 
 def test_the_driver_finds_its_snapshot_where_the_entry_point_says():
