@@ -1,49 +1,10 @@
 """TrainJobs that an API server must refuse, one mistake each."""
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
-Document = dict[str, Any]
-
-_DATA = {"train": {"uri": "s3://data/rows.csv"}}
-_MODELS: dict[str, Document] = {
-    "textClassifier": {"encoder": {}},
-    "imageClassifier": {"mlp": {}},
-    "causalLM": {"decoder": {}},
-    "function": {"name": "train:loop"},
-}
-
-
-def document(model: str = "textClassifier", name: str = "job") -> Document:
-    """A small TrainJob that is valid in a cluster."""
-    columns: Document = {"text": ["title"]} if model in ("textClassifier", "causalLM") else {}
-    if model == "textClassifier":
-        columns["label"] = "tag"
-    return {
-        "apiVersion": "trainjob.dev/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": name},
-        "spec": {
-            "model": {model: copy.deepcopy(_MODELS[model])},
-            "dataset": {**copy.deepcopy(_DATA), **columns},
-            "storage": {"uri": "s3://runs"},
-        },
-    }
-
-
-def changed(doc: Document, changes: dict[str, Any]) -> Document:
-    """`doc` with fields of its spec set, by dotted path; `...` takes a field away."""
-    doc = copy.deepcopy(doc)
-    for path, value in changes.items():
-        *parents, last = path.split(".")
-        part = doc["spec"]
-        for parent in parents:
-            part = part.setdefault(parent, {})
-        part[last] = value
-        if value is ...:
-            del part[last]
-    return doc
+from control_plane.misfits import MISFITS
+from control_plane.small_documents import MODELS, Document, changed, document
 
 
 def mistakes() -> Iterator[tuple[Document, str]]:
@@ -54,13 +15,13 @@ def mistakes() -> Iterator[tuple[Document, str]]:
     for part in _PARTS:
         path = f"{part}.typo"
         yield changed(_document_with(path), {path: 1}), path
-    for model, path, changes in _MISFITS:
+    for model, path, changes in MISFITS:
         yield changed(document(model), changes), path
 
 
 def _document_with(path: str) -> Document:
     _, model, *_ = [*path.split("."), ""]
-    return document(model if model in _MODELS else "textClassifier")
+    return document(model if model in MODELS else "textClassifier")
 
 
 _COUNT: list[Any] = [0, -1, 1.5, "3", True, []]
@@ -203,133 +164,3 @@ _PARTS = [
     "deadlines",
 ]
 """Parts that have no field called typo."""
-
-_OWN_PATHS = ["/etc/trainjob", "/etc/trainjob/mine", "/mnt/storage", "/mnt/storage/"]
-_OWN_VOLUMES = ["trainjob", "trainjob-storage", "trainjob-tmp", "trainjob-home"]
-
-
-def _mounted_at(path: str) -> Document:
-    return {"volumes": [{"name": "a", "emptyDir": {}}], "volumeMounts": [{"name": "a", "mountPath": path}]}
-
-
-_LANGUAGE_MODEL = {"endpoint": "http://vllm:8000/v1", "model": "tiny"}
-
-
-def _tuned(path: str, search: str = "random", /, **parameter: Any) -> Document:
-    return {"parameters": {path: parameter}, "search": search}
-
-
-_RATE = "training.optimizer.adamW.learningRate"
-_WRONG_TUNING: list[tuple[str, Document]] = [
-    ("tuning.parameters", {}),
-    ("tuning.parameters", {"parameters": {}}),
-    ("tuning.parameters", _tuned("training.optimiser", choice=[1])),
-    ("tuning.parameters", _tuned("training.seed", choice=[1, 2])),
-    ("tuning.parameters", _tuned("model.textClassifier.maxLength", choice=[64])),
-    ("tuning.parameters", _tuned("training.optimizer.sgd.momentum", uniform=[0.1, 0.9])),
-    ("tuning.parameters", _tuned("training.earlyStopping.patience", choice=[1])),
-    ("tuning.parameters", _tuned("model.imageClassifier.dropout", choice=[0.1])),
-    ("tuning.parameters", _tuned("model.textClassifier.encoder.heads", choice=[4, 3])),
-    ("tuning.parameters", _tuned("model.textClassifier.encoder.hiddenSize", choice=[64, 66])),
-    ("tuning.parameters", _tuned(_RATE, grid=[0.1])),
-    ("tuning.parameters", _tuned(_RATE, "grid", choice=[0.1])),
-    (f"tuning.parameters.{_RATE}", _tuned(_RATE)),
-    (f"tuning.parameters.{_RATE}", _tuned(_RATE, choice=[0.1], uniform=[0.1, 0.2])),
-    (f"tuning.parameters.{_RATE}.typo", _tuned(_RATE, typo=[0.1])),
-    *(
-        (f"tuning.parameters.{_RATE}.{name}", _tuned(_RATE, **{name: values}))
-        for name, values in (
-            ("uniform", [0.2, 0.1]),
-            ("uniform", [0.1]),
-            ("uniform", [0, 0.1]),
-            ("uniform", 0.1),
-            ("logUniform", [0.1, 0.1]),
-            ("logUniform", [0.1, 0.2, 0.3]),
-            ("choice", []),
-            ("choice", [0.1, 0.1]),
-            ("choice", [0]),
-            ("choice", ["0.1"]),
-        )
-    ),
-    ("tuning.parameters", _tuned("training.scheduler.constant.warmupFraction", choice=[0.1])),  # the model's choice
-    ("tuning.parameters.training.epochs.range", _tuned("training.epochs", range=[0, 3])),
-    ("tuning.parameters.training.epochs.range", _tuned("training.epochs", range=[1.5, 3])),
-    ("tuning.parameters.training.epochs.uniform", _tuned("training.epochs", uniform=[1, 3])),
-    ("tuning.parameters.training.batchSize.range", _tuned("training.batchSize", range=[1, 3])),
-    ("tuning.parameters.training.precision.choice", _tuned("training.precision", choice=["float64"])),
-    ("tuning.trials", _tuned(_RATE, choice=[0.1]) | {"trials": 0}),
-    ("tuning.parallel", _tuned(_RATE, choice=[0.1]) | {"parallel": 0}),
-    ("tuning.search", _tuned(_RATE, "bayes", choice=[0.1])),
-    ("tuning.scheduler", _tuned(_RATE, choice=[0.1]) | {"scheduler": "hyperband"}),
-]
-"""(field to blame, tuning)."""
-
-_MISFITS: list[tuple[str, str, dict[str, Any]]] = [
-    ("textClassifier", "model", {"model.function": {"name": "a:b"}}),
-    ("textClassifier", "model.textClassifier", {"model.textClassifier.pretrained": "bert"}),
-    ("textClassifier", "model.textClassifier", {"model.textClassifier.encoder": ...}),
-    ("textClassifier", "model.textClassifier.pretrained", {"model.textClassifier": {"pretrained": "./bert"}}),
-    ("textClassifier", "model.textClassifier.encoder.hiddenSize", {"model.textClassifier.encoder.heads": 7}),
-    ("textClassifier", "dataset", {"dataset": ...}),
-    ("textClassifier", "dataset.text", {"dataset.text": ...}),
-    ("textClassifier", "dataset.text", {"dataset.text": ["title", "tag"]}),
-    ("textClassifier", "dataset.label", {"dataset.label": ...}),
-    ("textClassifier", "dataset.train.format", {"dataset.train.format": "images"}),
-    ("textClassifier", "dataset.train.format", {"dataset.train.format": "mnist"}),
-    ("textClassifier", "training.batchSize", {"workers.count": 5, "training.batchSize": 32}),
-    ("textClassifier", "training.batchSize", {"workers.count": 64, "training.batchSize": 32}),
-    ("textClassifier", "workers.perPod", {"workers.count": 4, "workers.perPod": 3}),
-    ("textClassifier", "training.optimizer", {"training.optimizer.adam": {}, "training.optimizer.sgd": {}}),
-    ("textClassifier", "pods.volumeMounts", {"pods.volumeMounts": [{"name": "a", "mountPath": "/a"}]}),
-    *(("function", "pods.volumeMounts", {"pods": _mounted_at(path)}) for path in _OWN_PATHS),
-    *(("function", "pods.volumes", {"pods.volumes": [{"name": name}]}) for name in _OWN_VOLUMES),
-    ("causalLM", "model.causalLM", {"model.causalLM.pretrained": "gpt2"}),
-    ("causalLM", "model.causalLM", {"model.causalLM.decoder": ...}),
-    ("causalLM", "model.causalLM.pretrained", {"model.causalLM": {"pretrained": "../qwen"}}),
-    ("causalLM", "model.causalLM.decoder.hiddenSize", {"model.causalLM.decoder.heads": 3}),
-    ("causalLM", "dataset", {"dataset": ...}),
-    ("causalLM", "dataset.text", {"dataset.text": ...}),
-    ("causalLM", "dataset.label", {"dataset.label": "tag"}),
-    ("causalLM", "dataset.cleaning", {"dataset.cleaning": {"lowercase": True}}),
-    ("causalLM", "dataset.train.format", {"dataset.train.format": "images"}),
-    ("causalLM", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),
-    ("causalLM", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
-    ("causalLM", "baselines.tfidf", {"baselines": {"tfidf": {}}}),
-    ("causalLM", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
-    ("causalLM", "tuning", {"tuning": _tuned("training.epochs", choice=[1])}),
-    ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.cnn": {}}),
-    ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.mlp": ...}),
-    ("imageClassifier", "dataset", {"dataset": ...}),
-    ("imageClassifier", "dataset.text", {"dataset.text": ["title"]}),
-    ("imageClassifier", "checkpoints.metric", {"checkpoints.metric": "accuracy"}),
-    ("imageClassifier", "baselines.tfidf", {"baselines": {"tfidf": {}}}),
-    ("textClassifier", "baselines.pixels", {"baselines": {"mostFrequent": {}, "pixels": {}}}),
-    ("imageClassifier", "baselines.languageModel", {"baselines": {"languageModel": _LANGUAGE_MODEL}}),
-    *(
-        (
-            "textClassifier",
-            f"baselines.languageModel.{name}",
-            {"baselines": {"languageModel": _LANGUAGE_MODEL | {name: value}}},
-        )
-        for name, value in (
-            ("endpoint", "vllm:8000"),
-            ("model", ""),
-            ("shots", 51),
-            ("examples", "best"),
-            ("maxCost", 0),
-        )
-    ),
-    ("function", "baselines.mostFrequent", {"baselines": {"mostFrequent": {}}}),
-    ("function", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
-    *(("textClassifier", path, {"tuning": tuning}) for path, tuning in _WRONG_TUNING),
-    ("imageClassifier", "tuning.parameters", {"tuning": _tuned("model.imageClassifier.cnn.hidden", choice=[8])}),
-    ("function", "tuning", {"tuning": _tuned("training.epochs", choice=[1])}),
-    (
-        "textClassifier",
-        "tuning.parameters",
-        {"workers.count": 4, "tuning": _tuned("training.batchSize", choice=[16, 18])},
-    ),
-    ("function", "dataset.loader", {"dataset.loader": "dataLoader"}),
-    ("function", "model", {"model.function": None}),
-]
-"""(model, field to blame, changes): fields that are right by themselves and do not fit together."""

@@ -5,60 +5,32 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
+from control_plane.pod_strategies import pods
+from control_plane.small_strategies import (
+    Document,
+    Strategy,
+    amounts,
+    booleans,
+    columns,
+    cpus,
+    durations,
+    folders,
+    fractions,
+    json_values,
+    label_keys,
+    labels,
+    memory,
+    merged,
+    names,
+    one_of,
+    part,
+    positive,
+    trainjob_names,
+    uris,
+)
 from trainjob.api.tuning import TUNABLE, steps_to
 
-Document = dict[str, Any]
-Strategy = st.SearchStrategy[Any]
-
-names = st.sampled_from(["a", "x1", "main", "with-dash", "0", "n" * 63])
-"""DNS labels."""
-
-
-def trainjob_names() -> Strategy:
-    """What a TrainJob may be called: DNS labels with dots between, 253 characters in all."""
-    long = st.integers(40, 253).map(lambda length: ("long-name." * 26)[: length - 1] + "z")
-    return st.from_regex(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?(\.[a-z0-9]{1,5})?", fullmatch=True) | long
-
-
-def part(required: dict[str, Strategy] | None = None, /, **optional: Strategy) -> Strategy:
-    """A mapping with all `required` and some of the `optional` fields."""
-    return st.fixed_dictionaries(required or {}, optional=optional)
-
-
-def one_of(**choices: Strategy) -> Strategy:
-    """A choice: exactly one of the fields."""
-    return st.one_of([st.fixed_dictionaries({name: value}) for name, value in choices.items()])
-
-
-def merged(*parts: Strategy) -> Strategy:
-    return st.tuples(*parts).map(lambda found: {name: value for each in found for name, value in each.items()})
-
-
-positive = st.integers(1, 512)
-fractions = st.floats(0, 0.99)
-amounts = st.floats(1e-9, 1e3)
-booleans = st.booleans()
-columns = st.sampled_from(["title", "description", "Überschrift", "a column"])
 _label_columns = st.sampled_from(["tag", "the class"])
-uris = st.sampled_from(
-    ["s3://data/a.csv", "gs://b/c/*.parquet", "https://example.com/x.jsonl", "/data/rows", "file:///d"]
-)
-_folders = st.sampled_from(["s3://runs", "gs://b/c", "/data/runs", "file:///d"])
-durations = st.tuples(st.integers(1, 9999), st.sampled_from("smhd")).map(lambda pair: f"{pair[0]}{pair[1]}")
-quantities = st.tuples(st.sampled_from([1, 4096, 0.5, 1.25]), st.sampled_from(["M", "G", "Mi", "Gi"])).map(
-    lambda pair: f"{pair[0]}{pair[1]}"
-)
-_memory = quantities | st.integers(10**6, 10**12) | st.integers(10**6, 10**12).map(str)
-_cpus = st.floats(0.01, 128) | st.integers(1, 128) | st.sampled_from(["1", "0.5", "2.125", "500m", "64"])
-label_values = st.sampled_from(["", "a", "team-1", "A.b_c", "x" * 63])
-label_keys = st.sampled_from(["team", "example.com/team", "app.kubernetes.io/part-of", "UPPER_case.1"])
-labels = st.dictionaries(label_keys, label_values, max_size=2)
-json_values = st.recursive(
-    st.none() | booleans | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(string.printable, max_size=10),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=2),
-    max_leaves=4,
-)
-
 _losses = one_of(crossEntropy=part(), binaryCrossEntropy=part())
 _class_weights = one_of(balanced=part(), values=st.dictionaries(columns, amounts, max_size=3))
 _classifier = part(dropout=fractions, loss=_losses, classWeights=_class_weights)
@@ -144,98 +116,25 @@ def _work(draw: st.DrawFn) -> Document:
     training, per_pod = draw(_training), draw(st.integers(1, 8))
     count = per_pod * draw(st.integers(1, 16))
     training["batchSize"] = count * draw(st.integers(1, 64))
-    workers = draw(part(cpus=_cpus, gpus=st.integers(0, 1), nodePool=names, memory=_memory))
+    workers = draw(part(cpus=cpus, gpus=st.integers(0, 1), nodePool=names, memory=memory))
     workers["count"] = count
     if draw(booleans):
         workers["perPod"] = per_pod
     return {"training": training, "workers": workers}
 
 
-_head = part(cpus=_cpus, memory=_memory)
+_head = part(cpus=cpus, memory=memory)
 _storage = merged(
-    one_of(uri=_folders, persistentVolumeClaim=names),
+    one_of(uri=folders, persistentVolumeClaim=names),
     part(endpoint=st.sampled_from(["http://minio:9000", "https://s3.example.com"]), secretName=names),
 )
-
-_selectors = part({"key": names, "operator": st.just("In"), "values": st.lists(names, min_size=1, max_size=2)})
-_node_terms = part({"nodeSelectorTerms": st.lists(part(matchExpressions=st.lists(_selectors, max_size=2)), min_size=1)})
-_pod_term = part(
-    {"topologyKey": st.just("kubernetes.io/hostname")},
-    labelSelector=part(matchLabels=labels, matchExpressions=st.lists(_selectors, max_size=1)),
-)
-_weighted = part({"weight": st.integers(1, 100), "podAffinityTerm": _pod_term})
-_pod_affinity = part(
-    requiredDuringSchedulingIgnoredDuringExecution=st.lists(_pod_term, max_size=1),
-    preferredDuringSchedulingIgnoredDuringExecution=st.lists(_weighted, max_size=1),
-)
-_affinity = part(
-    nodeAffinity=part(requiredDuringSchedulingIgnoredDuringExecution=_node_terms),
-    podAffinity=_pod_affinity,
-    podAntiAffinity=_pod_affinity,
-)
-_toleration = part(
-    key=names,
-    operator=st.just("Exists"),
-    effect=st.sampled_from(["NoSchedule", "NoExecute"]),
-    tolerationSeconds=st.integers(0, 3600),
-)
-_key_of = part({"name": names, "key": names}, optional=booleans)
-_env = merged(
-    part({"name": st.sampled_from(["A", "HF_HOME", "_x1"])}),
-    part(value=st.text(string.printable, max_size=9))
-    | part(valueFrom=one_of(secretKeyRef=_key_of, configMapKeyRef=_key_of)),
-)
-_env_from = merged(
-    part(prefix=st.just("P_")), one_of(secretRef=part({"name": names}), configMapRef=part({"name": names}))
-)
-_volume_sources = one_of(
-    emptyDir=part(medium=st.just("Memory"), sizeLimit=quantities | st.just(1024)),
-    configMap=part({"name": names}, defaultMode=st.integers(0, 0o777)),
-    secret=part({"secretName": names}),
-    persistentVolumeClaim=part({"claimName": names}, readOnly=booleans),
-)
-_security = part(
-    runAsUser=st.integers(1, 2**31 - 1),
-    runAsGroup=st.integers(1, 2**31 - 1),
-    fsGroup=st.integers(1, 2**31 - 1),
-    runAsNonRoot=st.just(True),
-    seccompProfile=st.just({"type": "RuntimeDefault"}),
-    supplementalGroups=st.lists(st.integers(1, 65535), max_size=2),
-)
-
-
-@st.composite
-def _pods(draw: st.DrawFn) -> Document:
-    """`pods`, whose mounts are of its volumes."""
-    pods = draw(
-        part(
-            image=st.sampled_from(["trainer", "registry.example.com/team/trainer:1.0"]),
-            imagePullSecrets=st.lists(part({"name": names}), max_size=2, unique_by=lambda item: item["name"]),
-            serviceAccountName=names,
-            env=st.lists(_env, max_size=3, unique_by=lambda item: item["name"]),
-            envFrom=st.lists(_env_from, max_size=1),
-            nodeSelector=labels,
-            tolerations=st.lists(_toleration, max_size=2),
-            affinity=_affinity,
-            securityContext=_security,
-            labels=labels,
-            annotations=st.dictionaries(label_keys, st.text(string.printable, max_size=20), max_size=2),
-        )
-    )
-    volumes = draw(st.lists(names, max_size=2, unique=True))
-    if volumes:
-        pods["volumes"] = [{"name": name, **draw(_volume_sources)} for name in volumes]
-        mount = part({"name": st.sampled_from(volumes)}, readOnly=booleans, subPath=st.just("inside"))
-        pods["volumeMounts"] = [{"mountPath": f"/mnt/{number}", **draw(mount)} for number in range(len(volumes))]
-    return pods
-
 
 _whole_life = part(
     retries=st.integers(0, 20),
     deadlines=part(total=durations, start=durations),
     ttlAfterFinished=durations,
     suspend=booleans,
-    pods=_pods(),
+    pods=pods(),
 )
 
 
@@ -290,7 +189,7 @@ def _tuned(draw: st.DrawFn, spec: Document) -> Document:
     return {**spec, "tuning": {"parameters": parameters, "search": search, **rest}}
 
 
-_distillation = part({"teacher": _folders}, temperature=amounts, weight=st.floats(0.01, 1))
+_distillation = part({"teacher": folders}, temperature=amounts, weight=st.floats(0.01, 1))
 
 
 @st.composite

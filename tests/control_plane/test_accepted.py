@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from operator_process import operator
-from strategies import trainjobs
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
+from control_plane.strategies import trainjobs
 from soak import SOAK
 
 EXAMPLES = 400 if SOAK else 40

@@ -12,7 +12,8 @@ from kubernetes import client, config
 from pydantic import ValidationError
 
 from cluster.client import Cluster
-from control_plane.mistakes import Document, changed, document, mistakes
+from control_plane.mistakes import mistakes
+from control_plane.small_documents import Document, changed, document
 from control_plane.strategies import trainjobs
 from soak import examples
 from trainjob.api import TrainJob

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operator_objects import UID, Object, trainjob
 
-from control_plane.strategies import names, trainjobs
+from control_plane.small_strategies import names
+from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.strategies import trainjob_names
+from control_plane.small_strategies import trainjob_names
 from soak import examples
 from trainjob_operator.names import ray_job_name
 
