@@ -3,18 +3,26 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from trainjob.api.trainjob_status import Interruptions, TrainJobStatus
+from trainjob.api.trainjob_status import Interruptions, TrainJobStatus, WorkersStatus
 from trainjob_operator.verdict import Object, of_kind
 
 
 def interruptions_of(
-    before: TrainJobStatus, reason: str, cluster: str | None, ready: int, pods: Sequence[Object], now: datetime
+    before: TrainJobStatus,
+    reason: str,
+    cluster: str | None,
+    workers: WorkersStatus,
+    pods: Sequence[Object],
+    now: datetime,
 ) -> Interruptions | None:
     """The interruptions so far: one more where, in the midst of training, the head is lost or fewer workers are ready
-    than before. `reason` is the job's present one; `pods` are those of its RayCluster `cluster`."""
+    than before, though no fewer are asked for. `reason` is the job's present one; `pods` are those of its RayCluster
+    `cluster`."""
     if before.reason != "Training" or before.ray_cluster_name != cluster:
         return before.interruptions
-    if reason != "HeadLost" and not (reason == "Training" and ready < _ready_before(before)):
+    if reason != "HeadLost" and not (
+        reason == "Training" and workers.ready < min(_ready_before(before), workers.desired)
+    ):
         return before.interruptions
     lost = (
         of_kind(pods, "head") if reason == "HeadLost" else [pod for pod in of_kind(pods, "worker") if not is_ready(pod)]

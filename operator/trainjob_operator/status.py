@@ -38,10 +38,11 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         verdict = Verdict("Failed", "DeadlineExceeded", message)
     final = verdict.phase in FINAL
     pods = [] if final else [pod for pod in observed.pods if is_current(pod, ray)]
-    ready, cluster = _ready_workers(job, pods), ray.get("rayClusterName") or None
+    cluster = ray.get("rayClusterName") or None
+    workers = WorkersStatus(desired=job.spec.places, ready=_ready_workers(job, pods))
     interruptions = before.interruptions
     if not observed.unreadable:
-        interruptions = interruptions_of(before, verdict.reason, cluster, ready, pods, now)
+        interruptions = interruptions_of(before, verdict.reason, cluster, workers, pods, now)
     if verdict.reason == "Training" and interruptions is not None:
         why = f"{last_interruption(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
         verdict = replace(
@@ -68,7 +69,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         head_pod_uid=head_uid(pods, cluster, before),
         dashboard_url=ray.get("dashboardURL") or None,
         storage=storage_of(observed.ray_job) or before.storage,
-        workers=WorkersStatus(desired=job.spec.places, ready=ready),
+        workers=workers,
         waiting=waiting,
         interruptions=interruptions,
         training=before.training,

@@ -156,7 +156,12 @@ EXISTING = ("trainjob.dev", "v1alpha1", "default", "trainjobs", "existing")
 def existing(cluster: Cluster) -> Iterator[Document]:
     """A function's TrainJob on the API server."""
     doc = changed(
-        document("function", "existing"), {"training.epochs": 3, "model.function.config": {"a": 1}, "workers.cpus": 1}
+        document("function", "existing"),
+        {
+            "training": {"epochs": 3, "batchSize": 12},
+            "model.function.config": {"a": 1},
+            "workers.cpus": 1,
+        },
     )
     cluster.apply({**doc, "metadata": {"name": "existing", "namespace": "default"}})
     yield doc
@@ -185,9 +190,6 @@ def update(api: client.CustomObjectsApi, doc: Document) -> str:
         ("training", {"training.epochs": 4}),
         ("training", {"training": ...}),
         ("checkpoints", {"checkpoints": {"keep": 2}}),
-        ("workers", {"workers": {"count": 2}}),
-        ("workers", {"workers.cpus": 2}),
-        ("workers", {"workers.cpus": "1"}),
         ("head", {"head": {"cpus": 2}}),
         ("storage", {"storage.secretName": "s3"}),
         ("storage", {"storage": ...}),
@@ -210,12 +212,29 @@ def test_what_is_trained_cannot_change(
         {"deadlines": {"total": "6h"}},
         {"ttlAfterFinished": "7d"},
         {"training.seed": 42},
+        {"workers": {"count": 2}},
+        {"workers.cpus": 2},
+        {"workers": ...},
     ],
 )
 def test_how_long_it_may_take_can_change(
     api: client.CustomObjectsApi, existing: Document, changes: dict[str, Any]
 ) -> None:
     assert update(api, changed(existing, changes)) == ""
+
+
+@pytest.mark.parametrize(
+    ("field", "workers"),
+    [
+        ("workers.perPod", {"count": 3, "perPod": 2}),
+        ("training.batchSize", {"count": 5}),
+        ("workers.gpus", {"gpus": 2}),
+    ],
+)
+def test_workers_change_only_to_what_fits(
+    api: client.CustomObjectsApi, existing: Document, field: str, workers: Document
+) -> None:
+    assert f"spec.{field}: " in update(api, changed(existing, {"workers": workers}))
 
 
 def test_a_spec_is_required(api: client.CustomObjectsApi) -> None:

@@ -77,7 +77,8 @@ class TrainJobSpec(StrictModel):
     """What the trained model is compared with; `{}`: nothing. By default the most frequent class, and logistic
     regression on the TF-IDF of texts or on the pixels of images; for other models there are none."""
     workers: Workers = Workers()
-    """The processes that train."""
+    """The processes that train. They may change: the next attempt has the new ones, or a job that was
+    suspended."""
     head: Head = Head()
     """The head pod, where the driver and Ray's own processes run; only in a cluster."""
     storage: Storage | None = None

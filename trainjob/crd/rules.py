@@ -28,10 +28,10 @@ class Rule:
     """Path of the wrong field, relative to `self`; empty for `self`."""
 
     def validation(self) -> dict[str, str | bool]:
-        """The rule as an item of x-kubernetes-validations, evaluated at creation only unless it is about `oldSelf`: see
-        docs/decisions/crd-rules-at-creation.md."""
+        """The rule as an item of x-kubernetes-validations, evaluated at creation only unless it is about `oldSelf` or a
+        field that may change: see docs/decisions/crd-rules-at-creation.md."""
         at = {"fieldPath": "".join(f".{name}" for name in self.field.split("."))} if self.field else {}
-        if "oldSelf" in self.cel:
+        if "oldSelf" in self.cel or any(f"self.{name}." in self.cel for name in _MUTABLE_FIELDS):
             return {"rule": self.cel, "message": self.message, **at}
         return {"rule": f"oldSelf.hasValue() || ({self.cel})", "optionalOldSelf": True, "message": self.message, **at}
 
@@ -139,7 +139,7 @@ _AT_OWN_PATH = " || ".join(
     f"mount.mountPath == '{path}' || mount.mountPath.startsWith('{path}/')" for path in OWN_PATHS
 )
 
-_MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished"}
+_MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished", "workers"}
 _IMMUTABLE = "cannot be changed once the TrainJob exists"
 _IMMUTABLE_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in _MUTABLE_FIELDS}
 _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in _IMMUTABLE_FIELDS.values()]

@@ -1,8 +1,9 @@
 """Batches for training and scoring, from Ray Data or from memory, in an order that depends only on the seed.
 
 Texts of like length share a batch, so little of it is padding: rows are shuffled, taken in windows, sorted by length
-within the window and cut into batches, whose order is shuffled again. The cuts are shuffled alike on every rank: at
-each step all ranks have batches of like length and none waits for another.
+within the window and cut into batches, whose order is shuffled again. At each step all ranks have batches of like
+length and none waits for another: rows in memory are cut into what all ranks take together; of streamed ones each rank
+has its own, whose cuts are shuffled alike on every rank.
 """
 
 from collections.abc import Iterable, Iterator
@@ -73,7 +74,7 @@ class Shard:
 
     @property
     def window(self) -> int:
-        """Rows that are sorted by length together: whole batches."""
+        """Rows of one rank that are sorted by length together: whole batches."""
         return self.batch_size * max(1, WINDOW_ROWS // self.batch_size)
 
     def rows(self, total: int) -> int:
@@ -169,7 +170,11 @@ class _ExamplesDataset(Dataset[Examples]):
 
 
 class BucketSampler(Sampler[np.ndarray]):
-    """Row indices of one rank's batches in one epoch."""
+    """Row indices of one rank's batches in one epoch.
+
+    What all ranks together take in a step depends on the seed and on the rows of a step alone, so an epoch that other
+    numbers of ranks begin and end holds each row once.
+    """
 
     def __init__(self, lengths: np.ndarray, shard: Shard) -> None:
         self.lengths = lengths
@@ -182,11 +187,15 @@ class BucketSampler(Sampler[np.ndarray]):
     def __iter__(self) -> Iterator[np.ndarray]:
         shard = self.shard
         order = np.random.default_rng([shard.seed, self.epoch]).permutation(len(self.lengths))
-        mine = order[shard.rank :: shard.world_size][: shard.rows(len(order))]
-        for number, start in enumerate(range(0, len(mine), shard.window)):
-            window = mine[start : start + shard.window]
-            for indices in shuffled_cut(self.lengths[window], shard.batch_size, [shard.seed, self.epoch, number]):
-                yield window[indices]
+        together = shard.world_size * shard.batch_size
+        window_rows = together * max(1, WINDOW_ROWS // together)
+        whole, rest = np.split(order, [len(order) - len(order) % together])
+        for number, start in enumerate(range(0, len(whole), window_rows)):
+            window = whole[start : start + window_rows]
+            for indices in shuffled_cut(self.lengths[window], together, [shard.seed, self.epoch, number]):
+                yield window[indices[shard.rank :: shard.world_size]]
+        if shard.rows(len(rest)):
+            yield rest[shard.rank :: shard.world_size][: shard.rows(len(rest))]
 
 
 class InMemoryBatches:

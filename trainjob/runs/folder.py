@@ -50,8 +50,9 @@ MAY_CHANGE = (
     "spec.suspend",
     "spec.tuning.parallel",
     "spec.ttlAfterFinished",
+    "spec.workers",
 )
-"""Fields that may differ when a run is continued: they don't change what is trained."""
+"""Fields that may differ when a run is continued: they don't change what is trained, nor on which rows."""
 _OWN = {
     TRAINJOB,
     FITTED,

@@ -54,3 +54,9 @@ def test_another_spec_is_told_apart(tmp_path: Path) -> None:
     other = job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})})
     with pytest.raises(UserError, match=r"begun with another spec:\n  spec\.training\.epochs: \d+ → 7\n.*--fresh"):
         again(other)
+
+
+def test_other_workers_are_no_other_spec(tmp_path: Path) -> None:
+    job = finished(tmp_path)
+    workers = job.spec.workers.model_copy(update={"count": 4, "memory": "16Gi"})
+    assert again(job.model_copy(update={"spec": job.spec.model_copy(update={"workers": workers})})).already

@@ -45,6 +45,23 @@ def test_ranks_share_the_rows_of_an_epoch(rows: int, world_size: int, batch_size
     assert len(sizes[0]) == len(samplers[0])
 
 
+@pytest.mark.parametrize("rows", [600, 1201, 2999])
+def test_any_number_of_ranks_takes_the_same_rows_in_a_step(rows: int):
+    lengths = _lengths(rows)
+
+    def steps(world_size: int) -> list[set[int]]:
+        ranks = [
+            _epoch(BucketSampler(lengths, Shard(rank, world_size, 24 // world_size, seed=3)), 1)
+            for rank in range(world_size)
+        ]
+        return [set(np.concatenate(batches).tolist()) for batches in zip(*ranks, strict=True)]
+
+    alone = steps(1)
+    assert set().union(*alone) == set(range(rows))
+    for world_size in (2, 3, 8):
+        assert steps(world_size)[: rows // 24] == alone[: rows // 24]
+
+
 def test_each_epoch_has_an_order_of_its_own_and_leaves_out_other_rows():
     sampler = BucketSampler(_lengths(601), Shard(0, 2, 16, seed=3))
     orders = [np.concatenate(_epoch(sampler, epoch)) for epoch in (0, 1, 0)]

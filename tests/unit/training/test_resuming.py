@@ -81,6 +81,19 @@ def test_training_may_be_cut_off_again_and_again(tmp_path: Path, unbroken: Unbro
     assert_same_end(run_on(2, train, again), whole, "epoch-0001-step-00000004")
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 2)])
+def test_an_epoch_that_another_number_of_ranks_ends_holds_each_row_once(tmp_path: Path, before: int, after: int):
+    changes = {"training": {"batchSize": 12}, "checkpoints": {"everySteps": 2}}
+    setup = image_setup(tmp_path / "cut", rows=48, **changes)
+    [whole] = run_on(1, train, setup.elsewhere(tmp_path / "whole"))
+    run_on(before, train, setup, 3)
+    for trained in run_on(after, train, setup):
+        assert trained.resumed == "epoch-0000-step-00000002"
+        assert trained.state.step == 8
+        for name, expected in whole.weights.items():
+            np.testing.assert_allclose(trained.weights[name], expected, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (2, 3), (3, 2)])
 def test_another_number_of_ranks_continues_with_random_states_of_its_own(tmp_path: Path, before: int, after: int):
     """Without dropout, and with all rows in each step, the ranks' number makes no difference but in rounding."""
