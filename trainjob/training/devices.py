@@ -1,5 +1,7 @@
 """Which device a worker computes on, and whether the GPUs that a TrainJob asks for are there and can be used."""
 
+import re
+
 import torch
 from ray.train.torch import get_device
 
@@ -54,13 +56,27 @@ def check_kernels(name: str, capability: tuple[int, int], built_for: list[str] |
     )
 
 
-def out_of_memory(spec: TrainJobSpec, error: torch.OutOfMemoryError) -> UserError:
+_OUT_OF_MEMORY = re.compile(
+    r"(CUDA|HIP) error: out of memory|ALLOC_FAILED|(?i:cuda|hip) failure 2\b|hipErrorOutOfMemory"
+)
+"""What CUDA, HIP and their libraries say where PyTorch's own allocator was not asked."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a GPU has too little memory."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and _OUT_OF_MEMORY.search(str(error)) is not None
+
+
+def out_of_memory(spec: TrainJobSpec, error: BaseException) -> UserError:
     """In words, with what takes the memory of a GPU and what can be lowered."""
-    count, rows, text = spec.workers.count, spec.training.batch_size, spec.model.text_classifier
+    count, rows = spec.workers.count, spec.training.batch_size
+    text = spec.model.text_classifier or spec.model.causal_lm
     length, lower = "", "spec.training.batchSize (and raise gradientAccumulation by as much)"
     if text is not None:
         length = f" of up to {text.max_length} tokens"
-        lower += " or spec.model.textClassifier.maxLength"
+        lower += f" or spec.model.{spec.model.in_yaml(spec.model.chosen)}.maxLength"
     return OutOfMemory(
         f"a worker's GPU has too little memory for its {rows // count} rows{length} of each batch of {rows}: lower "
         f"{lower}, or train with more workers or larger GPUs ({' '.join(str(error).split())[:300]})"

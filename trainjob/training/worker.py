@@ -34,7 +34,7 @@ from trainjob.runs.files import EVALUATION, MODEL
 from trainjob.runs.history import History, last_metrics
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
-from trainjob.training.devices import device_of, out_of_memory
+from trainjob.training.devices import device_of, is_out_of_memory, out_of_memory
 from trainjob.training.distributed import from_rank_0, rank, world_size
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer
@@ -54,9 +54,9 @@ def work(task: Task) -> Outcome | None:
         return _train(task, rank())
     except UserError:
         raise
-    except torch.OutOfMemoryError as error:
-        raise out_of_memory(task.spec, error) from None
     except Exception as error:
+        if is_out_of_memory(error):
+            raise out_of_memory(task.spec, error) from None
         raise WorkerError(
             rank(), type(error).__name__, str(error), traceback.format_exc(), time.time()
         ) from None  # its own type may not travel between processes

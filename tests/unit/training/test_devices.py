@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from trainjob.api import TrainJob
+from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.trainjob import Workers
 from trainjob.errors import UserError
-from trainjob.training.devices import check_gpus, check_kernels, device_of
+from trainjob.training.devices import check_gpus, check_kernels, device_of, is_out_of_memory, out_of_memory
 from trainjob.training.run import run
 
 IMAGES = {"model": {"imageClassifier": {"mlp": {}}}}
@@ -72,3 +72,37 @@ def test_a_gpu_runs_what_was_built_for_its_kind(built_for: list[str], runs: bool
     else:
         with pytest.raises(UserError, match=r"has no code for the GPU A10 \(sm_86\)"):
             check_kernels("A10", (8, 6), built_for)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."), True),
+        (torch.AcceleratorError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (torch.distributed.DistBackendError("ncclUnhandledCudaError\nCuda failure 2 'out of memory'"), True),
+        (RuntimeError("HIP error: out of memory"), True),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+        (RuntimeError("Cuda failure 217 'peer access is not supported'"), False),
+        (ValueError("CUDA error: out of memory"), False),
+    ],
+)
+def test_what_a_gpu_without_memory_says(error: Exception, expected: bool):
+    assert is_out_of_memory(error) is expected
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ({"textClassifier": {"encoder": {}, "maxLength": 64}}, "8 rows of up to 64 tokens of each batch of 32"),
+        ({"causalLM": {"decoder": {}, "maxLength": 64}}, "gradientAccumulation by as much) or spec.model.causalLM.max"),
+        ({"imageClassifier": {"cnn": {}}}, "its 8 rows of each batch of 32: lower spec.training.batchSize"),
+    ],
+)
+def test_too_little_memory_is_told_with_what_to_lower(model: dict[str, Any], words: str):
+    dataset = {"train": {"uri": "/data"}} | ({} if "imageClassifier" in model else {"text": ["text"]})
+    dataset |= {"label": "label"} if "textClassifier" in model else {}
+    document = {"model": model, "dataset": dataset, "training": {"batchSize": 32}, "workers": {"count": 4, "gpus": 1}}
+    spec = TrainJobSpec.model_validate(document)
+    assert words in str(out_of_memory(spec, torch.OutOfMemoryError("CUDA out of memory.")))
