@@ -26,7 +26,7 @@ COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 
 @dataclass(frozen=True)
 class ImagePreprocessor:
-    """Brings images to one size and to grey or RGB, and normalizes their channels."""
+    """Brings images to one size and to grey or RGB, and knows how their channels are normalized."""
 
     kind: ClassVar[str] = "image"
     packs: ClassVar[bool] = False
@@ -73,11 +73,16 @@ class ImagePreprocessor:
         return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """pixel_values float32 [n, C, H, W]: over the training part, each channel has mean 0 and deviation 1."""
-        pixels = examples.values.reshape(-1, self.height, self.width, self.channels).transpose(0, 3, 1, 2)
+        """pixel_values uint8 [n, C, H, W]; the model normalizes them, on its device."""
+        pixels = examples.values.reshape(-1, self.height, self.width, self.channels)
+        return {"pixel_values": np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))}
+
+    @property
+    def normalization(self) -> tuple[np.ndarray, np.ndarray]:
+        """What pixels are divided by and what is then subtracted, so that over the training part each channel has mean
+        0 and deviation 1: both float32 [C, 1, 1]."""
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.mean, self.std))
-        values = np.divide(pixels, 255 * std, dtype=np.float32)
-        return {"pixel_values": np.ascontiguousarray(values - mean / std)}
+        return 255 * std, mean / std
 
     def save(self, folder: Path) -> None:
         """Write preprocessor.json."""

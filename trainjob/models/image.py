@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import safetensors.torch
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from trainjob import api
 from trainjob.api import StrictModel
+from trainjob.data import load_preprocessor
 from trainjob.data.image import ImagePreprocessor
 from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier, problem_type
@@ -37,23 +39,41 @@ class ImageConfig(StrictModel):
     """Class names in the order of the logits."""
 
 
-class ImageClassifier(Classifier[nn.Sequential]):
-    """The network that `config` describes."""
+class Normalization(nn.Module):
+    """Brings pixels of 0 to 255 to what networks take; not saved with the weights but with the preprocessor."""
 
-    def __init__(self, config: ImageConfig) -> None:
+    divisor: Tensor
+    subtrahend: Tensor
+
+    def __init__(self, preprocessor: ImagePreprocessor) -> None:
+        super().__init__()
+        for name, values in zip(("divisor", "subtrahend"), preprocessor.normalization, strict=True):
+            self.register_buffer(name, torch.from_numpy(values), persistent=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """From uint8 [n, C, H, W] to float32."""
+        return pixels.float() / self.divisor - self.subtrahend
+
+
+class ImageClassifier(Classifier[nn.Sequential]):
+    """The network that `config` describes, on images of `preprocessor`."""
+
+    def __init__(self, config: ImageConfig, preprocessor: ImagePreprocessor) -> None:
         super().__init__(_mlp(config) if config.model.mlp is not None else _cnn(config))
         self.config = config
+        self.normalize = Normalization(preprocessor)
 
     @property
     def problem_type(self) -> str:
         return problem_type(self.config.model.loss)
 
     def forward(self, pixel_values: Tensor) -> Tensor:
-        """Normalized pixels, float32 [n, channels, height, width], to logits float32 [n, C]."""
-        return self.network(pixel_values).float()
+        """Pixels, uint8 [n, channels, height, width], to logits float32 [n, C]."""
+        return self.network(self.normalize(pixel_values)).float()
 
     def save(self, folder: Path) -> None:
-        safetensors.torch.save_file(self.network.state_dict(), folder / "model.safetensors")
+        weights = {name: weight.contiguous() for name, weight in self.network.state_dict().items()}
+        safetensors.torch.save_file(weights, folder / "model.safetensors")
         (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 
@@ -66,13 +86,18 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> ImageCl
             height=preprocessor.height,
             width=preprocessor.width,
             classes=preprocessor.classes,
-        )
+        ),
+        preprocessor,
     )
 
 
 def load(folder: Path) -> ImageClassifier:
     """The image classifier that is saved in `folder`."""
-    module = ImageClassifier(ImageConfig.model_validate_json((folder / "config.json").read_bytes()))
+    config = ImageConfig.model_validate_json((folder / "config.json").read_bytes())
+    preprocessor = load_preprocessor(folder)
+    if not isinstance(preprocessor, ImagePreprocessor):
+        raise ValueError(f"preprocessor.json is of a {preprocessor.kind} model")
+    module = ImageClassifier(config, preprocessor)
     module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
     return module
 

@@ -10,8 +10,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from trainjob.api import StrictModel
+from trainjob.data import ImagePreprocessor, load_preprocessor
 from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier
+from trainjob.models.image import Normalization
 
 MODEL_TYPE = "trainjob-onnx-classifier"
 FILE = "model.onnx"
@@ -53,14 +55,26 @@ class OnnxClassifier(Classifier[nn.Identity]):
         except Exception as error:  # ONNX Runtime has many, all of its own
             raise ValueError(f"{FILE} is no sound graph: {error}") from None
 
+        types = {each.name: each.type for each in self._session.get_inputs()}
+        self._normalize = _normalization(folder) if types.get("pixel_values") == "tensor(float)" else None
+
     @property
     def problem_type(self) -> str:
         return self.config.problem_type
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Logits, float32 [n, C] on the CPU, of the inputs of a batch."""
+        if self._normalize is not None:
+            inputs = {"pixel_values": self._normalize(inputs["pixel_values"])}
         arrays: dict[str, np.ndarray] = {name: tensor.cpu().numpy() for name, tensor in inputs.items()}
         return torch.from_numpy(self._session.run([LOGITS], arrays)[0])
 
     def save(self, folder: Path) -> None:
         raise NotImplementedError("it is exported from a classifier, and not trained any further")
+
+
+def _normalization(folder: Path) -> Normalization:
+    """For a graph of an earlier version, which takes normalized pixels."""
+    preprocessor = load_preprocessor(folder)
+    assert isinstance(preprocessor, ImagePreprocessor)
+    return Normalization(preprocessor)

@@ -44,8 +44,9 @@ from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
 from trainjob.training.task import Task
 
-DDP = {"gradient_as_bucket_view": True}
-"""Keeps gradients once, in the buffers that are sent, instead of copies of them."""
+DDP = {"gradient_as_bucket_view": True, "broadcast_buffers": False}
+"""Keeps gradients once, in the buffers that are sent, instead of copies of them. The model's own are not sent in
+each step: nobody looks at those of other ranks before the loop gives them rank 0's."""
 
 
 def work(task: Task) -> Outcome | None:

@@ -69,16 +69,18 @@ def test_an_image_of_another_size_is_refused_or_resized() -> None:
     assert set(pixels_of(preprocessor(resize=True), flat).reshape(-1)) == {77}
 
 
-def test_inputs_are_normalized_channel_first() -> None:
+def test_inputs_are_the_pixels_channel_first() -> None:
     pre = preprocessor(3)
     images = np.stack(random_images(4, (6, 5, 3)))
     values = pre.transform(pa.table({"image": image_tensor(images)}))
     examples = Examples.from_table(pa.table({"values": values, "label": pa.array(range(4), pa.int64())}))
     inputs = pre.inputs(examples)["pixel_values"]
-    assert inputs.dtype == np.float32
+    assert inputs.dtype == np.uint8
     assert inputs.flags.c_contiguous
+    assert np.array_equal(inputs, images.transpose(0, 3, 1, 2))
+    divisor, subtrahend = pre.normalization
     expected = (images / 255 - np.array(pre.mean)) / np.array(pre.std)
-    np.testing.assert_allclose(inputs, expected.transpose(0, 3, 1, 2), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(inputs / divisor - subtrahend, expected.transpose(0, 3, 1, 2), rtol=1e-5, atol=1e-6)
 
 
 def test_it_comes_back_as_it_was_saved(tmp_path: Path) -> None:

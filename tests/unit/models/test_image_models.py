@@ -1,6 +1,9 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -26,7 +29,7 @@ def test_images_of_any_size_give_logits_and_gradients_to_every_weight(
 ) -> None:
     height, width, channels = size
     module = build(image_model(**{network: {}}), image_preprocessor(height, width, channels))
-    logits = module(pixel_values=torch.randn(4, channels, height, width))
+    logits = module(pixel_values=torch.randint(0, 256, (4, channels, height, width), dtype=torch.uint8))
     assert logits.shape == (4, 3)
     assert logits.dtype == torch.float32
     logits.logsumexp(dim=1).sum().backward()
@@ -39,19 +42,33 @@ def test_a_saved_network_loads_with_the_same_logits(
 ) -> None:
     preprocessor, spec = image_preprocessor(8, 8, 3), image_model(**{network: {}}, loss={"binaryCrossEntropy": {}})
     module = build(spec, preprocessor)
-    pixels = torch.randn(5, 3, 8, 8)
+    pixels = torch.randint(0, 256, (5, 3, 8, 8), dtype=torch.uint8)
+    module = module.to(memory_format=torch.channels_last)  # as on a GPU
     module(pixel_values=pixels)  # moves the statistics of batch normalization
     save_model(module, preprocessor, tmp_path)
 
     loaded, loaded_preprocessor = load_model(tmp_path)
     built = build(spec, preprocessor).eval()
     load_weights(built, tmp_path)
+    module = module.to(memory_format=torch.contiguous_format)
     expected = module.eval()(pixel_values=pixels)
     assert not loaded.training
     assert loaded_preprocessor == preprocessor
     assert torch.equal(loaded(pixel_values=pixels), expected)
     assert torch.equal(built(pixel_values=pixels), expected)
     assert torch.equal(loaded.probabilities(expected), expected.sigmoid())
+
+
+def test_a_network_gets_normalized_pixels_to_the_bit(image_preprocessor: MakePreprocessor) -> None:
+    """What was computed by NumPy, row by row, before it went to the device."""
+    preprocessor = image_preprocessor(8, 8, 3)
+    module = build(image_model(cnn={}), preprocessor).eval()
+    assert isinstance(module, ImageClassifier)
+    pixels = torch.arange(256, dtype=torch.uint8).repeat(3 * 2)[: 2 * 3 * 64].reshape(2, 3, 8, 8)
+    mean, std = (np.array(value, np.float32)[:, None, None] for value in (preprocessor.mean, preprocessor.std))
+    normalized = np.divide(pixels.numpy(), 255 * std, dtype=np.float32) - mean / std
+    assert np.array_equal(module.normalize(pixels).numpy(), normalized)
+    assert torch.equal(module(pixel_values=pixels), module.network(torch.from_numpy(normalized)))
 
 
 def test_the_cnn_is_as_the_spec_says(image_preprocessor: MakePreprocessor) -> None:
@@ -87,3 +104,25 @@ def test_a_spec_for_the_other_kind_of_rows_is_an_error(image_preprocessor: MakeP
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no model of trainjob: it has no config\.json"):
         load_model(tmp_path)
+
+
+def test_a_graph_of_an_earlier_version_gets_normalized_pixels(
+    tmp_path: Path, image_preprocessor: MakePreprocessor
+) -> None:
+    preprocessor = image_preprocessor(2, 2, 3)
+    pixels, logits = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("pixel_values", ["n", 3, 2, 2]), ("logits", ["n", 3]))
+    )
+    mean = onnx.helper.make_node("ReduceMean", ["pixel_values"], ["logits"], axes=[2, 3], keepdims=0)
+    graph = onnx.helper.make_graph([mean], "means", [pixels], [logits])
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8),
+        tmp_path / "model.onnx",
+    )
+    config = {"model_type": "trainjob-onnx-classifier", "problem_type": "single_label_classification"}
+    (tmp_path / "config.json").write_text(json.dumps(config | {"classes": preprocessor.classes}))
+    preprocessor.save(tmp_path)
+    module, _ = load_model(tmp_path)
+    grey = torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)
+    assert module(pixel_values=grey).tolist() == [[2.5, 2.5, 2.5]]  # (1 - mean) / deviation
