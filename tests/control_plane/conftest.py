@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from operator_process import OperatorProcess, operator
+from training_reports import CountingServer, train_job
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane, running
-from cluster.jobs import Jobs
+from cluster.jobs import Jobs, eventually
+from trainjob.progress.status_writer import StatusReporter
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +43,45 @@ def process(jobs: Jobs, tmp_path: Path) -> Generator[OperatorProcess]:
     """An operator that watches this namespace."""
     with operator(jobs.cluster, tmp_path, [jobs.namespace]) as process:
         yield process
+
+
+@pytest.fixture
+def account(jobs: Jobs, tmp_path: Path) -> Path:
+    """What the kubelet mounts into a pod of the service account `trainer`, which may write no status yet."""
+    jobs.kubectl("create", "serviceaccount", "trainer")
+    folder = tmp_path / "account"
+    folder.mkdir()
+    (folder / "token").write_text(jobs.kubectl("create", "token", "trainer"))
+    roots = eventually(lambda: jobs.get("configmaps", "kube-root-ca.crt"))
+    (folder / "ca.crt").write_text(roots["data"]["ca.crt"])
+    return folder
+
+
+@pytest.fixture
+def server(cluster: Cluster, account: Path) -> CountingServer:
+    url = cluster.kubectl("config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
+    return CountingServer(url, account)
+
+
+@pytest.fixture
+def allowed(jobs: Jobs) -> None:
+    """The service account may write the status of TrainJobs."""
+    account = {"kind": "ServiceAccount", "name": "trainer", "namespace": jobs.namespace}
+    rule = {"apiGroups": ["trainjob.dev"], "resources": ["trainjobs/status"], "verbs": ["patch"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reporter"}
+    metadata, version = {"name": "reporter", "namespace": jobs.namespace}, "rbac.authorization.k8s.io/v1"
+    jobs.cluster.apply(
+        {"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": [rule]},
+        {"apiVersion": version, "kind": "RoleBinding", "metadata": metadata, "subjects": [account], "roleRef": role},
+    )
+
+
+@pytest.fixture
+def reporter(jobs: Jobs, server: CountingServer, allowed: None) -> StatusReporter:
+    """The reporter of a new TrainJob."""
+    jobs.create(retries=3)
+    jobs.report("trainjob", "job", {"phase": "Pending"})  # as the operator has, long before there is a pod
+    return StatusReporter(server, train_job(jobs))
 
 
 def _install(cluster: Cluster) -> None:

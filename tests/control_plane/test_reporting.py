@@ -5,87 +5,15 @@ import logging
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
+from training_reports import CountingServer, at_step, train_job, training
 
-from cluster.client import Cluster
-from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
-from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
-from trainjob.progress.api_server import ApiServer, Operation
 from trainjob.progress.status_writer import SECONDS_BETWEEN, StatusReporter
-
-ROLE = {"apiGroups": ["trainjob.dev"], "resources": ["trainjobs/status"], "verbs": ["patch"]}
-
-
-@dataclass(frozen=True)
-class CountingServer(ApiServer):
-    """Counts what is asked of it."""
-
-    requests: list[str] = field(default_factory=list[str])
-
-    def patch(self, path: str, operations: Sequence[Operation], manager: str) -> bytes:
-        self.requests.append(path)
-        return super().patch(path, operations, manager)
-
-
-@pytest.fixture
-def account(jobs: Jobs, tmp_path: Path) -> Path:
-    """What the kubelet mounts into a pod of the service account `trainer`, which may write no status yet."""
-    jobs.kubectl("create", "serviceaccount", "trainer")
-    folder = tmp_path / "account"
-    folder.mkdir()
-    (folder / "token").write_text(jobs.kubectl("create", "token", "trainer"))
-    roots = eventually(lambda: jobs.get("configmaps", "kube-root-ca.crt"))
-    (folder / "ca.crt").write_text(roots["data"]["ca.crt"])
-    return folder
-
-
-@pytest.fixture
-def server(cluster: Cluster, account: Path) -> CountingServer:
-    url = cluster.kubectl("config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
-    return CountingServer(url, account)
-
-
-@pytest.fixture
-def allowed(jobs: Jobs) -> None:
-    """The service account may write the status of TrainJobs."""
-    account = {"kind": "ServiceAccount", "name": "trainer", "namespace": jobs.namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reporter"}
-    metadata, version = {"name": "reporter", "namespace": jobs.namespace}, "rbac.authorization.k8s.io/v1"
-    jobs.cluster.apply(
-        {"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": [ROLE]},
-        {"apiVersion": version, "kind": "RoleBinding", "metadata": metadata, "subjects": [account], "roleRef": role},
-    )
-
-
-@pytest.fixture
-def reporter(jobs: Jobs, server: CountingServer, allowed: None) -> StatusReporter:
-    """The reporter of a new TrainJob."""
-    jobs.create(retries=3)
-    jobs.report("trainjob", "job", {"phase": "Pending"})  # as the operator has, long before there is a pod
-    return StatusReporter(server, train_job(jobs))
-
-
-def train_job(jobs: Jobs) -> TrainJob:
-    found = jobs.get("trainjobs")
-    assert found is not None
-    return TrainJob.model_validate({**found, "status": None})
-
-
-def training(jobs: Jobs) -> dict[str, Any]:
-    return jobs.status().get("training", {})
-
-
-def at_step(step: int) -> TrainingStatus:
-    return TrainingStatus(stage="Training", step=step, steps=100, percent=float(step))
 
 
 @pytest.mark.usefixtures("process")
@@ -292,38 +220,3 @@ def test_the_command_tells_why_it_failed(jobs: Jobs, server: CountingServer, all
     assert str(tmp_path / "no-such-images") in found["failure"]["message"]
     assert found["failure"]["retryable"] is False
     assert "\x1b" not in done.stdout
-
-
-class TestAnOutage:
-    """The API server is killed and comes back."""
-
-    @pytest.fixture
-    def cluster(self, control_plane: ControlPlane) -> Generator[Cluster]:
-        yield control_plane
-        for name in ("kube-controller-manager", "kuberay-operator"):  # which would be slow to try again
-            control_plane.restart(name)
-
-    def test_the_newest_snapshot_is_written_afterwards(
-        self, control_plane: ControlPlane, jobs: Jobs, reporter: StatusReporter
-    ):
-        reporter.update(at_step(1))
-        eventually(lambda: training(jobs).get("step") == 1)
-        control_plane.kill("kube-apiserver")
-        for step in range(2, 6):
-            reporter.update(at_step(step))
-            time.sleep(1)
-        control_plane.start("kube-apiserver")
-        eventually(lambda: training(jobs).get("step") == 5, seconds=60)
-        reporter.close()
-
-    def test_the_end_waits_until_the_last_word_is_written(
-        self, control_plane: ControlPlane, jobs: Jobs, reporter: StatusReporter
-    ):
-        control_plane.kill("kube-apiserver")
-        reporter.update(TrainingStatus(stage="Finished", percent=100.0))
-        closing = threading.Thread(target=reporter.close)
-        closing.start()
-        time.sleep(3)
-        control_plane.start("kube-apiserver")  # in this thread, with whose end it would end
-        closing.join()
-        assert training(jobs)["stage"] == "Finished"
