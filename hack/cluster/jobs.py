@@ -67,10 +67,15 @@ class Jobs:
         return [event["reason"] for event in sorted(found, key=lambda event: event["metadata"]["creationTimestamp"])]
 
 
+def new_name() -> str:
+    """Of a namespace."""
+    return f"test-{secrets.token_hex(4)}"
+
+
 @contextmanager
-def new_namespace(cluster: Cluster) -> Generator[str]:
-    """The name of a namespace, which goes in the end with all that is in it."""
-    name = f"test-{secrets.token_hex(4)}"
+def new_namespace(cluster: Cluster, name: str = "") -> Generator[str]:
+    """The name of a new namespace, which goes in the end with all that is in it."""
+    name = name or new_name()
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     eventually(lambda: cluster.get("serviceaccounts", name, "default"))
     yield name

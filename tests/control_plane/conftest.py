@@ -1,7 +1,7 @@
 """The Kubernetes cluster that these tests run on."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,11 @@ from training_reports import CountingServer, train_job
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane, running
-from cluster.jobs import Jobs, eventually
+from cluster.jobs import Jobs, eventually, new_name, new_namespace
 from trainjob.progress.status_writer import StatusReporter
+
+MOST_OPERATED = 16
+"""Tests of a file that share an operator."""
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +35,22 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
     return request.getfixturevalue("control_plane")
 
 
+@pytest.fixture(scope="module")
+def operated(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[Iterator[str]]:
+    """Names of namespaces to come, which one operator watches for the tests of a file that are marked `operated`."""
+    names = [new_name() for _ in range(MOST_OPERATED)]
+    with operator(cluster, tmp_path_factory.mktemp("operator"), names):
+        yield iter(names)
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest, cluster: Cluster) -> Generator[str]:
+    """The name of a new namespace, which goes after the test with all that is in it."""
+    is_operated = request.node.get_closest_marker("operated") is not None
+    with new_namespace(cluster, next(request.getfixturevalue("operated")) if is_operated else "") as name:
+        yield name
+
+
 @pytest.fixture
 def jobs(cluster: Cluster, namespace: str) -> Jobs:
     """The TrainJobs of a new namespace."""
@@ -40,7 +59,7 @@ def jobs(cluster: Cluster, namespace: str) -> Jobs:
 
 @pytest.fixture
 def process(jobs: Jobs, tmp_path: Path) -> Generator[OperatorProcess]:
-    """An operator that watches this namespace."""
+    """An operator of the test's own, which watches its namespace."""
     with operator(jobs.cluster, tmp_path, [jobs.namespace]) as process:
         yield process
 

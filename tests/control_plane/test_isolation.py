@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from operator_process import SETTINGS, operator
+from operator_process import SETTINGS, OperatorProcess, operator
 
 from cluster.jobs import Jobs, eventually
 
@@ -14,7 +14,7 @@ def policy(jobs: Jobs) -> dict[str, Any]:
     return eventually(lambda: next(iter(jobs.cluster.find("networkpolicies", jobs.namespace)), None))
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_a_job_has_a_network_policy_that_is_put_back_and_goes_with_it(jobs: Jobs):
     jobs.create()
     jobs.until(phase="Pending", reason="PodsStarting")
@@ -40,7 +40,7 @@ def test_a_job_has_a_network_policy_that_is_put_back_and_goes_with_it(jobs: Jobs
     eventually(lambda: not jobs.cluster.find("networkpolicies", jobs.namespace))
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_kuberay_gives_every_ray_process_the_token_of_its_cluster(jobs: Jobs):
     jobs.create()
     cluster = jobs.until(phase="Pending", reason="PodsStarting")["rayClusterName"]
@@ -61,3 +61,17 @@ def test_the_settings_switch_both_off(jobs: Jobs, tmp_path: Path):
         jobs.until(phase="Pending", reason="PodsStarting")
         assert "authOptions" not in jobs.ray_job()["spec"]["rayClusterSpec"]
         assert jobs.cluster.find("networkpolicies", jobs.namespace) == []
+
+
+def test_a_node_s_files_are_refused_by_the_operator_or_else_by_pod_security(
+    jobs: Jobs, process: OperatorProcess, tmp_path: Path
+):
+    jobs.cluster.kubectl("label", "namespace", jobs.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    jobs.create(pods={"volumes": [{"name": "host", "hostPath": {"path": "/"}}]})
+    assert "hostPath" in jobs.until(phase="Pending", reason="NotAllowed")["message"]
+    assert jobs.get("rayjobs") is None
+    process.stop()
+    with operator(
+        jobs.cluster, tmp_path, [jobs.namespace], settings=SETTINGS | {"unrestrictedNamespaces": [jobs.namespace]}
+    ):
+        assert "hostPath" in jobs.until(phase="Pending", reason="PodSecurityViolation")["message"]

@@ -16,7 +16,7 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from servers.programs import sources
 
-pytestmark = pytest.mark.usefixtures("process")
+pytestmark = pytest.mark.operated
 
 API = "kueue.x-k8s.io/v1beta2"
 IN_QUEUE = {"labels": {"kueue.x-k8s.io/queue-name": "queue"}}
@@ -72,7 +72,7 @@ def _manager(control_plane: ControlPlane) -> Component:
     return control_plane.component("kueue", f"http://127.0.0.1:{health}/readyz", *flags)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster(kueue: ControlPlane) -> Cluster:
     return kueue
 

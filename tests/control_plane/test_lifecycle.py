@@ -11,7 +11,7 @@ from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_a_trainjob_becomes_a_rayjob_that_kuberay_takes(jobs: Jobs):
     jobs.create(workers={"count": 2})
     ray_job = jobs.ray_job()
@@ -32,14 +32,14 @@ def test_a_trainjob_becomes_a_rayjob_that_kuberay_takes(jobs: Jobs):
     assert jobs.status()["rayClusterName"] == status["rayClusterName"]
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_every_pod_meets_the_restricted_level_of_pod_security(jobs: Jobs):
     jobs.cluster.kubectl("label", "namespace", jobs.namespace, "pod-security.kubernetes.io/enforce=restricted")
     jobs.create(workers={"count": 2})
     eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 3)
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
     jobs.create()
     jobs.ray_job()
@@ -54,7 +54,7 @@ def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
     eventually(is_back)
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_what_kuberay_writes_back_is_no_drift(jobs: Jobs):
     jobs.create(workers={"count": 2, "cpus": 1.5})
     jobs.until(phase="Pending", reason="PodsStarting")
@@ -65,7 +65,7 @@ def test_what_kuberay_writes_back_is_no_drift(jobs: Jobs):
     assert jobs.ray_job()["metadata"]["generation"] == generation
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_what_is_no_longer_wanted_is_taken_away(jobs: Jobs):
     jobs.create(metadata={"labels": {"team": "a"}})
     assert jobs.ray_job()["metadata"]["labels"]["team"] == "a"
@@ -74,7 +74,7 @@ def test_what_is_no_longer_wanted_is_taken_away(jobs: Jobs):
     assert "team" not in jobs.ray_job()["metadata"]["labels"]
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_suspend_at_creation_while_running_and_back(jobs: Jobs):
     jobs.create(suspend=True)
     jobs.until(phase="Suspended")
@@ -87,7 +87,7 @@ def test_suspend_at_creation_while_running_and_back(jobs: Jobs):
     eventually(lambda: jobs.cluster.find("rayclusters", jobs.namespace) == [])
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_deleting_a_trainjob_deletes_all_it_made(jobs: Jobs):
     jobs.create()
     eventually(lambda: jobs.cluster.find("pods", jobs.namespace))
@@ -96,7 +96,7 @@ def test_deleting_a_trainjob_deletes_all_it_made(jobs: Jobs):
         eventually(lambda kind=kind: jobs.cluster.find(kind, jobs.namespace) == [])
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 @pytest.mark.parametrize("name", ["9-lives", "a.dotted.name", "x" * 47, "x" * 48, "long-" * 40 + "name"])
 def test_a_trainjob_may_have_any_name(jobs: Jobs, name: str):
     jobs.create(name)
@@ -106,7 +106,7 @@ def test_a_trainjob_may_have_any_name(jobs: Jobs, name: str):
     jobs.until(name, phase="Succeeded")
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_the_total_deadline_ends_a_job_and_its_pods(jobs: Jobs):
     jobs.create(deadlines={"total": "2s"})
     jobs.until(phase="Failed", reason="DeadlineExceeded")
@@ -115,7 +115,7 @@ def test_the_total_deadline_ends_a_job_and_its_pods(jobs: Jobs):
     assert jobs.get("rayjobs") is None
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_kubectl_waits_and_lists(jobs: Jobs):
     jobs.create()
     jobs.ray_job()

@@ -67,7 +67,7 @@ def test_a_webhook_that_fails_is_named_and_other_namespaces_go_on(jobs: Jobs, tm
     jobs.cluster.kubectl("delete", "namespace", other.namespace, "--wait=false")
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_a_status_that_cannot_be_read_freezes_nothing(jobs: Jobs):
     jobs.create()
     jobs.until(phase="Pending", reason="PodsStarting")
@@ -109,7 +109,7 @@ def test_a_trainjob_that_is_deleted_meanwhile_gets_no_other_rayjob(jobs: Jobs):
     assert sorted(jobs.events()) == ["Created", "Suspended"]
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_a_changed_config_is_said_and_the_old_one_kept(jobs: Jobs):
     function = {"name": "train:loop", "config": {"lr": 1}}
     jobs.create(model={"function": function}, dataset=None)
@@ -132,7 +132,7 @@ def _config(head: dict[str, Any]) -> Any:
     return snapshot["spec"]["model"]["function"]["config"]
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_labels_and_annotations_that_are_stripped_come_back(jobs: Jobs):
     jobs.create()
     jobs.until(phase="Pending", reason="PodsStarting")

@@ -16,7 +16,7 @@ from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.progress.status_writer import SECONDS_BETWEEN, StatusReporter
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_the_trainers_part_and_the_operators_do_not_disturb_each_other(jobs: Jobs, reporter: StatusReporter):
     jobs.until(phase="Pending", reason="PodsStarting")
     reporter.update(at_step(1))
@@ -122,7 +122,8 @@ def test_a_token_that_is_renewed_is_read_again(jobs: Jobs, reporter: StatusRepor
     assert training(jobs)["step"] == 1
 
 
-@pytest.mark.usefixtures("allowed", "process")
+@pytest.mark.operated
+@pytest.mark.usefixtures("allowed")
 def test_another_trainjob_of_the_same_name_is_left_alone(jobs: Jobs, server: CountingServer):
     jobs.create()
     job = train_job(jobs)
@@ -157,7 +158,7 @@ def test_training_ends_where_reports_are_not_allowed(
     assert "cannot patch resource" in line
 
 
-@pytest.mark.usefixtures("process")
+@pytest.mark.operated
 def test_a_failure_for_good_is_not_retried(jobs: Jobs, reporter: StatusReporter):
     def limit() -> int:
         return jobs.ray_job()["spec"]["backoffLimit"]

@@ -16,7 +16,7 @@ import pytest
 
 from cluster.jobs import Jobs, eventually
 
-pytestmark = pytest.mark.usefixtures("process")
+pytestmark = pytest.mark.operated
 
 
 @pytest.mark.parametrize("retries", [0, 2])

@@ -1,14 +1,12 @@
 """What holds a job's pods back is in its status: refusals by the real API server, and what pods' statuses say."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from operator_process import SETTINGS, OperatorProcess, operator
 
 from cluster.jobs import Jobs, eventually
 
-pytestmark = pytest.mark.usefixtures("process")
+pytestmark = pytest.mark.operated
 
 
 def pod(jobs: Jobs, kind: str = "worker") -> str:
@@ -34,20 +32,6 @@ def test_quota(jobs: Jobs):
 def test_a_missing_service_account(jobs: Jobs):
     jobs.create(pods={"serviceAccountName": "nobody"})
     assert "nobody" in jobs.until(phase="Pending", reason="ServiceAccountMissing")["message"]
-
-
-def test_a_node_s_files_are_refused_by_the_operator_or_else_by_pod_security(
-    jobs: Jobs, process: OperatorProcess, tmp_path: Path
-):
-    jobs.cluster.kubectl("label", "namespace", jobs.namespace, "pod-security.kubernetes.io/enforce=restricted")
-    jobs.create(pods={"volumes": [{"name": "host", "hostPath": {"path": "/"}}]})
-    assert "hostPath" in jobs.until(phase="Pending", reason="NotAllowed")["message"]
-    assert jobs.get("rayjobs") is None
-    process.stop()
-    with operator(
-        jobs.cluster, tmp_path, [jobs.namespace], settings=SETTINGS | {"unrestrictedNamespaces": [jobs.namespace]}
-    ):
-        assert "hostPath" in jobs.until(phase="Pending", reason="PodSecurityViolation")["message"]
 
 
 @pytest.mark.parametrize("kind", ["head", "worker"])
