@@ -103,7 +103,7 @@ _training = part(
     gradientClipping=amounts,
     gradientAccumulation=positive,
     earlyStopping=part(patience=positive, minDelta=fractions),
-    precision=st.sampled_from(["auto", "bf16", "float32"]),
+    precision=st.sampled_from(["auto", "bf16", "fp16", "float32"]),
     seed=st.integers(0, 2**32 - 1),
 )
 _metrics = ["validation_loss", "validation_accuracy", "validation_f1", "train_loss"]
@@ -158,7 +158,7 @@ def _values_of(path: str, spec: Document) -> tuple[list[Any], list[str]]:
         "training.batchSize": [spec["workers"]["count"], 3 * spec["workers"]["count"]],
         "model.textClassifier.encoder.hiddenSize": [heads, 3 * heads],
         "model.textClassifier.encoder.heads": [1, heads][: 1 + (heads > 1)],
-        "training.precision": ["bf16", "float32"],
+        "training.precision": ["bf16", "fp16", "float32"],
     }
     if path in special:
         return special[path], ["choice"]

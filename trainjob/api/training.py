@@ -157,9 +157,10 @@ class Training(StrictModel):
     """Ends training when it no longer helps."""
     distillation: Distillation | None = None
     """Trains on what a larger model, the teacher, says to the rows, besides their labels."""
-    precision: Literal["auto", "bf16", "float32"] = "auto"
-    """bf16: forward pass in bfloat16 autocast, weights in float32. auto: bf16 where the hardware makes it faster,
-    float32 otherwise."""
+    precision: Literal["auto", "bf16", "fp16", "float32"] = "auto"
+    """bf16: forward pass in bfloat16 autocast, weights in float32. fp16: the same in float16, with losses scaled so
+    that small gradients are not lost. auto: bf16 where the hardware makes it faster, fp16 on GPUs without it, float32
+    otherwise. But for float32, GPUs multiply what stays in float32 as TF32."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seeds the split, the initial weights, dropout and the order of rows."""
 

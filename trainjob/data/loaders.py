@@ -6,16 +6,16 @@ length and none waits for another: rows in memory are cut into what all ranks ta
 has its own, whose cuts are shuffled alike on every rank.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 import torch
-from ray.train.torch import prepare_data_loader
-from torch.distributed import is_initialized
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 WINDOW_ROWS = 1024
 SHUFFLE_BUFFER_BYTES = 256 * 2**20
 EVERY_ROW = 2**62
+AHEAD = 2
+"""Batches that are made ahead of a GPU."""
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,16 @@ class Batch:
         return len(self) if self.labels.dim() == 1 else int((self.labels != IGNORED).sum())
 
     def to(self, device: torch.device) -> "Batch":
-        inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
-        teacher = self.teacher.to(device, non_blocking=True) if self.teacher is not None else None
-        return Batch(inputs, self.labels.to(device, non_blocking=True), self.rows, teacher)
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "Batch":
+        """In memory that a GPU reads by itself, so that nobody waits for a copy."""
+        return self._each(torch.Tensor.pin_memory)
+
+    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
+        inputs = {name: change(tensor) for name, tensor in self.inputs.items()}
+        teacher = change(self.teacher) if self.teacher is not None else None
+        return Batch(inputs, change(self.labels), self.rows, teacher)
 
 
 class TrainingBatches(Protocol):
@@ -204,25 +215,35 @@ class InMemoryBatches:
 
     def __init__(self, examples: Examples, preprocessor: Preprocessor, shard: Shard) -> None:
         self.sampler = BucketSampler(examples.lengths, shard)
-        loader = DataLoader(
+        self.loader = DataLoader(
             _ExamplesDataset(examples),
             batch_size=None,  # the sampler gives the rows of a whole batch
             sampler=self.sampler,
-            collate_fn=cast("Any", partial(_collate_tuple, preprocessor)),  # typed for lists of items only
+            collate_fn=cast("Any", partial(collate, preprocessor)),  # typed for lists of items only
             generator=torch.Generator().manual_seed(shard.seed),
         )
-        self.loader = prepare_data_loader(loader, add_dist_sampler=False) if is_initialized() else loader
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         self.sampler.epoch = epoch
-        for inputs, labels, *teacher in self.loader:
-            yield Batch(inputs, labels, None, *teacher)
+        yield from cast("Iterable[Batch]", self.loader)
 
 
-def _collate_tuple(preprocessor: Preprocessor, examples: Examples) -> tuple[Any, ...]:
-    """Inputs, labels and, where there are any, the teacher's logits: what `prepare_data_loader` takes."""
-    batch = collate(preprocessor, examples)
-    return (batch.inputs, batch.labels) if batch.teacher is None else (batch.inputs, batch.labels, batch.teacher)
+def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+    """For a GPU: has the next batches made, in memory that it reads by itself, while it computes. For a CPU, which has
+    to do both: the batches as they are."""
+    if device.type != "cuda":
+        return batches
+    return prefetched(map(Batch.pinned, batches), partial(torch.cuda.set_device, device))
+
+
+def prefetched(items: Iterator[_Item], begin: Callable[[], None] = lambda: None) -> Generator[_Item]:
+    """The items, of which a thread that calls `begin` first has up to AHEAD ready; what they raise is raised here."""
+    end: Any = object()
+    with ThreadPoolExecutor(1, initializer=begin) as thread:
+        waiting = deque(thread.submit(next, items, end) for _ in range(AHEAD))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(thread.submit(next, items, end))
+            yield item
 
 
 def memory_windows(examples: Examples, rows: int) -> Iterator[Examples]:

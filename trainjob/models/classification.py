@@ -33,7 +33,7 @@ class ClassTally:
     def add(self, batch: "Batch", answers: Tensor) -> None:
         self._loss_sum += self._losses(answers, batch.labels).sum(dtype=torch.float64)
         cells = batch.labels * len(self._classes) + answers.argmax(dim=1)
-        self._confusion += torch.bincount(cells, minlength=len(self._confusion))
+        self._confusion.index_add_(0, cells, torch.ones_like(cells))  # bincount has the host wait for a GPU
 
     def scores(self) -> Scores:
         matrix = self._confusion.reshape(len(self._classes), -1).cpu().numpy()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import cache
 
 import torch
 from pydantic.alias_generators import to_camel
@@ -31,7 +32,8 @@ def sample_losses(model: Model, preprocessor: Preprocessor) -> SampleLosses:
     unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
     if weights is None:
         return unweighted
-    return lambda logits, labels: unweighted(logits, labels) * weights.to(labels.device)[labels]
+    on = cache(weights.to)  # copied to a device once
+    return lambda logits, labels: unweighted(logits, labels) * on(labels.device)[labels]
 
 
 def distilled_losses(

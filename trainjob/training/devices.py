@@ -1,6 +1,7 @@
 """Which device a worker computes on, and whether the GPUs that a TrainJob asks for are there and can be used."""
 
 import re
+from collections.abc import Callable
 
 import torch
 from ray.train.torch import get_device
@@ -25,8 +26,8 @@ def check_gpus(workers: Workers, found: int) -> None:
     )
 
 
-def device_of(workers: Workers) -> torch.device:
-    """The device of this worker: the GPU that it was given, or the CPU where it asks for none, whatever there is.
+def device_of(workers: Workers, given: Callable[[], torch.device] = get_device) -> torch.device:
+    """The device of this worker: the GPU that it was `given`, or the CPU where it asks for none, whatever there is.
 
     Raises UserError where it has no GPU that PyTorch can use.
     """
@@ -34,7 +35,7 @@ def device_of(workers: Workers) -> torch.device:
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UserError(f"spec.workers.gpus is 1 and a worker has no GPU that PyTorch can use ({_why_none()})")
-    device = get_device()
+    device = given()
     check_kernels(torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device))
     return device
 

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
-from trainjob.data.loaders import Batch, TrainingBatches
+from trainjob.data.loaders import Batch, TrainingBatches, ahead
 from trainjob.errors import Diverged
 from trainjob.evaluation import AnyScores
 from trainjob.models import Objective, Trainable, load_weights, save_model
@@ -87,6 +87,7 @@ class Trainer:
         self.optimizer = build_optimizer(training.optimizer, self.module.parameters())
         self.scheduler = build_scheduler(training.scheduler, self.optimizer, self.steps)
         self.dtype = resolve_precision(training.precision, device)
+        self.scaler = torch.GradScaler(device.type, enabled=self.dtype == torch.float16)
         self.state = TrainingState()
         self._random_states: dict[str, Any] | None = None
         self._buckets_rebuilt = world_size() < 3
@@ -107,7 +108,7 @@ class Trainer:
         state = self.state
         self.start_stage("training")
         self.model.train()
-        batches = self.batches.epoch(state.epoch)
+        batches = ahead(self.batches.epoch(state.epoch), self.device)
         for _ in range(state.batch):
             next(batches)
         self._restore_random_states()
@@ -125,7 +126,7 @@ class Trainer:
             self._rebuild_buckets(moved)
             with self._gradients_synced(number == len(group)):
                 losses = self.objective.losses(self._answers(moved), moved)
-                (losses.sum() / weight).backward()
+                self.scaler.scale(losses.sum() / weight).backward()
             self._recent_loss += losses.detach().sum(dtype=torch.float64)
             self._recent_weight += batch.weight
             self._recent_samples += len(batch)
@@ -158,9 +159,11 @@ class Trainer:
     def _optimizer_step(self) -> None:
         state = self.state
         if self.spec.training.gradient_clipping is not None:
+            self.scaler.unscale_(self.optimizer)
             torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.spec.training.gradient_clipping)
         learning_rate = self.optimizer.param_groups[0]["lr"]
-        self.optimizer.step()
+        self.scaler.step(self.optimizer)  # but not where a gradient is too large for float16
+        self.scaler.update()
         self.optimizer.zero_grad()
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
@@ -251,6 +254,7 @@ class Trainer:
             "progress": asdict(state),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
+            "scaler": self.scaler.state_dict(),
             "random_states": ranks,
         }
 
@@ -271,6 +275,8 @@ class Trainer:
         restore_optimizer(self.optimizer, saved["optimizer"])
         if self.scheduler is not None:
             self.scheduler.load_state_dict(saved["scheduler"])
+        if self.scaler.is_enabled() and saved.get("scaler"):  # the attempt before may have had other GPUs
+            self.scaler.load_state_dict(saved["scaler"])
         progress = saved["progress"]
         if "samples" in progress:  # of an earlier version, where each row counted alike
             progress["weight"] = progress.pop("samples")

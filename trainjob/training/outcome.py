@@ -32,7 +32,7 @@ class Outcome(StrictModel):
     parameters: int
     """Of the model."""
     precision: str
-    """bf16 or float32."""
+    """bf16, fp16 or float32."""
     device: str
     """`cpu` or the GPU's name."""
     entered: float = 0.0

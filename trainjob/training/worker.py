@@ -38,7 +38,7 @@ from trainjob.training.devices import device_of, is_out_of_memory, out_of_memory
 from trainjob.training.distributed import from_rank_0, rank, world_size
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer
-from trainjob.training.optim import resolve_precision
+from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
@@ -98,6 +98,9 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     training = spec.training
     seed(training.seed)
     module = build(spec.model, preprocessor)
+    if device.type == "cuda":
+        allow_tf32(training.precision)
+        module.to(memory_format=torch.channels_last)  # of convolutions
     objective = objective_of(spec, preprocessor, module)
     shard = Shard(rank, workers, training.batch_size // workers, training.seed)
     batches, sets, rows = _data(task, shard)
@@ -123,9 +126,11 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
 
 def _device(task: Task) -> torch.device:
     """The one that Ray Train has chosen; it refuses to tell in a process of Ray Tune's, which trains by itself."""
-    if task.in_ray_train:
-        return device_of(task.spec.workers)
-    return torch.device("cuda" if task.spec.workers.gpus else "cpu")
+    return device_of(task.spec.workers) if task.in_ray_train else device_of(task.spec.workers, _only_gpu)
+
+
+def _only_gpu() -> torch.device:
+    return torch.device("cuda", 0)
 
 
 def _data(task: Task, shard: Shard) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]], int]:
@@ -202,6 +207,6 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         epochs=trainer.state.epoch,
         stopped_early=trainer.state.stopped_early,
         parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
-        precision="bf16" if trainer.dtype == torch.bfloat16 else "float32",
+        precision=next(name for name, dtype in PRECISIONS.items() if dtype == trainer.dtype),
         device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
     )

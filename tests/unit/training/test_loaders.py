@@ -1,11 +1,14 @@
 """Every row is taken once, in an order that changes with the epoch and is the same whenever it is asked for."""
 
+import threading
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from trainjob.data import Examples, ImagePreprocessor
 from trainjob.data.examples import cut
-from trainjob.data.loaders import BucketSampler, Shard, memory_windows, scoring_batches, shuffled_cut
+from trainjob.data.loaders import AHEAD, BucketSampler, Shard, memory_windows, prefetched, scoring_batches, shuffled_cut
 
 
 def _lengths(rows: int) -> np.ndarray:
@@ -84,3 +87,24 @@ def test_scoring_batches_hold_every_row_in_one_batch_of_one_rank(rows: int):
         for label in batch.labels.tolist()
     ]
     assert sorted(seen) == labels.tolist()
+
+
+def test_what_is_made_ahead_comes_in_its_order_and_ends_as_it_does():
+    made = list[int]()
+    begun = list[str]()
+
+    def items(most: int) -> Iterator[int]:
+        for number in range(most):
+            made.append(number)
+            yield number
+        raise ValueError("no more")
+
+    taken = prefetched(items(9), lambda: begun.append(threading.current_thread().name))
+    assert [next(taken) for _ in range(3)] == [0, 1, 2]
+    taken.close()
+    assert made == list(range(3 + AHEAD))
+    assert len(begun) == 1
+    assert begun != [threading.current_thread().name]
+    assert list(prefetched(iter(range(1)))) == [0]
+    with pytest.raises(ValueError, match="no more"):
+        list(prefetched(items(2)))

@@ -81,6 +81,18 @@ def test_training_may_be_cut_off_again_and_again(tmp_path: Path, unbroken: Unbro
     assert_same_end(run_on(2, train, again), whole, "epoch-0001-step-00000004")
 
 
+@pytest.mark.parametrize("optimizer", [{"sgd": {"learningRate": 0.1}}, {"adamW": {"learningRate": 0.01}}], ids=str)
+def test_float16_is_taken_up_with_the_scale_of_its_losses(tmp_path: Path, optimizer: dict[str, object]):
+    training = {"epochs": 3, "precision": "fp16", "optimizer": optimizer, "gradientClipping": 1.0}
+    setup = image_setup(tmp_path / "cut", training=training)
+    [whole] = run_on(1, train, setup.elsewhere(tmp_path / "whole"))
+    run_on(1, train, setup, 6)
+    assert_same_end(run_on(1, train, setup), [whole], "epoch-0001-step-00000005")
+    assert whole.records[-1]["train_loss"] < whole.records[0]["loss"]
+    saved = setup.folder / "checkpoints" / "epoch-0003-step-00000015" / "trainer.pt"
+    assert torch.load(saved, weights_only=True)["scaler"]["scale"] > 1
+
+
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 2)])
 def test_an_epoch_that_another_number_of_ranks_ends_holds_each_row_once(tmp_path: Path, before: int, after: int):
     changes = {"training": {"batchSize": 12}, "checkpoints": {"everySteps": 2}}
