@@ -87,7 +87,7 @@ def test_values_are_bounded_as_the_type_says() -> None:
         "description": "Passes over the training rows.",
     }
     assert at(".spec.training.gradientClipping")["exclusiveMinimum"] is True
-    assert at(".spec.training.precision")["enum"] == ["auto", "bf16", "float32"]
+    assert at(".spec.training.precision")["enum"] == ["auto", "bf16", "fp16", "float32"]
     assert at(".spec.model.function.config")["x-kubernetes-preserve-unknown-fields"] is True
     assert at(".spec.model.textClassifier.classWeights.values[]")["exclusiveMinimum"] is True
 

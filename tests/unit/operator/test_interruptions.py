@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from operator_objects import Object, pod, ray_job, trainjob
 
+from trainjob.api import TrainJob
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.events import events_of
 from trainjob_operator.status import derive
@@ -19,9 +20,11 @@ HEAD = pod("head", labels={"ray.io/cluster": "job-abcde", "ray.io/node-type": "h
 ALL = [HEAD, pod("a", **READY), pod("b", **READY)]
 
 
-def status_of(pods: list[Object], before: TrainJobStatus | None = None, **ray: Any) -> TrainJobStatus:
+def status_of(
+    pods: list[Object], before: TrainJobStatus | None = None, job: TrainJob = JOB, **ray: Any
+) -> TrainJobStatus:
     observed = Observed(ray_job("Running", "RUNNING", **ray), pods)
-    return derive(JOB, 1, before or TrainJobStatus(), observed, NOW)
+    return derive(job, 1, before or TrainJobStatus(), observed, NOW)
 
 
 def leaving(*conditions: Object) -> Object:
@@ -99,3 +102,13 @@ def test_a_lost_head_is_an_interruption_and_the_workers_that_start_anew_are_not(
 )
 def test_pods_that_go_for_another_reason_are_no_interruption(after: Observed):
     assert derive(JOB, 1, status_of(ALL), after, NOW).interruptions is None
+
+
+def test_fewer_workers_that_are_asked_for_are_no_interruption():
+    """The pods stay until the next attempt."""
+    fewer = trainjob(workers={"count": 2, "perPod": 2})
+    after = status_of(ALL, status_of(ALL), fewer)
+    assert after.workers is not None
+    assert (after.workers.desired, after.workers.ready, after.interruptions) == (2, 2, None)
+    lost = status_of([HEAD, pod("a", phase="Failed"), pod("b", phase="Failed")], after, fewer)
+    assert lost.interruptions is not None
