@@ -8,8 +8,9 @@ APPLICATION = "model"
 DEPLOYMENT = "Model"
 PORT = 8000
 
-ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0"}
-"""The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread."""
+ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0", "RAY_worker_niceness": "0"}
+"""The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread. And
+answers are no background work, for which other processes come first as they do before Ray's other workers."""
 LOGGING: dict[str, Any] = {"enable_access_log": False, "log_level": "WARNING"}
 
 
