@@ -3,9 +3,9 @@
 import os
 import random
 import threading
+from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from trainjob.api.baselines import LANGUAGE_MODEL_KEY, LanguageModel
@@ -18,8 +18,8 @@ ATTEMPTS = 6
 """Of one question, after which the whole is given up; what is known is kept."""
 TIMEOUT_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
-WAVES = 32
-"""Questions are made for so many rounds of requests at a time."""
+AHEAD = 32
+"""Questions are made for so many rounds of requests ahead."""
 ANSWER_TOKENS = 512
 """Enough for a class, also after a few thoughts."""
 
@@ -49,11 +49,16 @@ class Asker:
         Raises UserError where the server refuses, or goes on failing.
         """
         answers: list[Answer | None] = []
-        remaining = iter(questions)
+        pending: deque[Future[Answer | None]] = deque()
         with ThreadPoolExecutor(self.model.concurrency) as executor:
             try:
-                while not self.budget.reached and (some := list(islice(remaining, WAVES * self.model.concurrency))):
-                    answers += executor.map(self._answer, some)
+                for question in questions:
+                    if self.budget.reached:
+                        break
+                    pending.append(executor.submit(self._answer, question))
+                    if len(pending) == AHEAD * self.model.concurrency:
+                        answers.append(pending.popleft().result())
+                answers += [each.result() for each in pending]
             except BaseException:
                 self._stop.set()
                 executor.shutdown(cancel_futures=True)
