@@ -24,6 +24,7 @@ from trainjob import Predictor
 from trainjob.api import Checkpoints
 from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
+from trainjob.errors import StorageError
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.folder import run_folder
 from trainjob.storage import Folder
@@ -72,7 +73,7 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
     evaluation = json.loads(folder.read("evaluation.json"))
     assert json.loads(scored.stdout)["confusion"] == evaluation["test"]["confusion"]
 
-    assert "has finished before" in run.finish().stdout
+    assert "has finished before" in run.again()
     folder.delete("summary.json")  # as if stopped before it was written
     assert "continues from epoch-0003" in run.finish().stdout
 
@@ -210,7 +211,10 @@ def test_storage_that_cannot_be_used(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     storage = {"uri": f"s3://{bucket}/runs", "endpoint": minio.endpoint, **changes}
-    message = new_run("image", {"storage": storage}).refused()
+    run = new_run("image", {"storage": storage})
+    with pytest.raises(StorageError) as refused:
+        run.again()
+    message = str(refused.value)
     assert said in message
     assert len(message.splitlines()) == 1
     assert not any(secret in message for secret in (minio.access_key, minio.secret_key, "wrongwrongwrong"))

@@ -163,12 +163,12 @@ def test_a_run_ends_with_what_its_model_is_worth(local: Finished):
     assert compared["model"]["accuracy"]["value"] == test["accuracy"]
     assert abs(compared["model"]["f1"]["value"] - test["macro"]["f1"]) < 1e-9
     assert "Was it worth training?" in (run.folder / "report.html").read_text()
-    again = run.finish("--set", "spec.baselines={}")  # may change: the model stays what it is
-    assert [line for line in again.stdout.splitlines() if line.startswith("  vs ")] == compared_with
+    again = run.again("--set", "spec.baselines={}")  # may change: the model stays what it is
+    assert [line for line in again.splitlines() if line.startswith("  vs ")] == compared_with
 
 
 def test_the_same_command_again_says_that_it_has_finished(finished: Finished):
     run, _ = finished
     before = (run.folder / "summary.json").read_bytes()
-    assert "has finished before; --fresh trains it anew" in run.finish().stdout
+    assert "has finished before; --fresh trains it anew" in run.again()
     assert (run.folder / "summary.json").read_bytes() == before

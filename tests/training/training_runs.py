@@ -15,6 +15,9 @@ import psutil
 import torch
 import yaml
 from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from trainjob.cli.app import app
 
 TEXT_MODEL = {"textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}}
 IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "dropout": 0.3}}
@@ -76,6 +79,17 @@ class Run:
         assert done.returncode == 2, done.stdout + done.stderr
         assert "Traceback" not in done.stdout + done.stderr
         return done.stderr
+
+    def again(self, *arguments: str) -> str:
+        """What the command prints for a run that has finished. It is called here, as it starts no other process."""
+        environment = dict(os.environ)
+        try:
+            done = CliRunner().invoke(app, ["run", str(self.file), *arguments], catch_exceptions=False)
+            assert (done.exit_code, done.stderr) == (0, "")
+            return done.stdout
+        finally:
+            for name in os.environ.keys() - environment.keys():
+                del os.environ[name]
 
     def snapshots(self) -> list[dict[str, Any]]:
         """Runs, to whatever end, and returns the run's snapshots, each as `status.training` has it."""
