@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -164,10 +165,11 @@ def test_a_damaged_graph_is_told(compressed: Compressed, tmp_path: Path) -> None
 
 def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> None:
     run = write_run(tmp_path / "run", train_job("image", image_set))
-    assert [each.name for each in compress(run, Steps(int8=True)).variants] == ["original", "int8"]
-    found = compress(run, Steps(onnx=True))
-    assert [each.name for each in found.variants] == ["original", "int8", "onnx"], "all that there are"
-    original, int8, onnx = found.variants
+    copytree(Path(run.uri) / "model", Path(run.uri) / "variants" / "earlier")
+    found = compress(run, Steps(onnx=True, int8=True))
+    assert [each.name for each in found.variants] == ["original", "earlier", "int8", "onnx"], "all that there are"
+    original, earlier, int8, onnx = found.variants
+    assert (earlier.agreement, earlier.size) == (1.0, original.size)
     assert onnx.agreement == 1.0
     assert int8.agreement > 0.8
     assert int8.size < original.size

@@ -18,9 +18,9 @@ def join(**environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.usefixtures("warm_ray")
-@pytest.mark.parametrize("stranger", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "x" * 44}])
-def test_only_who_has_the_token_gets_in(stranger: dict[str, str]):
+def test_only_who_has_the_token_gets_in():
     assert join(RAY_AUTH_MODE="token").stdout == "1 node\n"
-    refused = join(**{"RAY_AUTH_MODE": "token"} | stranger)
-    assert refused.returncode != 0
-    assert "node" not in refused.stdout
+    for stranger in ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "x" * 44}):
+        refused = join(**stranger)
+        assert refused.returncode != 0
+        assert "node" not in refused.stdout
