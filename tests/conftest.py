@@ -26,7 +26,9 @@ They are no aim: a machine that is busy may be several times slower than usual.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limits every test that has no limit of its own; one that exceeds it fails and shows the stacks of all threads."""
+    """Puts the longest groups first, and gives every test a limit that has none of its own; one that exceeds it fails
+    and shows the stacks of all threads."""
+    items.sort(key=lambda item: place_of(group_of(item.nodeid)))
     for item in items:
         if item.get_closest_marker("timeout") is None:
             folder = item.path.relative_to(Path(__file__).parent).parts[0]
@@ -38,17 +40,30 @@ ON_ONE_RAY = {f"tests/training/test_{name}.py" for name in _ON_ONE_RAY}
 """Files whose tests use the same Ray cluster, and finished runs."""
 
 
+LONGEST = ("ray", "control plane, l to z", "control plane, a to k", "chart", "tests/training/test_serving.py")
+"""Groups of tests that begin first: one of them that came last would keep one process busy when the others are done."""
+
+
+def group_of(nodeid: str) -> str:
+    """A file, whose tests may share a run, or files that share a server, which is slow to start: one process runs all
+    tests of a group. The tests on a control plane share two."""
+    file = nodeid.partition("::")[0]
+    if file.startswith("tests/chart/"):
+        return "chart"
+    if file.startswith("tests/control_plane/"):
+        return "control plane, a to k" if file < "tests/control_plane/test_l" else "control plane, l to z"
+    return "ray" if file in ON_ONE_RAY else file
+
+
+def place_of(group: str) -> int:
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
+
+
 class ByServer(LoadFileScheduling):
-    """Has one test process run a file, whose tests may share a run, and the files that share a server, which is slow to
-    start. The tests on a control plane share two."""
+    """Has one test process run each group."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        if file.startswith("tests/chart/"):
-            return "chart"
-        if file.startswith("tests/control_plane/"):
-            return "control plane, a to k" if file < "tests/control_plane/test_l" else "control plane, l to z"
-        return "ray" if file in ON_ONE_RAY else file
+        return group_of(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
