@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,13 @@ def helm(*arguments: str | Path, values: Values | None = None) -> str:
 
 def render(values: Values) -> list[Object]:
     """The chart's objects with these values."""
-    return documents(helm("template", "trainjob", CHART, f"--namespace={NAMESPACE}", values=values))
+    return documents(_rendered(json.dumps(values)))
+
+
+@cache
+def _rendered(values: str) -> str:
+    """Many tests look at the same."""
+    return helm("template", "trainjob", CHART, f"--namespace={NAMESPACE}", values=json.loads(values))
 
 
 def documents(text: str) -> list[Object]:
