@@ -98,6 +98,13 @@ MISFITS: list[tuple[str, str, dict[str, Any]]] = [
     ("causalLM", "training.distillation", {"training.distillation": {"teacher": "s3://runs/teacher"}}),
     ("causalLM", "tuning", {"tuning": _tuned("training.epochs", choice=[1])}),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.cnn": {}}),
+    ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.pretrained": "vit"}),
+    ("imageClassifier", "model.imageClassifier.pretrained", {"model.imageClassifier": {"pretrained": "./vit"}}),
+    (
+        "imageClassifier",
+        "model.imageClassifier.size",
+        {"model.imageClassifier": {"pretrained": "vit", "size": {"height": 8, "width": 8}}},
+    ),
     ("imageClassifier", "model.imageClassifier", {"model.imageClassifier.mlp": ...}),
     ("imageClassifier", "dataset", {"dataset": ...}),
     ("imageClassifier", "dataset.text", {"dataset.text": ["title"]}),

@@ -57,6 +57,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.textClassifier.encoder.vocabularySize": [99, 1_000_001, "8192"],
     "model.imageClassifier.mlp.hidden": [[], [0], ["1"], [1] * 17, 128],
     "model.imageClassifier.size": [{"height": 28}, {"height": 28, "width": 0}, {"height": 4097, "width": 1}, 28],
+    "model.imageClassifier.pretrained": ["", 3, "s3://models/vit", "vit\n"],
+    "model.imageClassifier.freezeEncoder": [*_FLAG, True],
     "model.causalLM.maxLength": [7, 131_073, "512"],
     "model.causalLM.pretrained": ["", 3, "s3://models/qwen", "gpt2\n"],
     **_under("model.causalLM.decoder", {"layers": _COUNT, "hiddenSize": [*_COUNT, 252], "heads": _COUNT}),

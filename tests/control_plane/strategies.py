@@ -37,6 +37,7 @@ _classifier = part(dropout=fractions, loss=_losses, classWeights=_class_weights)
 _encoder = st.tuples(part(layers=positive, vocabularySize=st.integers(100, 10**6)), positive, positive).map(
     lambda found: {**found[0], "heads": found[1], "hiddenSize": found[1] * found[2]}
 )
+_pretrained_image = part({"pretrained": st.sampled_from(["org/vit", "/models/vit"])}, freezeEncoder=booleans)
 _pretrained = part({"pretrained": st.sampled_from(["prajjwal1/bert-tiny", "/models/bert"])}, freezeEncoder=booleans)
 _text_classifier = merged(
     _classifier, part(maxLength=st.integers(4, 8192)), _pretrained | part({"encoder": part() | _encoder})
@@ -44,7 +45,7 @@ _text_classifier = merged(
 _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
-_image_classifier = merged(_classifier, one_of(mlp=_mlp, cnn=_cnn), part(size=_size))
+_image_classifier = merged(_classifier, _pretrained_image | merged(one_of(mlp=_mlp, cnn=_cnn), part(size=_size)))
 _decoder = st.tuples(
     part(layers=positive, dropout=fractions, vocabularySize=st.integers(300, 10**6)), positive, positive
 ).map(lambda found: {**found[0], "heads": found[1], "hiddenSize": 2 * found[1] * found[2]})

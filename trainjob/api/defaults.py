@@ -41,7 +41,7 @@ def _filled(training: Training, model: Model, workers: int) -> Training:
     if "batch_size" not in training.model_fields_set:
         chosen["batch_size"] = -(-BATCH_SIZE // workers) * workers
     if "scheduler" not in training.model_fields_set:
-        chosen["scheduler"] = Scheduler(linear=WarmUp()) if _is_pretrained(model) else Scheduler(constant=Constant())
+        chosen["scheduler"] = Scheduler(linear=WarmUp()) if model.pretrained else Scheduler(constant=Constant())
     chosen["optimizer"] = _with_rate(training.optimizer, _learning_rate(model))
     return training.model_copy(update=chosen)
 
@@ -56,14 +56,9 @@ def _with_rate(optimizer: Optimizer, rate: float) -> Optimizer:
 
 
 def _learning_rate(model: Model) -> float:
-    text = model.text_classifier
-    if model.causal_lm is not None and model.causal_lm.pretrained is not None:
-        return LANGUAGE_MODEL_RATE
-    if text is None or text.pretrained is None:
+    if model.pretrained is None:
         return SCRATCH_RATE
-    return FROZEN_RATE if text.freeze_encoder else PRETRAINED_RATE
-
-
-def _is_pretrained(model: Model) -> bool:
-    language = model.text_classifier or model.causal_lm
-    return language is not None and language.pretrained is not None
+    classifier = model.text_classifier or model.image_classifier
+    if classifier is None:
+        return LANGUAGE_MODEL_RATE
+    return FROZEN_RATE if classifier.freeze_encoder else PRETRAINED_RATE

@@ -125,6 +125,7 @@ def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
         ("spec", "training", "distillation", "teacher"),
         ("spec", "storage", "uri"),
         ("spec", "model", "textClassifier", "pretrained"),
+        ("spec", "model", "imageClassifier", "pretrained"),
         ("spec", "model", "causalLM", "pretrained"),
     ):
         part: Any = data

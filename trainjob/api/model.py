@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import OneOf, StrictModel
+from trainjob.api.base import OneOf, StrictModel, refuse
 from trainjob.api.uris import PATH
 
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -63,6 +63,9 @@ class Encoder(StrictModel):
         return self
 
 
+Pretrained = Annotated[str, Field(min_length=1, pattern=PATH)]
+
+
 class Classifier(OneOf):
     """What text and image classifiers share."""
 
@@ -83,7 +86,7 @@ class TextClassifier(Classifier):
     dropout: Dropout = 0.1
     """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
     token embeddings."""
-    pretrained: Annotated[str, Field(min_length=1, pattern=PATH)] | None = None
+    pretrained: Pretrained | None = None
     """A transformers encoder: a name on the Hugging Face hub or a folder."""
     encoder: Encoder | None = None
     """A small encoder trained from scratch."""
@@ -129,14 +132,27 @@ class ImageSize(StrictModel):
 class ImageClassifier(Classifier):
     """A network for images: one label for each grey or RGB image."""
 
-    choices: ClassVar[tuple[str, ...]] = ("mlp", "cnn")
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "mlp", "cnn")
 
+    pretrained: Pretrained | None = None
+    """A transformers image classifier, which gets a new head: a name on the Hugging Face hub or a folder."""
+    freeze_encoder: bool = False
+    """Train the head alone and leave the rest of a pretrained network as it is."""
     mlp: MLP | None = None
     """A multi-layer perceptron."""
     cnn: CNN | None = None
     """A convolutional network."""
     size: ImageSize | None = None
-    """What every image is resized to; by default all images must have one size, and keep it."""
+    """What every image is resized to; by default all images must have one size, and keep it. For a pretrained network
+    its image processor says what they become."""
+
+    @model_validator(mode="after")
+    def _fits_the_network(self) -> Self:
+        if self.freeze_encoder and self.pretrained is None:
+            refuse([("freezeEncoder", "needs a pretrained network: one from scratch must be trained")])
+        if self.size is not None and self.pretrained is not None:
+            refuse([("size", "is for mlp and cnn: a pretrained network's image processor says what images become")])
+        return self
 
 
 class Decoder(StrictModel):
@@ -169,7 +185,7 @@ class CausalLM(OneOf):
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "decoder")
 
-    pretrained: Annotated[str, Field(min_length=1, pattern=PATH)] | None = None
+    pretrained: Pretrained | None = None
     """A transformers decoder: a name on the Hugging Face hub or a folder."""
     decoder: Decoder | None = None
     """A small decoder trained from scratch."""
@@ -201,3 +217,8 @@ class Model(OneOf):
     @property
     def classifier(self) -> Classifier | None:
         return self.text_classifier or self.image_classifier
+
+    @property
+    def pretrained(self) -> str | None:
+        """The name or the folder of the pretrained network that training begins with, where there is one."""
+        return getattr(getattr(self, self.chosen), "pretrained", None)

@@ -27,6 +27,7 @@ _LEFT_OUT = PREPARES_ROWS | {
     "model.imageClassifier.size.height",
     "model.imageClassifier.size.width",
     "model.textClassifier.freezeEncoder",  # other defaults follow from it
+    "model.imageClassifier.freezeEncoder",
     "training.optimizer.sgd.nesterov",  # needs a momentum
 }
 BATCH_SIZE = "training.batchSize"

@@ -9,7 +9,7 @@ from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.baselines import CLASSIFIER_OF
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
-from trainjob.api.model import CausalLM, Decoder, Encoder, TextClassifier
+from trainjob.api.model import CausalLM, Decoder, Encoder, ImageClassifier, TextClassifier
 from trainjob.api.training import CLASSIFIER_METRICS, LANGUAGE_METRICS, SGD, Distillation
 from trainjob.api.trainjob import Storage, TrainJobSpec
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Parameter, Step, Tuning, steps_to
@@ -193,6 +193,19 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "!self.freezeEncoder || !has(self.encoder)",
             "needs a pretrained encoder: one from scratch must be trained",
             "freezeEncoder",
+        ),
+        _ON_HUB,
+    ),
+    ImageClassifier: (
+        Rule(
+            "!self.freezeEncoder || has(self.pretrained)",
+            "needs a pretrained network: one from scratch must be trained",
+            "freezeEncoder",
+        ),
+        Rule(
+            "!has(self.size) || !has(self.pretrained)",
+            "is for mlp and cnn: a pretrained network's image processor says what images become",
+            "size",
         ),
         _ON_HUB,
     ),

@@ -5,20 +5,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
-from PIL import Image
 
 from trainjob.api import CausalLM, Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
 from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
 from trainjob.data.cleaning import clean
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
-from trainjob.data.image import ImagePreprocessor, channels_of, decoded, image_contents, images_of, wrong_size
+from trainjob.data.fit_images import fit_images
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import Division, Sample, Survey, Visit, take_survey
+from trainjob.data.survey import Sample, Survey, divide_by_label, take_survey
 from trainjob.data.text import TextPreprocessor, joined_texts, pretrained_tokenizer, text_contents, train_wordpiece
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
@@ -26,7 +25,6 @@ from trainjob.storage import Folder
 
 SPLIT_FILE = "split.json"
 TOKENIZER_ROWS = 100_000
-STATISTICS_ROWS = 10_000
 LENGTH_ROWS = 1_000
 CHARACTERS_PER_TOKEN = 16
 """What lies beyond this many for each token of `maxLength` does not reach the tokenizer's training."""
@@ -175,7 +173,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         sample.add(row_hashes, lambda index: clean(texts[index][:longest], cleaning))
         return row_hashes
 
-    classes, division, digest = _divide(dataset, label, seed, read_all(train, [*columns, label]), visit)
+    classes, division, digest = divide_by_label(dataset, label, seed, read_all(train, [*columns, label]), visit)
     texts = sample.items(division.is_training)
     if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length)
@@ -224,47 +222,9 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int)
 
 
 def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int) -> Fitted:
-    size = (model.size.width, model.size.height) if model.size else None
-    sample = Sample[np.ndarray](STATISTICS_ROWS)
-    channels: list[int] = []
-
-    def visit(rows: Rows) -> np.ndarray:
-        nonlocal size
-        images = list(images_of(rows.table, rows.where))
-        for index, image in enumerate(images):
-            size = size or image.size
-            if model.size is None and image.size != size:
-                raise DataError(wrong_size(rows.where(index), image.size, size))
-        channels.extend(map(channels_of, images))
-        row_hashes = hashes(image_contents(rows.table), seed)
-        sample.add(row_hashes, lambda index: _moments(decoded(images[index], 3, rows.where(index))))
-        return row_hashes
-
-    classes, division, digest = _divide(dataset, "label", seed, read_all(train, ["image", "label"]), visit)
-    assert size is not None
-    depth = int(np.max(np.array(channels)[division.is_training]))
-    mean, square = np.mean(sample.items(division.is_training), axis=0)[:, :depth]
-    std = np.sqrt(np.maximum(square - mean**2, 0))
-    preprocessor = ImagePreprocessor(
-        classes=classes,
-        class_counts=division.class_counts,
-        height=size[1],
-        width=size[0],
-        channels=depth,
-        mean=mean.tolist(),
-        std=np.where(std > 0, std, 1).tolist(),
-        resize=model.size is not None,
-    )
+    tables = read_all(train, ["image", "label"])
+    preprocessor, division, digest = fit_images(dataset, model, tables, seed)
     return Fitted(preprocessor, "label", division.split, division.rows, {"train": digest})
-
-
-def _divide(
-    dataset: Dataset, label: str, seed: int, tables: Iterable[Rows], visit: Visit
-) -> tuple[list[str], Division, str]:
-    survey = take_survey(dataset.train, label, tables, visit)
-    if len(survey.classes) == 1:
-        raise DataError(f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; at least two are needed')
-    return survey.classes, survey.divide(dataset.validation.fraction, seed), survey.digest
 
 
 def _survey_others(some: list[Part], fitted: Fitted, seed: int) -> tuple[int, str]:
@@ -289,9 +249,3 @@ def _survey_unlabelled(some: list[Part], fitted: Fitted, seed: int) -> tuple[int
         raise DataError(f"{some[0].uri} holds no rows")
     survey = Survey([], np.empty(0, np.int64), np.concatenate(contents))
     return len(survey.hashes), survey.digest
-
-
-def _moments(image: Image.Image) -> np.ndarray:
-    """Mean and mean square of each channel in 0 to 1, float64 [2, 3]."""
-    pixels = np.asarray(image, np.float32).reshape(-1, 3) / 255
-    return np.stack([pixels.mean(0, dtype=np.float64), np.square(pixels).mean(0, dtype=np.float64)])

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -89,7 +89,7 @@ class ImagePreprocessor:
         (folder / PREPROCESSOR_FILE).write_text(json.dumps({"kind": self.kind, **asdict(self)}, indent=1))
 
     @classmethod
-    def load(cls, folder: Path, state: dict[str, Any]) -> "ImagePreprocessor":
+    def load(cls, folder: Path, state: dict[str, Any]) -> Self:
         """What `save` wrote; `state` is the content of preprocessor.json."""
         return cls(**state)
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.image import ImagePreprocessor
+from trainjob.data.image_processor import PretrainedImagePreprocessor
 from trainjob.data.text import PREPROCESSOR_FILE, TextPreprocessor
 from trainjob.errors import DataError
 
 Preprocessor = TextPreprocessor | ImagePreprocessor | CausalPreprocessor
 _KINDS: dict[str, type[Preprocessor]] = {
     kind.kind: kind for kind in (TextPreprocessor, ImagePreprocessor, CausalPreprocessor)
-}
+} | {PretrainedImagePreprocessor.saved_as: PretrainedImagePreprocessor}
 
 
 def load_preprocessor(folder: Path) -> Preprocessor:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from trainjob.api import Source
+from trainjob.api import Dataset, Source
 from trainjob.data.labels import label_numbers
 from trainjob.data.rows import Rows
 from trainjob.data.split import Split, fit_split
@@ -115,3 +115,14 @@ def take_survey(source: Source, label: str | None, tables: Iterable[Rows], visit
     ranks = np.empty(len(classes), np.int64)
     ranks[[numbers[name] for name in classes]] = np.arange(len(classes))
     return Survey(classes, ranks[np.concatenate(labels)], np.concatenate(hashes))
+
+
+def divide_by_label(
+    dataset: Dataset, label: str, seed: int, tables: Iterable[Rows], visit: Visit
+) -> tuple[list[str], Division, str]:
+    """The training source's classes, which of its rows train, and their digest. Raises DataError for rows of one class
+    alone, besides what `take_survey` and `Survey.divide` do."""
+    survey = take_survey(dataset.train, label, tables, visit)
+    if len(survey.classes) == 1:
+        raise DataError(f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; at least two are needed')
+    return survey.classes, survey.divide(dataset.validation.fraction, seed), survey.digest

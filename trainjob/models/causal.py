@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers.modeling_utils import PreTrainedModel
@@ -17,11 +16,10 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from trainjob import api
 from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.examples import Examples, cut
-from trainjob.data.hub import is_cached_only
 from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
-from trainjob.models.pretrained import quiet, refuse_code
+from trainjob.models.pretrained import load_pretrained, load_saved, quiet
 from trainjob.models.trainable import Trainable
 
 if TYPE_CHECKING:
@@ -81,30 +79,13 @@ def build(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> CausalLM:
 
 def load(folder: Path) -> CausalLM:
     """The language model that is saved in `folder`."""
-    refuse_code(str(folder), str(folder), cached_only=True)
-    with quiet():
-        network = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, trust_remote_code=False, local_files_only=True, use_safetensors=True
-        )
-    return CausalLM(network)
+    return CausalLM(load_saved(AutoModelForCausalLM, folder))
 
 
 def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrainedModel:
     name = spec.pretrained
     assert name is not None
-    cached_only = is_cached_only(name, f"{PATH}.pretrained")
-    try:
-        refuse_code(name, f"{PATH}.pretrained: {name}", cached_only)
-        with quiet():
-            network = AutoModelForCausalLM.from_pretrained(
-                name, dtype=torch.float32, trust_remote_code=False, local_files_only=cached_only
-            )
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{PATH}.pretrained: cannot load {name!r}, which must be a folder with a transformers decoder "
-            f"or the name of one on the Hugging Face hub (which needs the network, and HF_TOKEN if private): {reason}"
-        ) from error
+    network, _ = load_pretrained(AutoModelForCausalLM, name, f"{PATH}.pretrained", "decoder")
     limit = getattr(network.config, "max_position_embeddings", None)
     if limit is not None and spec.max_length > limit:
         raise UserError(f"{PATH}.maxLength: {name} takes at most {limit} tokens, not {spec.max_length}")

@@ -1,13 +1,107 @@
-"""What loading any network of transformers needs."""
+"""What networks of transformers have in common: how they are loaded, refused, frozen and saved."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
 
+import torch
+from safetensors import SafetensorError
+from torch import nn
 from transformers.configuration_utils import PreTrainedConfig
+from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging
 
+from trainjob.api import Loss
+from trainjob.data.hub import is_cached_only
 from trainjob.errors import UserError
+from trainjob.models.classifier import Classifier, problem_type
+
+
+class PretrainedClassifier(Classifier[PreTrainedModel]):
+    """A network of transformers. With `freeze_encoder` only its head is trained, and the rest stays in eval mode."""
+
+    def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:
+        super().__init__(network)
+        self.freeze_encoder = freeze_encoder
+        if not torch.cuda.is_available():
+            network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
+        if freeze_encoder:
+            network.requires_grad_(False)
+            for part in head_of(network):
+                part.requires_grad_(True)
+
+    @property
+    def problem_type(self) -> str:
+        return self.network.config.problem_type or "single_label_classification"
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.freeze_encoder:
+            self.network.eval()
+            for part in head_of(self.network):
+                part.train(mode)
+        return self
+
+    def save(self, folder: Path) -> None:
+        with quiet():  # under the module's own names of weights, not those of an older pretrained checkpoint
+            self.network.save_pretrained(folder, save_original_format=False)
+
+
+def head_of(network: PreTrainedModel) -> list[nn.Module]:
+    """What comes after the encoder."""
+    if network.base_model is not network:
+        return [part for part in network.children() if part is not network.base_model]
+    classifier = getattr(network, "classifier", None)  # CLIP's and SigLIP's have the encoder under another name
+    return [classifier] if isinstance(classifier, nn.Module) else []
+
+
+def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
+    """What a network's config.json says of its head."""
+    return {
+        "num_labels": len(classes),
+        "id2label": dict(enumerate(classes)),
+        "label2id": {name: index for index, name in enumerate(classes)},
+        "problem_type": problem_type(loss),
+    }
+
+
+def load_pretrained(
+    kind: Any, name: str, field: str, noun: str, **options: Any
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The network called `name`, loaded by transformers' class `kind` in float32, and what that says of the weights in
+    its files: `missing_keys`, `mismatched_keys` and others. `noun` is what it must be, `field` where it was named.
+
+    Raises UserError where it cannot be loaded, or needs code of its own.
+    """
+    cached_only = is_cached_only(name, field)
+    try:
+        refuse_code(name, f"{field}: {name}", cached_only)
+        with quiet():
+            return kind.from_pretrained(
+                name,
+                dtype=torch.float32,
+                trust_remote_code=False,
+                local_files_only=cached_only,
+                output_loading_info=True,
+                **options,
+            )
+    except (ImportError, OSError, ValueError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{field}: cannot load {name!r}, which must be a folder with a transformers {noun} "
+            f"or the name of one on the Hugging Face hub (which needs the network, and HF_TOKEN if private): {reason}"
+        ) from error
+
+
+def load_saved(kind: Any, folder: Path) -> PreTrainedModel:
+    """The network that is saved in `folder`, loaded by transformers' class `kind` in float32."""
+    refuse_code(str(folder), str(folder), cached_only=True)
+    with quiet():
+        return kind.from_pretrained(
+            folder, dtype=torch.float32, trust_remote_code=False, local_files_only=True, use_safetensors=True
+        )
 
 
 def refuse_code(name: str, shown: str, cached_only: bool) -> None:

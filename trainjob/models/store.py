@@ -38,6 +38,10 @@ def build(model: Model, preprocessor: Preprocessor) -> Trainable[Any]:
 
         return causal.build(model.causal_lm, preprocessor)
     if model.image_classifier is not None and isinstance(preprocessor, ImagePreprocessor):
+        if model.pretrained is not None:
+            from trainjob.models import pretrained_image
+
+            return pretrained_image.build(model.image_classifier, preprocessor)
         return image.build(model.image_classifier, preprocessor)
     raise ValueError(f"no model.{model.chosen} can be built for a {preprocessor.kind} preprocessor")
 
@@ -63,14 +67,15 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
 
     Raises UserError if the folder holds no classifier, or a damaged one.
     """
-    if (folder / PREPROCESSOR_FILE).is_file() and isinstance(load_preprocessor(folder), CausalPreprocessor):
+    preprocessor = load_preprocessor(folder) if (folder / PREPROCESSOR_FILE).is_file() else None
+    if isinstance(preprocessor, CausalPreprocessor):
         raise UserError(
             f"{folder} holds a language model, and no classifier: `trainjob predict` continues texts with it"
         )
     try:
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} holds no model of trainjob: it has no config.json")
-        weights, load = _format(json.loads((folder / "config.json").read_bytes())["model_type"])
+        weights, load = _format(json.loads((folder / "config.json").read_bytes())["model_type"], preprocessor)
         for name in (weights, "preprocessor.json"):
             if not (folder / name).is_file():
                 raise UserError(f"{folder} holds no model of trainjob: it has no {name}")
@@ -80,12 +85,16 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
     return module.eval(), load_preprocessor(folder)
 
 
-def _format(model_type: str) -> tuple[str, Callable[[Path], Classifier[Any]]]:
+def _format(model_type: str, preprocessor: Preprocessor | None) -> tuple[str, Callable[[Path], Classifier[Any]]]:
     """The file with the weights, and what loads the model from its folder."""
     if model_type == image.MODEL_TYPE:
         return "model.safetensors", image.load
     if model_type == onnx.MODEL_TYPE:
         return onnx.FILE, onnx.OnnxClassifier
+    if isinstance(preprocessor, ImagePreprocessor):
+        from trainjob.models import pretrained_image
+
+        return "model.safetensors", pretrained_image.load
     from trainjob.models import text
 
     return "model.safetensors", text.load

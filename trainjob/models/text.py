@@ -1,56 +1,39 @@
 """Text classifiers: a transformers encoder with a classification head."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
 from trainjob import api
-from trainjob.data.hub import is_cached_only
 from trainjob.data.text import TextPreprocessor
 from trainjob.errors import UserError
-from trainjob.models.classifier import Classifier, problem_type
-from trainjob.models.pretrained import quiet, refuse_code
+from trainjob.models.pretrained import (
+    PretrainedClassifier,
+    head_of,
+    label_config,
+    load_pretrained,
+    load_saved,
+    quiet,
+    refuse_code,
+)
 
 PATH = "spec.model.textClassifier"
 PRUNED = "trainjob_pruned"
 """In a pruned network's config.json: inputs and outputs of each linear layer of which parts were removed, by name."""
 
 
-class TextClassifier(Classifier[PreTrainedModel]):
-    """A network of transformers. With `freeze_encoder` only its head is trained, and its encoder stays in eval mode."""
-
-    def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:
-        super().__init__(network)
-        self.freeze_encoder = freeze_encoder
-        if not torch.cuda.is_available():
-            network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
-        if freeze_encoder:
-            network.base_model.requires_grad_(False)
-
-    @property
-    def problem_type(self) -> str:
-        return self.network.config.problem_type or "single_label_classification"
-
-    def train(self, mode: bool = True) -> Self:
-        super().train(mode)
-        if self.freeze_encoder:
-            self.network.base_model.eval()
-        return self
+class TextClassifier(PretrainedClassifier):
+    """A transformers encoder with a classification head."""
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Logits, float32 [n, C], of tokens and their mask, both int64 [n, length]."""
         return self.network(input_ids=input_ids, attention_mask=attention_mask).logits.float()
-
-    def save(self, folder: Path) -> None:
-        with quiet():  # under the module's own names of weights, not those of an older pretrained checkpoint
-            self.network.save_pretrained(folder, save_original_format=False)
 
 
 def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClassifier:
@@ -73,7 +56,7 @@ def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClass
         classifier_pooling="mean",
         embedding_dropout=spec.dropout,
         classifier_dropout=spec.dropout,
-        **_labels(spec, preprocessor),
+        **label_config(preprocessor.classes, spec.loss),
     )
     return TextClassifier(ModernBertForSequenceClassification(config))
 
@@ -93,10 +76,7 @@ def load(folder: Path) -> TextClassifier:
             _shrink(network, pruned)
             network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
             return TextClassifier(network)
-        network = AutoModelForSequenceClassification.from_pretrained(
-            folder, dtype=torch.float32, trust_remote_code=False, local_files_only=True, use_safetensors=True
-        )
-    return TextClassifier(network)
+    return TextClassifier(load_saved(AutoModelForSequenceClassification, folder))
 
 
 def _shrink(network: PreTrainedModel, pruned: Any) -> None:
@@ -119,44 +99,22 @@ def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -
     return layer
 
 
-def _labels(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> dict[str, Any]:
-    classes = preprocessor.classes
-    return {
-        "num_labels": len(classes),
-        "id2label": dict(enumerate(classes)),
-        "label2id": {name: index for index, name in enumerate(classes)},
-        "problem_type": problem_type(spec.loss),
-    }
-
-
 def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> PreTrainedModel:
     """The pretrained encoder with a new head; a head for other classes in the checkpoint is not used."""
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
-    name = spec.pretrained
-    assert name is not None
-    cached_only = is_cached_only(name)
-    try:
-        refuse_code(name, f"{PATH}.pretrained: {name}", cached_only)
-        with quiet():
-            network = AutoModelForSequenceClassification.from_pretrained(
-                name,
-                dtype=torch.float32,
-                ignore_mismatched_sizes=True,
-                trust_remote_code=False,
-                local_files_only=cached_only,
-                **_labels(spec, preprocessor),
-            )
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{PATH}.pretrained: cannot load {name!r}, which must be a folder with a transformers encoder "
-            f"or the name of one on the Hugging Face hub (which needs the network, and HF_TOKEN if private): {reason}"
-        ) from error
+    assert spec.pretrained is not None
+    network, _ = load_pretrained(
+        AutoModelForSequenceClassification,
+        spec.pretrained,
+        f"{PATH}.pretrained",
+        "encoder",
+        ignore_mismatched_sizes=True,
+        **label_config(preprocessor.classes, spec.loss),
+    )
     _check_fit(network, spec, preprocessor)
-    for module in network.children():
-        if module is not network.base_model:
-            _set_dropout(module, spec.dropout)
+    for module in head_of(network):
+        _set_dropout(module, spec.dropout)
     return network
 
 

@@ -90,6 +90,5 @@ def _metrics(scores: AnyScores) -> list[dict[str, Any]]:
 
 def _base_model(model: Model) -> str | None:
     """The pretrained model's name on the hub, where it comes from there: folders are absolute in a run's TrainJob."""
-    text = model.text_classifier or model.causal_lm
-    pretrained = text.pretrained if text else None
+    pretrained = model.pretrained
     return pretrained if pretrained and not pretrained.startswith("/") and "://" not in pretrained else None

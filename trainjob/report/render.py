@@ -94,7 +94,8 @@ def describe_model(model: Model) -> str:
         pretrained = model.text_classifier.pretrained
         return f"Text classifier on {pretrained}" if pretrained else "Text classifier, encoder trained from scratch"
     if model.image_classifier:
-        return f"Image classifier, {model.image_classifier.chosen.upper()}"
+        pretrained, chosen = model.image_classifier.pretrained, model.image_classifier.chosen
+        return f"Image classifier on {pretrained}" if pretrained else f"Image classifier, {chosen.upper()}"
     if model.causal_lm:
         return f"Language model, {model.causal_lm.pretrained or 'trained from scratch'}"
     assert model.function

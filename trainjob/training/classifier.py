@@ -90,10 +90,10 @@ class Training:
         from where a teacher has labelled them."""
         with quick_imports(), ThreadPoolExecutor(2) as executor:
             fitting, importing = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
-            text = self.spec.model.text_classifier or self.spec.model.causal_lm
-            if text is not None and text.pretrained is not None:
-                field = f"spec.model.{self.spec.model.in_yaml(self.spec.model.chosen)}.pretrained"
-                is_cached_only(text.pretrained, field)  # raises before Ray starts, which takes longer
+            model = self.spec.model
+            if model.pretrained is not None:
+                field = f"spec.model.{model.in_yaml(model.chosen)}.pretrained"
+                is_cached_only(model.pretrained, field)  # raises before Ray starts, which takes longer
             start_ray(self.spec, self.threads)
             importing.result()
             fitted = fitting.result()
@@ -175,6 +175,8 @@ def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
 def _modules(spec: TrainJobSpec) -> list[str]:
     """What local workers import; transformers takes seconds, so only for the models that need it."""
     chosen = {"text_classifier": ["trainjob.models.text"], "causal_lm": ["trainjob.models.causal"]}
+    if spec.model.pretrained is not None:
+        chosen["image_classifier"] = ["trainjob.models.pretrained_image"]
     models = chosen.get(spec.model.chosen, [])
     late = ["ray.tune", "torch.utils.tensorboard.writer"]  # Ray Train and rank 0 would import them in the workers
     return ["trainjob.training.worker", *models, *late]

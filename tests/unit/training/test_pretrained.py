@@ -1,7 +1,8 @@
-"""Training that begins with a pretrained encoder."""
+"""Training that begins with a pretrained network."""
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ray
@@ -15,10 +16,13 @@ from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertModel
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
+from tiny_image_models import save_vit
+from tiny_sets import write_digits
 from trainjob import Predictor
 from trainjob.api import TrainJobSpec
-from trainjob.data import fit, prepare_examples
+from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.errors import DataError
+from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
@@ -87,3 +91,49 @@ def test_an_encoder_that_cannot_be_had_is_told_before_ray_starts(tmp_path: Path)
     with pytest.raises(DataError, match="there is no folder /nowhere/encoder"):
         training.train()
     assert not ray.is_initialized()
+
+
+def image_spec(folder: Path, network: Path, **training: Any) -> TrainJobSpec:
+    settings: dict[str, Any] = {
+        "epochs": 2,
+        "batchSize": 64,
+        "optimizer": {"adamW": {"learningRate": 0.01}},
+        "precision": "float32",
+    }
+    return TrainJobSpec.model_validate(
+        {
+            "model": {"imageClassifier": {"pretrained": str(network)}},
+            "dataset": {"train": {"uri": str(folder / "train")}, "test": {"uri": str(folder / "test")}},
+            "training": settings | training,
+        }
+    )
+
+
+def test_grey_images_train_a_pretrained_network(tmp_path: Path):
+    digits = write_digits(tmp_path / "digits")
+    spec = image_spec(digits, save_vit(tmp_path / "vit"))
+    fitted = fit(spec)
+    assert (fitted.preprocessor.classes, fitted.preprocessor.row_bytes) == (
+        [f"digit-{digit}" for digit in range(5)],
+        16 * 16 * 3 + 16,
+    )
+    examples = partial(dict, prepare_examples(spec, fitted))
+    run = tmp_path / "run"
+    Folder(str(run)).write(ATTEMPTS, b"{}")  # a run has begun here
+    fitted.save(Folder(str(run / "fitted")))
+    assert Fitted.load(Folder(str(run / "fitted"))) == fitted
+    task = Task(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
+    (outcome,) = run_on(1, work, task)
+    assert outcome is not None
+    assert isinstance(outcome.test, Scores)
+    assert outcome.test.accuracy > 0.6
+    image = next((digits / "test" / "digit-0").iterdir())
+    assert Predictor.load(run / "model").predict([image]) == ["digit-0"]
+
+
+def test_a_network_for_images_that_has_no_processor_is_told_before_rows_are_read(tmp_path: Path):
+    save_vit(tmp_path / "vit")
+    (tmp_path / "vit" / "preprocessor_config.json").unlink()
+    spec = image_spec(write_digits(tmp_path / "digits"), tmp_path / "vit")
+    with pytest.raises(DataError, match=r"^spec.model.imageClassifier.pretrained: .*/vit has no usable image pr"):
+        fit(spec)

@@ -2,14 +2,14 @@
 
 import random
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from ranks import run_on
-from trainers import CNN, Setup, Trained, image_setup, text_setup, train, without_times
+from trainers import CNN, Setup, Trained, image_setup, resnet_setup, text_setup, train, without_times
 
 CHANGES = {
     "training": {
@@ -38,7 +38,12 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
     @cache
     def trained(kind: str, ranks: int) -> tuple[Setup, list[Trained]]:
         folder = tmp_path_factory.mktemp("unbroken")
-        setup = text_setup(folder, 55, **CHANGES) if kind == "text" else image_setup(folder, 55, CNN, **CHANGES)
+        setups: dict[str, Callable[..., Setup]] = {
+            "text": text_setup,
+            "image": partial(image_setup, model=CNN),
+            "pretrained": resnet_setup,
+        }
+        setup = setups[kind](folder / "run", 55, **CHANGES)
         return setup, run_on(ranks, train, setup)
 
     return trained
@@ -47,12 +52,17 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize(
     ("kind", "cut"),
-    [*(("text", cut) for cut in CUTS), ("image", "inside the first epoch"), ("image", "between epochs")],
+    [
+        *(("text", cut) for cut in CUTS),
+        ("image", "inside the first epoch"),
+        ("image", "between epochs"),
+        ("pretrained", "inside the last epoch"),
+    ],
 )
 def test_resumed_training_ends_with_the_same_numbers(
     tmp_path: Path, unbroken: Unbroken, kind: str, cut: str, ranks: int
 ):
-    """Texts have dropout; images batch normalization, too."""
+    """Texts have dropout; images batch normalization, too; so has a pretrained network, whose dropout is not saved."""
     setup, whole = unbroken(kind, ranks)
     again = setup.elsewhere(tmp_path)
     stop_after, checkpoint = CUTS[cut]

@@ -14,9 +14,12 @@ import pyarrow as pa
 import torch
 from ray.train.torch import prepare_model
 
+from tiny_image_models import save_resnet
 from trainjob.api import Cleaning, TrainJobSpec
 from trainjob.api.training_status import TrainingStatus
-from trainjob.data import Examples, ImagePreprocessor, Preprocessor, TextPreprocessor
+from trainjob.data import Examples, ImagePreprocessor, Preprocessor, PretrainedImagePreprocessor, TextPreprocessor
+from trainjob.data.image_files import image_tensor
+from trainjob.data.image_processor import pretrained_processor
 from trainjob.data.loaders import Batch, InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.data.text import train_wordpiece
 from trainjob.evaluation import Scores, scores
@@ -89,6 +92,24 @@ def image_setup(folder: Path, rows: int = 50, model: dict[str, Any] = MLP, **cha
 
     counts = np.bincount(np.arange(rows) % len(CLASSES), minlength=len(CLASSES)).tolist()
     preprocessor = ImagePreprocessor(CLASSES, counts, 4, 4, 1, [0.4], [0.2], resize=False)
+    spec = _spec(model, {"train": {"uri": "images"}}, changes)
+    return Setup(folder, spec, preprocessor, {"train": examples(rows), "validation": examples(23)})
+
+
+def resnet_setup(folder: Path, rows: int = 50, **changes: Any) -> Setup:
+    """Images of 28 x 20 pixels, and a pretrained network."""
+    chance = np.random.default_rng(0)
+    network = save_resnet(folder.parent / "resnet")
+    counts = np.bincount(np.arange(rows) % len(CLASSES), minlength=len(CLASSES)).tolist()
+    preprocessor = PretrainedImagePreprocessor.of(pretrained_processor(str(network)), CLASSES, counts)
+
+    def examples(count: int) -> Examples:
+        labels = np.arange(count) % len(CLASSES)
+        pixels = chance.integers(0, 120, (count, 20, 28, 3)) + 60 * labels[:, None, None, None]
+        values = preprocessor.transform(pa.table({"image": image_tensor(pixels.astype(np.uint8))}))
+        return Examples.from_table(pa.table({"values": values, "label": labels}))
+
+    model = {"imageClassifier": {"pretrained": str(network), "dropout": 0.3}}
     spec = _spec(model, {"train": {"uri": "images"}}, changes)
     return Setup(folder, spec, preprocessor, {"train": examples(rows), "validation": examples(23)})
 

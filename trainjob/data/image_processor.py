@@ -1,0 +1,135 @@
+"""Images to what a pretrained network takes, by its own image processor of transformers."""
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from PIL import Image
+
+from trainjob.data.hub import is_cached_only
+from trainjob.data.image import ImagePreprocessor, decoded
+from trainjob.data.text import PREPROCESSOR_FILE
+from trainjob.errors import DataError
+from trainjob.scratch import scratch_folder
+
+FIELD = "spec.model.imageClassifier.pretrained"
+PROCESSOR_FILE = "preprocessor_config.json"
+"""What transformers calls it."""
+LONGEST = 32
+"""How many times as long as its shorter side an image may be: many processors bring the shorter one to a fixed size."""
+_PROBES = ((640, 480), (480, 640))
+
+
+@dataclass(frozen=True)
+class PretrainedImagePreprocessor(ImagePreprocessor):
+    """Has transformers' image processor resize and crop images, all as RGB. `mean` and `std` say what it makes of
+    their channels, so that a network gets the same pixels as by transformers."""
+
+    saved_as: ClassVar[str] = "pretrained-image"
+    """Its kind in preprocessor.json; to all others it is one for images."""
+
+    processor: str
+    """The content of `PROCESSOR_FILE`."""
+
+    @classmethod
+    def of(cls, processor: "Processor", classes: list[str], class_counts: list[int]) -> Self:
+        return cls(
+            classes=classes,
+            class_counts=class_counts,
+            height=processor.height,
+            width=processor.width,
+            channels=3,
+            mean=(-processor.shift / (255 * processor.scale)).tolist(),
+            std=(1 / (255 * processor.scale)).tolist(),
+            resize=True,
+            processor=processor.config,
+        )
+
+    def _pixels(self, image: Image.Image, where: str) -> np.ndarray:
+        if max(image.size) > LONGEST * min(image.size):
+            raise DataError(
+                f"{where} is {image.width} x {image.height} pixels: where images are brought to the shape that a "
+                f"pretrained network takes, no side may be more than {LONGEST} times as long as the other"
+            )
+        return _loaded(self.processor).pixels(decoded(image, 3, where))
+
+    def save(self, folder: Path) -> None:
+        """Write preprocessor.json and, for transformers too, preprocessor_config.json."""
+        state = {"kind": self.saved_as, **asdict(self)}
+        (folder / PROCESSOR_FILE).write_text(state.pop("processor"))
+        (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
+
+    @classmethod
+    def load(cls, folder: Path, state: dict[str, Any]) -> Self:
+        """What `save` wrote; `state` is the content of preprocessor.json."""
+        file = folder / PROCESSOR_FILE
+        if not file.is_file():
+            raise DataError(f"{folder} holds no {PROCESSOR_FILE}: the model is not whole")
+        return cls(**state, processor=file.read_text())
+
+
+class Processor:
+    """An image processor of transformers: geometry, then a linear function of each channel, which is measured here."""
+
+    def __init__(self, processor: Any) -> None:
+        """Raises ValueError for one that does anything else, or whose images differ in shape."""
+        self.config: str = processor.to_json_string()
+        self._processor = processor
+        black, white = (self._values(Image.new("RGB", _PROBES[0], (level,) * 3)) for level in (0, 255))
+        if len({self._values(Image.new("RGB", size)).shape for size in _PROBES}) > 1:
+            raise ValueError("images of different shapes get different sizes by it: it has no crop_size, or no size")
+        if black.ndim != 3 or len(black) != 3:
+            raise ValueError(f"it makes arrays of the shape {list(black.shape)} of images, and not [3, height, width]")
+        self.height, self.width = black.shape[1:]
+        centre = (slice(None), self.height // 2, self.width // 2)
+        self.shift = black[centre].astype(np.float64)
+        self.scale = (white[centre].astype(np.float64) - self.shift) / 255
+        if not (self.scale > 0).all():
+            raise ValueError("it does not tell white from black")
+        noise = np.random.default_rng(0).integers(0, 256, (*_PROBES[0][::-1], 3), np.uint8)
+        levels = self._levels(Image.fromarray(noise))
+        if np.abs(levels - levels.round()).max() > 0.1 or not (-0.1 < levels.min() <= levels.max() < 255.1):
+            raise ValueError("it does more than to resize, crop, rescale and normalize")
+
+    def pixels(self, image: Image.Image) -> np.ndarray:
+        """An RGB image after resizing and cropping, uint8 [height, width, 3]."""
+        return self._levels(image).round().clip(0, 255).astype(np.uint8).transpose(1, 2, 0)
+
+    def _levels(self, image: Image.Image) -> np.ndarray:
+        """What the linear function was applied to: 0 to 255, [3, height, width]."""
+        return (self._values(image) - self.shift[:, None, None]) / self.scale[:, None, None]
+
+    def _values(self, image: Image.Image) -> np.ndarray:
+        return np.asarray(self._processor(image)["pixel_values"][0])
+
+
+def pretrained_processor(name: str) -> Processor:
+    """The image processor of a network on the Hugging Face hub or in a folder.
+
+    Raises DataError where there is none, or it is none that can be used.
+    """
+    cached_only = is_cached_only(name, FIELD)
+    from transformers.models.auto.image_processing_auto import AutoImageProcessor
+
+    try:
+        processor = AutoImageProcessor.from_pretrained(
+            name, backend="pil", trust_remote_code=False, local_files_only=cached_only
+        )
+    except (AttributeError, ImportError, OSError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{FIELD}: {name} has no usable image processor ({PROCESSOR_FILE}): {reason}") from None
+    try:
+        return Processor(processor)
+    except (ImportError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{FIELD}: the image processor of {name} ({PROCESSOR_FILE}) cannot be used: {error}") from None
+
+
+@cache
+def _loaded(config: str) -> Processor:
+    """Raises DataError where `config` is no image processor's, or another one's than when the model was trained."""
+    with scratch_folder() as folder:
+        (folder / PROCESSOR_FILE).write_text(config)
+        return pretrained_processor(str(folder))

@@ -1,0 +1,107 @@
+"""Image classifiers of transformers, with the weights that they were trained with before."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto.modeling_auto import AutoModelForImageClassification
+
+from trainjob import api
+from trainjob.data import load_preprocessor
+from trainjob.data.image import ImagePreprocessor
+from trainjob.data.image_processor import FIELD
+from trainjob.errors import UserError
+from trainjob.models.image import Normalization
+from trainjob.models.pretrained import PretrainedClassifier, head_of, label_config, load_pretrained, load_saved
+
+
+class PretrainedImageClassifier(PretrainedClassifier):
+    """A network of transformers with a classification head, on images of `preprocessor`."""
+
+    def __init__(self, network: PreTrainedModel, preprocessor: ImagePreprocessor, freeze_encoder: bool = False) -> None:
+        super().__init__(network, freeze_encoder)
+        self.normalize = Normalization(preprocessor)
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        """Pixels, uint8 [n, 3, height, width], to logits float32 [n, C]."""
+        return self.network(pixel_values=self.normalize(pixel_values)).logits.float()
+
+
+def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> PretrainedImageClassifier:
+    """A pretrained network with a new head. Raises UserError where it is missing or does not fit."""
+    name = spec.pretrained
+    assert name is not None
+    network, found = load_pretrained(
+        AutoModelForImageClassification,
+        name,
+        FIELD,
+        "image classifier",
+        ignore_mismatched_sizes=True,
+        **label_config(preprocessor.classes, spec.loss),
+    )
+    _check_weights(network, found, name)
+    classifier = PretrainedImageClassifier(network, preprocessor, spec.freeze_encoder)
+    _check_shapes(classifier, preprocessor, name)
+    _set_dropout(head_of(network), spec.dropout)
+    return classifier
+
+
+def load(folder: Path) -> PretrainedImageClassifier:
+    """The classifier that is saved in `folder`."""
+    preprocessor = load_preprocessor(folder)
+    if not isinstance(preprocessor, ImagePreprocessor):
+        raise ValueError(f"preprocessor.json is of a {preprocessor.kind} model")
+    return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), preprocessor)
+
+
+def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -> None:
+    """The head's weights may be missing or of another shape; it is made anew."""
+    head = head_of(network)
+    if not head:
+        raise UserError(
+            f"{FIELD}: the head of {name} ({network.config.model_type}) cannot be told from the rest; "
+            "take another model"
+        )
+    own = {id(value) for part in head for value in part.parameters()}
+    encoder = {key for key, value in network.named_parameters() if id(value) not in own}
+    if wrong := sorted(encoder & {key for key, *_ in found["mismatched_keys"]}):
+        raise UserError(f"{FIELD}: the weights of {name} are of other shapes than its config.json says: {_some(wrong)}")
+    if encoder and encoder <= set(found["missing_keys"]):
+        raise UserError(f"{FIELD}: the files of {name} hold none of its weights, such as {_some(sorted(encoder))}")
+
+
+@torch.inference_mode()
+def _check_shapes(classifier: PretrainedImageClassifier, preprocessor: ImagePreprocessor, name: str) -> None:
+    shape = (1, preprocessor.channels, preprocessor.height, preprocessor.width)
+    try:
+        classifier.eval()(torch.zeros(shape, dtype=torch.uint8))
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"{FIELD}: the image processor of {name} makes images of {shape[3]} x {shape[2]} pixels in {shape[1]} "
+            f"channels, which its network does not take: {error}"
+        ) from error
+    classifier.train()
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _set_dropout(head: list[nn.Module], probability: float) -> None:
+    """Where a head has no dropout of its own, it gets one before its last layers, which is not saved."""
+    modules = [module for part in head for module in part.modules()]
+    own = [module for module in modules if isinstance(module, nn.Dropout)]
+    for module in own:
+        module.p = probability
+    if not own:
+        for module in modules:
+            if isinstance(module, nn.Linear):
+                module.register_forward_pre_hook(partial(_drop, probability))
+
+
+def _drop(probability: float, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return (functional.dropout(inputs[0], probability, module.training), *inputs[1:])
