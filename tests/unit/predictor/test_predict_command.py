@@ -119,7 +119,7 @@ def test_json_lines_may_differ(tmp_path: Path, text_run: Path) -> None:
 def test_progress_is_shown(
     text_run: Path, text_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("trainjob.cli.predict.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("trainjob.cli.predicted_tables.SECONDS_BETWEEN_LINES", 0.0)
     predict(str(text_run), str(text_csv), output=tmp_path / "out.csv")
     assert capsys.readouterr().err == "40 rows predicted\n"
 

@@ -1,0 +1,43 @@
+"""`trainjob predict` with a language model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainjob.cli.output import say
+from trainjob.cli.predicted_tables import read, shown, write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from trainjob.generator import TextGenerator
+
+
+def continue_texts(run: str, data: str | None, texts: list[str], output: Path, sampling: dict[str, Any]) -> None:
+    """Has a language model continue the texts, or the rows of `data`."""
+    from trainjob.generator import TextGenerator
+
+    generator = TextGenerator.load(run)
+    if data is not None:
+        rows = write(_continued(generator, data, sampling), data, output)
+        say(f"{rows:,} continuations written to {output}")
+        return
+    for text, continuation in zip(texts, generator.generate(texts, **sampling), strict=True):
+        say(text + continuation)
+
+
+def _continued(generator: "TextGenerator", data: str, sampling: dict[str, Any]) -> "Iterator[pa.Table]":
+    """The rows of `data`, some at a time, with the column `continuation`; an older one is replaced."""
+    import pyarrow as pa
+
+    from trainjob.api import Source
+    from trainjob.data.rows import check_columns
+    from trainjob.data.source import parts
+    from trainjob.data.text import joined_texts
+
+    columns = generator.preprocessor.columns
+    for part in parts(Source(uri=data), None, labelled=False):
+        for rows in read(part, columns):
+            check_columns(columns, rows.table.column_names, part.uri)
+            texts = generator.generate(joined_texts(rows.table, columns, rows.where), **sampling)
+            yield pa.table(shown(rows) | {"continuation": texts})

@@ -1,0 +1,96 @@
+"""What `trainjob predict` reads DATA's rows with, and writes them with besides what it says of them."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainjob.cli.output import console
+from trainjob.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from trainjob.data.rows import Part, Rows
+
+FORMATS = (".csv", ".parquet")
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def check_output(output: Path) -> None:
+    if output.suffix not in FORMATS:
+        raise UserError(f"--output {output}: must end in {' or '.join(FORMATS)}")
+    if output.is_dir():
+        raise UserError(f"cannot write {output}: it is a folder")
+    if not output.parent.is_dir():
+        raise UserError(f"cannot write {output}: there is no folder {output.parent}")
+
+
+def read(part: "Part", needed: list[str]) -> "Iterator[Rows]":
+    """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007."""
+    from trainjob.data.tables import CSVFile, JSONLinesFile
+
+    if not isinstance(part, CSVFile | JSONLinesFile):
+        return part.read(None)
+    names = part.names()
+    return part.read(names + [name for name in needed if name not in names])
+
+
+def shown(rows: "Rows") -> "dict[str, Any]":
+    """The columns that fit into a table: no lists or objects, and of an image where it comes from."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for name, column in zip(rows.table.column_names, rows.table.columns, strict=True):
+        if name == "image" and not pa.types.is_string(column.type):
+            columns[name] = [rows.where(index) for index in range(len(rows.table))]
+        elif not pa.types.is_nested(column.type):
+            columns[name] = column
+    return columns
+
+
+def _counted(tables: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
+    """The tables, while standard error tells how many of their rows are done."""
+
+    out = console(stderr=True)
+    rows, next_line = 0, time.monotonic() + SECONDS_BETWEEN_LINES
+    with out.status("loading") if out.is_terminal else nullcontext() as status:
+        for table in tables:
+            rows += len(table)
+            if status is not None:
+                status.update(f"{rows:,} rows predicted")
+            elif time.monotonic() >= next_line:
+                print(f"{rows:,} rows predicted", file=sys.stderr, flush=True)
+                next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            yield table
+
+
+def write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
+    """Write the tables one after the other, and return their rows. `output` appears when all are written."""
+    import pyarrow as pa
+    from pyarrow.csv import CSVWriter
+    from pyarrow.parquet import ParquetWriter
+
+    from trainjob.data.formulas import escaped
+
+    tables = _counted(tables)
+    first = next(tables, None)
+    if first is None:
+        raise UserError(f"{data} holds no rows")
+    rows, is_csv = 0, output.suffix == ".csv"
+    partial = output.with_name(f".{output.name}.partial")
+    try:
+        written = escaped if is_csv else (lambda table: table)
+        with (CSVWriter if is_csv else ParquetWriter)(partial, written(first).schema) as writer:
+            for table in chain([first], tables):
+                writer.write_table(written(table.select(first.column_names).cast(first.schema)))
+                rows += len(table)
+        partial.replace(output)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise UserError(f"cannot write {output}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return rows
