@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self, cast
 
 import torch
@@ -13,8 +12,7 @@ from trainjob.data import CausalPreprocessor
 from trainjob.errors import UserError
 from trainjob.models import load_language_model
 from trainjob.models.causal import CausalLM
-from trainjob.runs.model import model_folder
-from trainjob.scratch import scratch_folder
+from trainjob.runs.model import model_folder, on_this_machine
 from trainjob.storage import Folder
 
 
@@ -60,20 +58,16 @@ class TextGenerator:
 
         Raises UserError where there is no language model, StorageError where the folder cannot be read.
         """
-        folder = model_folder(Folder(str(uri), endpoint))
-        if "://" not in folder.uri:
-            return cls(*load_language_model(Path(folder.uri)))
-        with scratch_folder() as copy:
-            for name in folder.list():
-                if not name.endswith(".pt"):  # the state of a checkpoint's training
-                    folder.download(name, copy / name)
-            return cls(*load_language_model(copy))
+        with on_this_machine(model_folder(Folder(str(uri), endpoint))) as folder:
+            return cls(*load_language_model(folder))
 
     def generate(self, prompts: Sequence[str], batch_size: int = 16, **sampling: Any) -> list[str]:
         """How each prompt goes on, without the prompt; `sampling` are fields of Sampling.
 
         The same prompts, batches and seed give the same texts. Raises UserError for a prompt that is too long.
         """
+        if batch_size < 1:
+            raise UserError(f"batch_size must be at least 1, got {batch_size}")
         chosen = Sampling(**sampling)
         if isinstance(prompts, str):
             raise UserError("expected a list of prompts, not one: put it in a list")

@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,8 +16,7 @@ from trainjob.data.image_files import image_tensor
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
 from trainjob.models import Classifier, load_model
-from trainjob.runs.model import model_folder
-from trainjob.scratch import scratch_folder
+from trainjob.runs.model import model_folder, on_this_machine
 from trainjob.storage import Folder
 
 WINDOW_ROWS = 4096
@@ -52,14 +50,8 @@ class Predictor:
         `uri` is a path, s3:// or gs://; `endpoint` an S3 server other than Amazon's (default: AWS_ENDPOINT_URL).
         Raises UserError where there is no model, StorageError where the folder cannot be read.
         """
-        folder = model_folder(Folder(str(uri), endpoint), variant)
-        if "://" not in folder.uri:
-            return cls(*load_model(Path(folder.uri)))
-        with scratch_folder() as copy:
-            for name in folder.list():
-                if not name.endswith(".pt"):  # the state of a checkpoint's training
-                    folder.download(name, copy / name)
-            return cls(*load_model(copy))
+        with on_this_machine(model_folder(Folder(str(uri), endpoint), variant)) as folder:
+            return cls(*load_model(folder))
 
     @property
     def classes(self) -> list[str]:

@@ -14,7 +14,8 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
 from trainjob.data.packing import MOST_TOKENS, pack, unpacked
 from trainjob.data.rows import row_number
-from trainjob.data.text import PREPROCESSOR_FILE, joined_texts, load_tokenizer, text_contents
+from trainjob.data.text import PREPROCESSOR_FILE, joined_texts, text_contents
+from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 from trainjob.errors import DataError
 
 PAD, END = "<|pad|>", "<|end|>"
@@ -82,10 +83,9 @@ class CausalPreprocessor:
         return as_lists(*pack(tokens, offsets, self.max_length))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """input_ids, position_ids and labels, each int64 [n, longest], where `longest` is a multiple of 8 or the most
-        tokens of a row."""
+        """input_ids, position_ids and labels, each int64 [n, `padded_length`]."""
         lengths = examples.lengths
-        longest = min(-(-int(lengths.max(initial=0)) // 8) * 8, max(self.max_length, int(lengths.max(initial=0))))
+        longest = padded_length(lengths, self.max_length)
         codes = np.full((len(lengths), longest), -1, np.int32)
         codes[np.arange(longest) < lengths[:, None]] = examples.values
         tokens, positions, labels = unpacked(codes, self.pad_token_id)
@@ -100,8 +100,7 @@ class CausalPreprocessor:
             "mean_length": self.mean_length,
         }
         (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
-        (folder / "tokenizer_config.json").write_text(json.dumps(self.tokenizer_config, indent=1))
-        self.tokenizer.save(str(folder / "tokenizer.json"))
+        save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
 
     @classmethod
     def load(cls, folder: Path, state: dict[str, Any]) -> "CausalPreprocessor":
@@ -122,14 +121,12 @@ def check_tokenizer(preprocessor: CausalPreprocessor, field: str) -> None:
 
 def _token_id(preprocessor: CausalPreprocessor, *names: str) -> int:
     """Of the first of these special tokens that there is."""
-    for name in names:
-        token = preprocessor.tokenizer_config.get(name)
-        text = token["content"] if isinstance(token, dict) else token
-        if text is not None and (number := preprocessor.tokenizer.token_to_id(text)) is not None:
-            return number
-    raise DataError(
-        f"the tokenizer names no {names[-1]} (in tokenizer_config.json), which tells a model where a text ends"
-    )
+    number = special_token_id(preprocessor.tokenizer, preprocessor.tokenizer_config, *names)
+    if number is None:
+        raise DataError(
+            f"the tokenizer names no {names[-1]} (in tokenizer_config.json), which tells a model where a text ends"
+        )
+    return number
 
 
 def train_byte_bpe(texts: Iterable[str], vocabulary_size: int, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:

@@ -18,14 +18,14 @@ from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import Sample, Survey, divide_by_label, take_survey
-from trainjob.data.text import TextPreprocessor, joined_texts, pretrained_tokenizer, text_contents, train_wordpiece
+from trainjob.data.text import TextPreprocessor, joined_texts, text_contents, train_wordpiece
+from trainjob.data.tokenizers import LENGTH_ROWS, mean_length, pretrained_tokenizer
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 SPLIT_FILE = "split.json"
 TOKENIZER_ROWS = 100_000
-LENGTH_ROWS = 1_000
 CHARACTERS_PER_TOKEN = 16
 """What lies beyond this many for each token of `maxLength` does not reach the tokenizer's training."""
 
@@ -180,14 +180,13 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
     else:
         assert model.encoder is not None
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
-    lengths = [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]
     preprocessor = TextPreprocessor(
         classes=classes,
         class_counts=division.class_counts,
         columns=columns,
         cleaning=cleaning,
         max_length=model.max_length,
-        mean_length=float(np.mean(lengths)),
+        mean_length=mean_length(tokenizer, texts),
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
@@ -215,8 +214,7 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int)
     else:
         assert model.decoder is not None
         tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
-    lengths = [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]
-    preprocessor = CausalPreprocessor(columns, model.max_length, float(np.mean(lengths)), tokenizer, config)
+    preprocessor = CausalPreprocessor(columns, model.max_length, mean_length(tokenizer, texts), tokenizer, config)
     check_tokenizer(preprocessor, field)
     return Fitted(preprocessor, None, division.split, division.rows, {"train": survey.digest})
 

@@ -16,9 +16,12 @@ _KINDS: dict[str, type[Preprocessor]] = {
 
 
 def load_preprocessor(folder: Path) -> Preprocessor:
-    """What a preprocessor's `save` wrote. Raises DataError where `folder` holds none."""
+    """What a preprocessor's `save` wrote. Raises DataError where `folder` holds none, or a damaged one."""
     file = folder / PREPROCESSOR_FILE
     if not file.is_file():
         raise DataError(f"{folder} holds no {PREPROCESSOR_FILE}: it is no model of trainjob's")
-    state = json.loads(file.read_bytes())
-    return _KINDS[state.pop("kind")].load(folder, state)
+    try:
+        state = json.loads(file.read_bytes())
+        return _KINDS[state.pop("kind")].load(folder, state)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{file} is damaged: {type(error).__name__}: {error}") from error

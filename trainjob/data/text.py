@@ -16,10 +16,9 @@ from trainjob.api import Cleaning
 from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
-from trainjob.data.hub import FIELD, is_cached_only
 from trainjob.data.rows import as_text, check_columns, row_number
+from trainjob.data.tokenizers import load_tokenizer, padded_length, ready, save_tokenizer, special_token_id
 from trainjob.errors import DataError
-from trainjob.scratch import scratch_folder
 
 PREPROCESSOR_FILE = "preprocessor.json"
 SPECIAL_TOKENS = {
@@ -79,11 +78,9 @@ class TextPreprocessor:
         return as_lists(values, np.array([len(row) for row in tokens], np.int64))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """input_ids and attention_mask, both int64 [n, longest], where `longest` is rounded up to a multiple of 8: the
-        libraries below prepare their code anew for every size they see, and there are fewer sizes so."""
+        """input_ids and attention_mask, both int64 [n, `padded_length`]."""
         lengths = examples.lengths
-        longest = min(-(-int(lengths.max(initial=0)) // 8) * 8, max(self.max_length, lengths.max(initial=0)))
-        mask = np.arange(longest) < lengths[:, None]
+        mask = np.arange(padded_length(lengths, self.max_length)) < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
         input_ids[mask] = examples.values
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
@@ -100,8 +97,7 @@ class TextPreprocessor:
             "mean_length": self.mean_length,
         }
         (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
-        (folder / "tokenizer_config.json").write_text(json.dumps(self.tokenizer_config, indent=1))
-        self.tokenizer.save(str(folder / "tokenizer.json"))
+        save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
 
     @classmethod
     def load(cls, folder: Path, state: dict[str, Any]) -> "TextPreprocessor":
@@ -124,49 +120,12 @@ def text_contents(texts: list[str]) -> list[bytes]:
 
 def pad_token_id(tokenizer: Tokenizer, config: dict[str, Any]) -> int:
     """Raises DataError where the tokenizer has no padding token."""
-    token = config.get("pad_token")
-    text = token["content"] if isinstance(token, dict) else token
-    for candidate in (text, "[PAD]", "<pad>"):
-        if candidate is not None and (number := tokenizer.token_to_id(candidate)) is not None:
-            return number
-    raise DataError("the pretrained tokenizer has no padding token: use the tokenizer of a text encoder")
-
-
-def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dict[str, Any]]:
-    """The tokenizer in a folder with tokenizer.json, and its configuration for transformers."""
-    try:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # the library raises nothing more specific
-        raise DataError(f"{folder / 'tokenizer.json'} is not a sound tokenizer: {error}") from None
-    config = folder / "tokenizer_config.json"
-    return _ready(tokenizer, max_length), json.loads(config.read_bytes()) if config.exists() else {}
-
-
-def pretrained_tokenizer(name: str, max_length: int | None, field: str = FIELD) -> tuple[Tokenizer, dict[str, Any]]:
-    """The tokenizer of a model on the Hugging Face hub or in a folder, and its configuration for transformers; `field`
-    is where it was named. It cuts texts at `max_length`, where there is one.
-
-    Raises DataError where there is none or it is none of the fast ones.
-    """
-    if (Path(name) / "tokenizer.json").is_file():
-        return load_tokenizer(Path(name), max_length)
-    cached_only = is_cached_only(name, field)
-    from transformers.models.auto.tokenization_auto import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        message = " ".join(str(error).split())
-        raise DataError(f"{field}: {name} has no usable tokenizer: {message}") from None
-    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes of no files at all
-        raise DataError(
-            f"{field}: {name} has no tokenizer: save it there, too (tokenizer.json, or vocab.txt and others)"
-        )
-    with scratch_folder() as folder:
-        tokenizer.save_pretrained(folder)
-        if not (folder / "tokenizer.json").is_file():
-            raise DataError(f"{field}: {name} has no fast tokenizer (tokenizer.json)")
-        return load_tokenizer(folder, max_length)
+    number = special_token_id(tokenizer, config, "pad_token")
+    for usual in ("[PAD]", "<pad>"):
+        number = tokenizer.token_to_id(usual) if number is None else number
+    if number is None:
+        raise DataError("the pretrained tokenizer has no padding token: use the tokenizer of a text encoder")
+    return number
 
 
 def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> tuple[Tokenizer, dict[str, Any]]:
@@ -194,7 +153,7 @@ def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> 
     ends = [(name, vocabulary[name]) for name in (SPECIAL_TOKENS["cls_token"], SPECIAL_TOKENS["sep_token"])]
     trained.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ends)
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **SPECIAL_TOKENS}
-    return _ready(trained, max_length), config
+    return ready(trained, max_length), config
 
 
 def _wordpiece(model: models.WordPiece) -> Tokenizer:
@@ -219,12 +178,3 @@ def _alphabet(texts: list[str], tokenizer: Tokenizer, most: int) -> tuple[list[s
                 counts[character] += count
     alphabet = sorted(sorted(counts, key=lambda character: (-counts[character], character))[:most])
     return alphabet, [character for character in alphabet if character in inner]
-
-
-def _ready(tokenizer: Tokenizer, max_length: int | None) -> Tokenizer:
-    if max_length is None:
-        tokenizer.no_truncation()
-    else:
-        tokenizer.enable_truncation(max_length)
-    tokenizer.no_padding()
-    return tokenizer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import safetensors.torch
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
@@ -19,7 +19,7 @@ from trainjob.data.examples import Examples, cut
 from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
-from trainjob.models.pretrained import load_pretrained, load_saved, quiet
+from trainjob.models.pretrained import check_fit, load_pretrained, load_saved, save_network
 from trainjob.models.trainable import Trainable
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ class CausalLM(Trainable[PreTrainedModel]):
         return self.network(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits.float()
 
     def save(self, folder: Path) -> None:
-        with quiet():
-            self.network.save_pretrained(folder, save_original_format=False)
+        save_network(self.network, folder)
 
     def load_weights(self, folder: Path) -> None:
         """A weight that is tied to another is saved once."""
@@ -87,14 +86,7 @@ def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrai
     assert name is not None
     network, _ = load_pretrained(AutoModelForCausalLM, name, f"{PATH}.pretrained", "decoder")
     limit = getattr(network.config, "max_position_embeddings", None)
-    if limit is not None and spec.max_length > limit:
-        raise UserError(f"{PATH}.maxLength: {name} takes at most {limit} tokens, not {spec.max_length}")
-    embeddings = network.get_input_embeddings()
-    if isinstance(embeddings, nn.Embedding) and preprocessor.vocabulary_size > embeddings.num_embeddings:
-        raise UserError(
-            f"{PATH}.pretrained: the tokenizer of {name} has {preprocessor.vocabulary_size} tokens, "
-            f"its model only {embeddings.num_embeddings}: the folder has files of two different models"
-        )
+    check_fit(network, PATH, name, spec.max_length, limit, preprocessor.vocabulary_size)
     _check_packing(network, name)
     return network
 

@@ -45,8 +45,7 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
         return self
 
     def save(self, folder: Path) -> None:
-        with quiet():  # under the module's own names of weights, not those of an older pretrained checkpoint
-            self.network.save_pretrained(folder, save_original_format=False)
+        save_network(self.network, folder)
 
 
 def head_of(network: PreTrainedModel) -> list[nn.Module]:
@@ -132,3 +131,23 @@ def quiet() -> Generator[None]:
         logging.set_verbosity(verbosity)
         if progress_bars:
             logging.enable_progress_bar()
+
+
+def check_fit(
+    network: PreTrainedModel, path: str, name: str, max_length: int, limit: int | None, vocabulary_size: int
+) -> None:
+    """Raises UserError where `max_length` is above the network's `limit`, or its tokenizer has tokens that it lacks."""
+    if limit is not None and max_length > limit:
+        raise UserError(f"{path}.maxLength: {name} takes at most {limit} tokens, not {max_length}")
+    embeddings = network.get_input_embeddings()
+    if isinstance(embeddings, nn.Embedding) and vocabulary_size > embeddings.num_embeddings:
+        raise UserError(
+            f"{path}.pretrained: the tokenizer of {name} has {vocabulary_size} tokens, "
+            f"its model only {embeddings.num_embeddings}: the folder has files of two different models"
+        )
+
+
+def save_network(network: PreTrainedModel, folder: Path) -> None:
+    """Under the module's own names of weights, not those of an older pretrained checkpoint."""
+    with quiet():
+        network.save_pretrained(folder, save_original_format=False)

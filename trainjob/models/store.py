@@ -4,7 +4,8 @@ Importing transformers takes seconds, so it is imported for the models that need
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,17 +73,23 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
         raise UserError(
             f"{folder} holds a language model, and no classifier: `trainjob predict` continues texts with it"
         )
-    try:
+    with _sound(folder):
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} holds no model of trainjob: it has no config.json")
         weights, load = _format(json.loads((folder / "config.json").read_bytes())["model_type"], preprocessor)
-        for name in (weights, "preprocessor.json"):
+        for name in (weights, PREPROCESSOR_FILE):
             if not (folder / name).is_file():
                 raise UserError(f"{folder} holds no model of trainjob: it has no {name}")
-        module = load(folder)
+        return load(folder).eval(), load_preprocessor(folder)
+
+
+@contextmanager
+def _sound(folder: Path) -> Generator[None]:
+    """Says which model is damaged when one cannot be loaded."""
+    try:
+        yield
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(f"{folder}: the model is damaged: {error}") from error
-    return module.eval(), load_preprocessor(folder)
 
 
 def _format(model_type: str, preprocessor: Preprocessor | None) -> tuple[str, Callable[[Path], Classifier[Any]]]:
@@ -107,11 +114,8 @@ def load_language_model(folder: Path) -> "tuple[CausalLM, CausalPreprocessor]":
         raise UserError(f"{folder} holds no language model")
     from trainjob.models import causal
 
-    try:
-        module = causal.load(folder)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise UserError(f"{folder}: the model is damaged: {error}") from error
-    return module.eval(), preprocessor
+    with _sound(folder):
+        return causal.load(folder).eval(), preprocessor
 
 
 def load_weights(module: Trainable[Any], folder: Path) -> None:

@@ -12,9 +12,9 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertForSequ
 
 from trainjob import api
 from trainjob.data.text import TextPreprocessor
-from trainjob.errors import UserError
 from trainjob.models.pretrained import (
     PretrainedClassifier,
+    check_fit,
     head_of,
     label_config,
     load_pretrained,
@@ -103,31 +103,20 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
     """The pretrained encoder with a new head; a head for other classes in the checkpoint is not used."""
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
-    assert spec.pretrained is not None
+    name = spec.pretrained
+    assert name is not None
     network, _ = load_pretrained(
         AutoModelForSequenceClassification,
-        spec.pretrained,
+        name,
         f"{PATH}.pretrained",
         "encoder",
         ignore_mismatched_sizes=True,
         **label_config(preprocessor.classes, spec.loss),
     )
-    _check_fit(network, spec, preprocessor)
+    check_fit(network, PATH, name, spec.max_length, _longest_text(network), preprocessor.vocabulary_size)
     for module in head_of(network):
         _set_dropout(module, spec.dropout)
     return network
-
-
-def _check_fit(network: PreTrainedModel, spec: api.TextClassifier, preprocessor: TextPreprocessor) -> None:
-    limit = _longest_text(network)
-    if limit is not None and spec.max_length > limit:
-        raise UserError(f"{PATH}.maxLength: {spec.pretrained} takes at most {limit} tokens, not {spec.max_length}")
-    embeddings = network.get_input_embeddings()
-    if isinstance(embeddings, nn.Embedding) and preprocessor.vocabulary_size > embeddings.num_embeddings:
-        raise UserError(
-            f"{PATH}.pretrained: the tokenizer of {spec.pretrained} has {preprocessor.vocabulary_size} tokens, "
-            f"its model only {embeddings.num_embeddings}: the folder has files of two different models"
-        )
 
 
 def _longest_text(network: PreTrainedModel) -> int | None:

@@ -1,9 +1,13 @@
 """Where a run's model is."""
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 
 from trainjob.errors import UserError
 from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB, VARIANTS
+from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 PREPROCESSOR, LANGUAGE_MODEL = "preprocessor.json", "continuation"
@@ -32,8 +36,26 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
 
 
 def is_language_model(model: Folder) -> bool:
-    """Whether a model's folder holds one."""
-    return model.exists(PREPROCESSOR) and json.loads(model.read(PREPROCESSOR)).get("kind") == LANGUAGE_MODEL
+    """Whether a model's folder holds one. Raises UserError where the file that tells is damaged."""
+    if not model.exists(PREPROCESSOR):
+        return False
+    try:
+        return json.loads(model.read(PREPROCESSOR))["kind"] == LANGUAGE_MODEL
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{model.uri}/{PREPROCESSOR} is damaged: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def on_this_machine(model: Folder) -> Generator[Path]:
+    """A model's folder; of one that is elsewhere a copy for the time of the block."""
+    if "://" not in model.uri:
+        yield Path(model.uri)
+        return
+    with scratch_folder() as copy:
+        for name in model.list():
+            if not name.endswith(".pt"):  # the state of a checkpoint's training
+                model.download(name, copy / name)
+        yield copy
 
 
 def run_folder_of(folder: Folder) -> Folder:

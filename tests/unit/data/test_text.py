@@ -13,7 +13,8 @@ from tokenizers import Tokenizer
 
 from trainjob.api import Cleaning
 from trainjob.data import Examples, TextPreprocessor, load_preprocessor
-from trainjob.data.text import SPECIAL_TOKENS, load_tokenizer, pretrained_tokenizer, train_wordpiece
+from trainjob.data.text import SPECIAL_TOKENS, train_wordpiece
+from trainjob.data.tokenizers import load_tokenizer, pretrained_tokenizer
 from trainjob.errors import DataError
 
 SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
@@ -208,7 +209,7 @@ def test_a_pretrained_encoder_that_is_not_there_is_one_clear_error(tmp_path: Pat
         "some/encoder": "http://127.0.0.1:9 cannot be reached to load some/encoder",
     }
     script = (
-        "from trainjob.data.text import pretrained_tokenizer\nfrom trainjob.errors import DataError\n"
+        "from trainjob.data.tokenizers import pretrained_tokenizer\nfrom trainjob.errors import DataError\n"
         f"for name in {list(said)}:\n"
         "    try: pretrained_tokenizer(name, 16)\n    except DataError as error: print(error)"
     )

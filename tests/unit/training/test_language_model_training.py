@@ -1,6 +1,7 @@
 """Language models in the loop that all models share, and the commands that use what it trained."""
 
 import csv
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from ranks import run_on
 from trainers import Setup, build_trainer, train, without_times
 from typer.testing import CliRunner
 
-from trainjob import TextGenerator
+from trainjob import Predictor, TextGenerator
 from trainjob.api import TrainJobSpec
 from trainjob.cli.app import app
 from trainjob.data import CausalPreprocessor, Examples
@@ -108,6 +109,7 @@ def test_a_text_ends_before_a_stop_string(model: Path):
         ({"temperature": -1.0}, "temperature must be at least 0"),
         ({"top_p": 0.0}, "top_p must be greater than 0"),
         ({"stop": ("",)}, "a stop string must not be empty"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
     ],
 )
 def test_odd_sampling_is_refused(model: Path, sampling: dict[str, Any], said: str):
@@ -129,6 +131,18 @@ def test_the_commands_continue_and_score(model: Path, tmp_path: Path):
     scored = runner.invoke(app, ["evaluate", str(model), str(table), "--json"])
     scores = LanguageScores.model_validate_json(scored.output)
     assert scores.perplexity == pytest.approx(np.exp(scores.loss))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"kind": "other"}', '{"kind": "continuation"}'])
+def test_a_damaged_preprocessor_is_named(model: Path, tmp_path: Path, content: str):
+    copy = shutil.copytree(model, tmp_path / "model")
+    (copy / "preprocessor.json").write_text(content)
+    for load in (TextGenerator.load, Predictor.load):
+        with pytest.raises(UserError, match=r"model/preprocessor\.json is damaged: "):
+            load(copy)
+    done = CliRunner().invoke(app, ["predict", str(copy), "--text", "row"])
+    assert isinstance(done.exception, UserError)
+    assert "preprocessor.json is damaged: " in str(done.exception)
 
 
 @pytest.mark.parametrize(

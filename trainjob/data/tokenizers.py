@@ -1,0 +1,90 @@
+"""Tokenizers: where they come from, and what all models of texts ask of them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from trainjob.data.hub import FIELD, is_cached_only
+from trainjob.errors import DataError
+from trainjob.scratch import scratch_folder
+
+LENGTH_ROWS = 1_000
+ROUNDED_TO = 8
+
+
+def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dict[str, Any]]:
+    """The tokenizer in a folder with tokenizer.json, and its configuration for transformers."""
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library raises nothing more specific
+        raise DataError(f"{folder / 'tokenizer.json'} is not a sound tokenizer: {error}") from None
+    config = folder / "tokenizer_config.json"
+    return ready(tokenizer, max_length), json.loads(config.read_bytes()) if config.exists() else {}
+
+
+def pretrained_tokenizer(name: str, max_length: int | None, field: str = FIELD) -> tuple[Tokenizer, dict[str, Any]]:
+    """The tokenizer of a model on the Hugging Face hub or in a folder, and its configuration for transformers; `field`
+    is where it was named. It cuts texts at `max_length`, where there is one.
+
+    Raises DataError where there is none or it is none of the fast ones.
+    """
+    if (Path(name) / "tokenizer.json").is_file():
+        return load_tokenizer(Path(name), max_length)
+    cached_only = is_cached_only(name, field)
+    from transformers.models.auto.tokenization_auto import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        message = " ".join(str(error).split())
+        raise DataError(f"{field}: {name} has no usable tokenizer: {message}") from None
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes of no files at all
+        raise DataError(
+            f"{field}: {name} has no tokenizer: save it there, too (tokenizer.json, or vocab.txt and others)"
+        )
+    with scratch_folder() as folder:
+        tokenizer.save_pretrained(folder)
+        if not (folder / "tokenizer.json").is_file():
+            raise DataError(f"{field}: {name} has no fast tokenizer (tokenizer.json)")
+        return load_tokenizer(folder, max_length)
+
+
+def save_tokenizer(tokenizer: Tokenizer, config: dict[str, Any], folder: Path) -> None:
+    """Write tokenizer.json and tokenizer_config.json, for transformers too."""
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1))
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def special_token_id(tokenizer: Tokenizer, config: dict[str, Any], *names: str) -> int | None:
+    """Of the first of the special tokens with these names, such as `pad_token`, that the tokenizer has."""
+    for name in names:
+        token = config.get(name)
+        text = token["content"] if isinstance(token, dict) else token
+        if text is not None and (number := tokenizer.token_to_id(text)) is not None:
+            return number
+    return None
+
+
+def mean_length(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
+    """Tokens of a text, on average over the first LENGTH_ROWS."""
+    return float(np.mean([len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]))
+
+
+def padded_length(lengths: np.ndarray, most: int) -> int:
+    """The length to which rows of these lengths are padded: the longest, rounded up to a multiple of ROUNDED_TO unless
+    that is more than `most`. The libraries below prepare their code anew for every length, and there are fewer so."""
+    longest = int(lengths.max(initial=0))
+    return min(-(-longest // ROUNDED_TO) * ROUNDED_TO, max(most, longest))
+
+
+def ready(tokenizer: Tokenizer, max_length: int | None) -> Tokenizer:
+    if max_length is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(max_length)
+    tokenizer.no_padding()
+    return tokenizer
