@@ -1,6 +1,6 @@
 """A saved language model applied to new texts. No Ray."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Self, cast
@@ -9,6 +9,7 @@ import torch
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from trainjob.data import CausalPreprocessor
+from trainjob.data.documents import Prompt
 from trainjob.errors import UserError
 from trainjob.models import load_language_model
 from trainjob.models.causal import CausalLM
@@ -61,8 +62,15 @@ class TextGenerator:
         with on_this_machine(model_folder(Folder(str(uri), endpoint))) as folder:
             return cls(*load_language_model(folder))
 
-    def generate(self, prompts: Sequence[str], batch_size: int = 16, **sampling: Any) -> list[str]:
-        """How each prompt goes on, without the prompt; `sampling` are fields of Sampling.
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        batch_size: int = 16,
+        where: Callable[[int], str] = lambda index: f"prompt {index + 1}",
+        **sampling: Any,
+    ) -> list[str]:
+        """How each prompt goes on, without the prompt; `sampling` are fields of Sampling, and `where` names a prompt in
+        errors. A model that learned messages takes conversations, too, and answers a text as what a user says.
 
         The same prompts, batches and seed give the same texts. Raises UserError for a prompt that is too long.
         """
@@ -71,13 +79,12 @@ class TextGenerator:
         chosen = Sampling(**sampling)
         if isinstance(prompts, str):
             raise UserError("expected a list of prompts, not one: put it in a list")
-        encodings = self.preprocessor.tokenizer.encode_batch_fast(list(prompts), add_special_tokens=False)
-        tokens = [[self.preprocessor.begin_token_id, *encoding.ids] for encoding in encodings]
+        tokens = self.preprocessor.prompts(prompts, where)
         room = self._most_tokens() - chosen.max_new_tokens
-        for number, prompt in enumerate(tokens, start=1):
+        for index, prompt in enumerate(tokens):
             if len(prompt) > room:
                 raise UserError(
-                    f"prompt {number} has {len(prompt)} tokens; with {chosen.max_new_tokens} new ones at most "
+                    f"{where(index)} has {len(prompt)} tokens; with {chosen.max_new_tokens} new ones at most "
                     f"{max(room, 0)} fit: shorten it or lower max_new_tokens"
                 )
         torch.manual_seed(chosen.seed)
@@ -87,6 +94,11 @@ class TextGenerator:
     def _most_tokens(self) -> int:
         config = self.model.network.config.get_text_config()
         return getattr(config, "max_position_embeddings", None) or self.preprocessor.max_length
+
+    def _ends(self) -> list[int]:
+        """The tokenizer's token that ends a text, and those that the model came with, such as one that ends a turn."""
+        own: Any = cast("Any", self.model.network).generation_config.eos_token_id
+        return sorted({self.preprocessor.end_token_id, *(own if isinstance(own, list) else [own])} - {None})
 
     @torch.inference_mode()
     def _continued(self, prompts: list[list[int]], sampling: Sampling) -> list[str]:
@@ -102,7 +114,7 @@ class TextGenerator:
             attention_mask=mask.to(self.device),
             max_new_tokens=sampling.max_new_tokens,
             pad_token_id=end,
-            eos_token_id=end,
+            eos_token_id=self._ends(),
             **(draws if sampling.temperature > 0 else greedy),
             **stops,
         )

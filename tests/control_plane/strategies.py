@@ -73,8 +73,10 @@ def _dataset(formats: str, loaders: list[str], columns_of: Strategy) -> Strategy
 _texts = st.lists(columns, min_size=1, max_size=3, unique=True)
 _both_loaders = ["rayData", "dataLoader"]
 _text_data = _dataset("tabular", _both_loaders, part({"text": _texts, "label": _label_columns}))
+_language_columns = part({"text": _texts}) | st.sampled_from([{"prompt": "question", "completion": "answer"}])
 _language_data = merged(
-    part({"train": part({"uri": uris}, format=st.sampled_from(_formats["tabular"])), "text": _texts}),
+    _language_columns,
+    part({"train": part({"uri": uris}, format=st.sampled_from(_formats["tabular"]))}),
     part(validation=one_of(uri=uris), test=part({"uri": uris}), loader=st.sampled_from(_both_loaders)),
 )
 _image_data = _dataset("any", _both_loaders, part(label=columns))
@@ -240,11 +242,14 @@ _classifiers = _spec(
     _metrics,
     part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
 )
+_language_metrics = ["validation_loss", "validation_perplexity", "train_loss"]
 _language_models = _spec(
+    "causalLM", _causal_lm, _language_metrics, part({"dataset": _language_data}, baselines=_baselines())
+) | _spec(
     "causalLM",
-    _causal_lm,
-    ["validation_loss", "validation_perplexity", "train_loss"],
-    part({"dataset": _language_data}, baselines=_baselines()),
+    part({"pretrained": st.just("Qwen/Qwen2.5-0.5B-Instruct")}),
+    _language_metrics,
+    part({"dataset": part({"train": part({"uri": uris}), "messages": st.just("conversation")})}),
 )
 specs: Strategy = (_classifiers | _language_models) | _spec(
     "function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())

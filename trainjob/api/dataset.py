@@ -54,6 +54,13 @@ class Dataset(StrictModel):
     """More rows to train on, whose labels are what the teacher of `training.distillation` says."""
     text: Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)] | None = None
     """Columns that hold the text, joined by a blank; for text classifiers and language models."""
+    prompt: Annotated[str, Field(min_length=1)] | None = None
+    """Column that holds what a language model is given, and learns nothing of; needs `completion`."""
+    completion: Annotated[str, Field(min_length=1)] | None = None
+    """Column that holds how a language model learns to continue the prompt."""
+    messages: Annotated[str, Field(min_length=1)] | None = None
+    """Column that holds conversations, lists of objects with `role` and `content`, of which a language model learns
+    what the role `assistant` says."""
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column that holds the label; for images, by default the folder's name or the IDX labels."""
     cleaning: Cleaning = Cleaning()
@@ -69,6 +76,15 @@ class Dataset(StrictModel):
 
     def _misfits(self) -> Iterator[tuple[str, str]]:
         texts = self.text or []
+        if (self.prompt is None) != (self.completion is None):
+            yield "completion", "prompt and completion need each other"
+        if self.prompt is not None and self.prompt == self.completion:
+            yield "completion", "must be another column than the prompt's"
+        pair = self.prompt is not None or self.completion is not None
+        if self.messages is not None and (pair or self.text is not None):
+            yield "messages", "cannot be set together with text, prompt and completion"
+        if pair and self.text is not None:
+            yield "text", "cannot be set together with prompt and completion"
         if twice := next((name for name in texts if texts.count(name) > 1), None):
             yield "text", f"names the column {twice} twice"
         if self.label in texts:

@@ -121,6 +121,7 @@ class TrainJobSpec(StrictModel):
         if training.distillation is not None and self.model.classifier is None:
             yield "training.distillation", "is for textClassifier and imageClassifier"
         yield from self._misfits_of_tuning()
+        yield from self._misfits_of_conversations()
         if self.model.function is not None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
                 yield "dataset.loader", "a function gets its rows from Ray Data"
@@ -139,18 +140,28 @@ class TrainJobSpec(StrictModel):
             if dataset.text is not None:
                 yield "dataset.text", "is for model.textClassifier and model.causalLM"
             return
-        if dataset.text is None:
-            yield "dataset.text", f"is required by model.{kind}: the columns that hold the text"
+        if dataset.text is None and self.model.text_classifier is not None:
+            yield "dataset.text", "is required by model.textClassifier: the columns that hold the text"
         if dataset.train.format in ("images", "mnist"):
             yield "dataset.train.format", f"must be csv, jsonl or parquet for model.{kind}"
         if self.model.text_classifier is not None:
             if dataset.label is None:
                 yield "dataset.label", "is required by model.textClassifier: the column that holds the label"
             return
+        if dataset.text is dataset.prompt is dataset.completion is dataset.messages is None:
+            yield "dataset.text", "is required by model.causalLM, or prompt and completion, or messages"
         if dataset.label is not None:
             yield "dataset.label", "is for classifiers"
         if dataset.cleaning != Cleaning():
             yield "dataset.cleaning", "is for model.textClassifier: a language model learns texts as they are"
+
+    def _misfits_of_conversations(self) -> Iterator[tuple[str, str]]:
+        for name in ("prompt", "completion", "messages"):
+            if self.model.causal_lm is None and getattr(self.dataset, name, None) is not None:
+                yield f"dataset.{name}", "is for model.causalLM"
+        language = self.model.causal_lm
+        if language is not None and language.decoder and self.dataset is not None and self.dataset.messages is not None:
+            yield "dataset.messages", "needs a pretrained model: a tokenizer from scratch has no chat template"
 
     def _misfits_of_baselines(self) -> Iterator[tuple[str, str]]:
         for name in self.baselines.named if self.baselines is not None else []:

@@ -23,7 +23,7 @@ def continue_texts(run: str, data: str | None, texts: list[str], output: Path, s
         say(f"{rows:,} continuations written to {output}")
         return
     for text, continuation in zip(texts, generator.generate(texts, **sampling), strict=True):
-        say(text + continuation)
+        say(continuation if generator.preprocessor.form == "messages" else text + continuation)
 
 
 def _continued(generator: "TextGenerator", data: str, sampling: dict[str, Any]) -> "Iterator[pa.Table]":
@@ -33,11 +33,11 @@ def _continued(generator: "TextGenerator", data: str, sampling: dict[str, Any]) 
     from trainjob.api import Source
     from trainjob.data.rows import check_columns
     from trainjob.data.source import parts
-    from trainjob.data.text import joined_texts
 
-    columns = generator.preprocessor.columns
-    for part in parts(Source(uri=data), None, labelled=False):
+    layout = generator.preprocessor.layout
+    columns = layout.prompt_columns
+    for part in parts(Source(uri=data), None, labelled=False, nested=layout.nested):
         for rows in read(part, columns):
             check_columns(columns, rows.table.column_names, part.uri)
-            texts = generator.generate(joined_texts(rows.table, columns, rows.where), **sampling)
+            texts = generator.generate(layout.prompts(rows.table, rows.where), where=rows.where, **sampling)
             yield pa.table(shown(rows) | {"continuation": texts})

@@ -91,7 +91,7 @@ def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
     preprocessor = generator.preprocessor
 
     def examples() -> Iterator[Examples]:
-        for part in parts(Source(uri=data), None, labelled=False):
+        for part in parts(Source(uri=data), None, labelled=False, nested=preprocessor.layout.nested):
             for rows in part.read(preprocessor.columns):
                 values = preprocessor.transform(rows.table, rows.where)
                 yield Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))

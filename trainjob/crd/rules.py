@@ -216,6 +216,22 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "must not hold the label's column: a model that reads the answer learns nothing",
             "text",
         ),
+        Rule("has(self.prompt) == has(self.completion)", "prompt and completion need each other", "completion"),
+        Rule(
+            "!has(self.prompt) || !has(self.completion) || self.prompt != self.completion",
+            "must be another column than the prompt's",
+            "completion",
+        ),
+        Rule(
+            "!has(self.messages) || !(has(self.text) || has(self.prompt) || has(self.completion))",
+            "cannot be set together with text, prompt and completion",
+            "messages",
+        ),
+        Rule(
+            "!has(self.text) || !(has(self.prompt) || has(self.completion))",
+            "cannot be set together with prompt and completion",
+            "text",
+        ),
     ),
     Source: (_absolute("uri"),),
     Distillation: (_absolute("teacher"),),
@@ -283,9 +299,23 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "dataset.train.format",
         ),
         Rule(
-            f"!({_IS_LANGUAGE}) || has(self.dataset.text)",
-            "is required by model.causalLM: the columns that hold the text",
+            f"!({_IS_LANGUAGE}) || has(self.dataset.text) || has(self.dataset.prompt) || "
+            "has(self.dataset.completion) || has(self.dataset.messages)",
+            "is required by model.causalLM, or prompt and completion, or messages",
             "dataset.text",
+        ),
+        *(
+            Rule(
+                f"has(self.model.causalLM) || !has(self.dataset) || !has(self.dataset.{name})",
+                "is for model.causalLM",
+                f"dataset.{name}",
+            )
+            for name in ("prompt", "completion", "messages")
+        ),
+        Rule(
+            f"!({_IS_LANGUAGE}) || !has(self.model.causalLM.decoder) || !has(self.dataset.messages)",
+            "needs a pretrained model: a tokenizer from scratch has no chat template",
+            "dataset.messages",
         ),
         Rule(f"!({_IS_LANGUAGE}) || !has(self.dataset.label)", "is for classifiers", "dataset.label"),
         Rule(

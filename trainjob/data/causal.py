@@ -1,7 +1,7 @@
 """Texts to rows of tokens that a language model learns from."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,10 +11,12 @@ import pyarrow as pa
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from trainjob.data.arrays import as_lists
+from trainjob.data.chat import template_of
+from trainjob.data.documents import Form, Layout, Prompt
 from trainjob.data.examples import Examples
-from trainjob.data.packing import MOST_TOKENS, pack, unpacked
+from trainjob.data.packing import GIVEN, MOST_TOKENS, pack, unpacked
 from trainjob.data.rows import row_number
-from trainjob.data.text import PREPROCESSOR_FILE, joined_texts, text_contents
+from trainjob.data.text import PREPROCESSOR_FILE, text_contents
 from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 from trainjob.errors import DataError
 
@@ -24,7 +26,8 @@ PAD, END = "<|pad|>", "<|end|>"
 
 @dataclass(frozen=True)
 class CausalPreprocessor:
-    """Joins a row's text columns and tokenizes the text; several short texts make one row, a long one several."""
+    """Tokenizes a row's text, prompt and completion, or conversation; several short ones make one row, a long text
+    several."""
 
     kind: ClassVar[str] = "continuation"
     classes: ClassVar[list[str]] = []
@@ -40,6 +43,12 @@ class CausalPreprocessor:
     """Set neither to cut nor to pad."""
     tokenizer_config: dict[str, Any]
     """What transformers wants to know besides."""
+    form: Form = "text"
+    """What `columns` hold."""
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.form, self.columns)
 
     @property
     def vocabulary_size(self) -> int:
@@ -67,20 +76,51 @@ class CausalPreprocessor:
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """What the split tells rows by: the text."""
-        return text_contents(joined_texts(table, self.columns, where))
+        return text_contents(self.layout.sources(table, where))
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """Packed rows of all texts, list<int32>; how many there are depends on the texts' lengths.
 
-        Raises DataError for missing columns and undecodable bytes.
+        Raises DataError for missing columns, undecodable bytes, rows that teach nothing, and where a prompt with its
+        completion or a conversation is longer than a row.
         """
-        texts = joined_texts(table, self.columns, where)
-        begin, end = self.begin_token_id, self.end_token_id
-        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        documents = [[begin, *encoding.ids, end] for encoding in encodings]
+        rows = self.layout.pieces(table, self.tokenizer_config, where)
+        tokens = iter(self._tokens([text for pieces in rows for text, _ in pieces]))
+        documents = [self._document([(next(tokens), is_learned) for _, is_learned in pieces]) for pieces in rows]
         offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents], dtype=np.int64)])
-        tokens = np.fromiter((token for document in documents for token in document), np.int32, int(offsets[-1]))
-        return as_lists(*pack(tokens, offsets, self.max_length))
+        if self.form != "text":
+            self._check_lengths(np.diff(offsets), where)
+        codes = np.fromiter((code for document in documents for code in document), np.int32, int(offsets[-1]))
+        return as_lists(*pack(codes, offsets, self.max_length))
+
+    def prompts(self, prompts: Sequence[Prompt], where: Callable[[int], str] = row_number) -> list[list[int]]:
+        """The tokens that the model continues, of texts or, where it learned messages, conversations; there, a text is
+        what a user says. Raises DataError for others."""
+        texts = [self.layout.opening(prompt, self.tokenizer_config, where(row)) for row, prompt in enumerate(prompts)]
+        return [[*self._begin, *tokens] for tokens in self._tokens(texts)]
+
+    @property
+    def _begin(self) -> list[int]:
+        """What is put before a text; a chat template writes its own."""
+        return [] if self.form == "messages" else [self.begin_token_id]
+
+    def _tokens(self, texts: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def _document(self, pieces: list[tuple[list[int], bool]]) -> list[int]:
+        """The codes of a document."""
+        codes = [token if is_learned else token | GIVEN for tokens, is_learned in pieces for token in tokens]
+        return codes if self.form == "messages" else [*self._begin, *codes, self.end_token_id]
+
+    def _check_lengths(self, lengths: np.ndarray, where: Callable[[int], str]) -> None:
+        long = np.flatnonzero(lengths > self.max_length)
+        if len(long):
+            what = "the conversation has" if self.form == "messages" else "prompt and completion have"
+            raise DataError(
+                f"{where(int(long[0]))}: {what} {lengths[long[0]]:,} tokens, but at most {self.max_length:,} fit into "
+                f"model.causalLM.maxLength; so it is with {len(long):,} of the {len(lengths):,} rows that were read "
+                f"together. Raise maxLength (to {lengths.max():,} for these), or shorten these rows or leave them out"
+            )
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
         """input_ids, position_ids and labels, each int64 [n, `padded_length`]."""
@@ -98,6 +138,7 @@ class CausalPreprocessor:
             "columns": self.columns,
             "max_length": self.max_length,
             "mean_length": self.mean_length,
+            "form": self.form,
         }
         (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
         save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
@@ -113,6 +154,8 @@ def check_tokenizer(preprocessor: CausalPreprocessor, field: str) -> None:
     """Raises DataError for a tokenizer that cannot be used; `field` is where it was named."""
     try:
         _ = preprocessor.end_token_id
+        if preprocessor.form == "messages":
+            template_of(preprocessor.tokenizer_config)
     except DataError as error:
         raise DataError(f"{field}: {error}") from None
     if preprocessor.vocabulary_size >= MOST_TOKENS:

@@ -1,7 +1,7 @@
 """The first pass over the rows: classes, split and preprocessor, fitted on the training part alone."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from trainjob.api import CausalLM, Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
 from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
 from trainjob.data.cleaning import clean
+from trainjob.data.documents import Layout, layout_of
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.fit_images import fit_images
 from trainjob.data.image_files import IDXFiles, ImageFiles
@@ -17,8 +18,8 @@ from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import Sample, Survey, divide_by_label, take_survey
-from trainjob.data.text import TextPreprocessor, joined_texts, text_contents, train_wordpiece
+from trainjob.data.survey import Sample, Survey, Visit, divide_by_label, take_survey
+from trainjob.data.text import TextPreprocessor, text_contents, train_wordpiece
 from trainjob.data.tokenizers import LENGTH_ROWS, mean_length, pretrained_tokenizer
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
@@ -145,7 +146,8 @@ def classes_of(rows: Rows, fitted: Fitted) -> np.ndarray:
 
 def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:
     """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
-    found = parts(source, spec.storage.endpoint if spec.storage else None, labelled)
+    nested = [] if spec.dataset is None or spec.dataset.messages is None else [spec.dataset.messages]
+    found = parts(source, spec.storage.endpoint if spec.storage else None, labelled, nested)
     holds_images = isinstance(found[0], ImageFiles | IDXFiles)
     if spec.model.image_classifier is None and spec.model.function is None and holds_images:
         kind = spec.model.in_yaml(spec.model.chosen)
@@ -166,13 +168,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
     assert label is not None
     longest = CHARACTERS_PER_TOKEN * model.max_length
     sample = Sample[str](TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
-
-    def visit(rows: Rows) -> np.ndarray:
-        texts = joined_texts(rows.table, columns, rows.where)
-        row_hashes = hashes(text_contents(texts), seed)
-        sample.add(row_hashes, lambda index: clean(texts[index][:longest], cleaning))
-        return row_hashes
-
+    visit = _visit(sample, seed, Layout("text", columns), lambda text: clean(text[:longest], cleaning))
     classes, division, digest = divide_by_label(dataset, label, seed, read_all(train, [*columns, label]), visit)
     texts = sample.items(division.is_training)
     if model.pretrained is not None:
@@ -194,18 +190,11 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
 
 
 def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int) -> Fitted:
-    columns = dataset.text
-    assert columns is not None
+    layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
     sample = Sample[str](TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
-
-    def visit(rows: Rows) -> np.ndarray:
-        texts = joined_texts(rows.table, columns, rows.where)
-        row_hashes = hashes(text_contents(texts), seed)
-        sample.add(row_hashes, lambda index: texts[index][:longest])
-        return row_hashes
-
-    survey = take_survey(dataset.train, None, read_all(train, columns), visit)
+    visit = _visit(sample, seed, layout, lambda text: text[:longest])
+    survey = take_survey(dataset.train, None, read_all(train, layout.columns), visit)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = sample.items(division.is_training)
     field = "spec.model.causalLM.pretrained"
@@ -214,9 +203,22 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int)
     else:
         assert model.decoder is not None
         tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
-    preprocessor = CausalPreprocessor(columns, model.max_length, mean_length(tokenizer, texts), tokenizer, config)
+    length = mean_length(tokenizer, texts)
+    preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
     check_tokenizer(preprocessor, field)
     return Fitted(preprocessor, None, division.split, division.rows, {"train": survey.digest})
+
+
+def _visit(sample: Sample[str], seed: int, layout: Layout, kept: Callable[[str], str]) -> Visit:
+    """Hashes the rows' texts, and offers what is `kept` of each to the sample."""
+
+    def visit(rows: Rows) -> np.ndarray:
+        texts = layout.sources(rows.table, rows.where)
+        row_hashes = hashes(text_contents(texts), seed)
+        sample.add(row_hashes, lambda index: kept(texts[index]))
+        return row_hashes
+
+    return visit
 
 
 def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int) -> Fitted:

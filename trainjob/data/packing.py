@@ -13,16 +13,18 @@ IGNORED = -100
 """The label of a place where nothing is learned."""
 START = 1 << 30
 """Is added to the code of the first token of a document, or of a piece of one; that token is only read."""
-MOST_TOKENS = START
+GIVEN = 1 << 29
+"""Is added to the code of a token that is only read, wherever it lies in a document."""
+MOST_TOKENS = GIVEN
 
 
 def pack(tokens: np.ndarray, offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """All documents in as few rows of at most `length` (2 or more) as best-fit decreasing finds: the codes of all rows,
     one after the other, int32 [t], and how many each row has, int64 [n]. The same for the same documents.
 
-    Document `i` is `tokens[offsets[i] : offsets[i + 1]]`, of int32 and int64. Longer ones are cut. The last token of a
-    piece is the first of the next, which so has something to predict from. Documents of one token teach nothing and are
-    left out.
+    Document `i` is `tokens[offsets[i] : offsets[i + 1]]`, of int32 and int64; GIVEN may be added to tokens. Longer ones
+    are cut. The last token of a piece is the first of the next, which so has something to predict from. Documents of
+    one token teach nothing and are left out.
     """
     starts, lengths = _pieces(offsets, length)
     rows = _best_fit(lengths, length)
@@ -39,11 +41,12 @@ def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray, np.nd
     """
     is_pad = codes < 0
     starts = is_pad | (codes >= START)
-    tokens = np.where(is_pad, pad, codes & (START - 1)).astype(np.int64)
+    tokens = np.where(is_pad, pad, codes & (GIVEN - 1)).astype(np.int64)
     places = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
     positions = places - np.maximum.accumulate(np.where(starts, places, 0), axis=1)
     labels = np.full(codes.shape, IGNORED, np.int64)
-    labels[:, :-1] = np.where(starts[:, 1:], IGNORED, tokens[:, 1:])
+    is_read = starts | (codes & GIVEN != 0)
+    labels[:, :-1] = np.where(is_read[:, 1:], IGNORED, tokens[:, 1:])
     return tokens, positions, labels
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import http.client
+import json
 import shutil
 import tempfile
 import urllib.error
@@ -167,6 +168,17 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
                     "save the file in UTF-8"
                 ) from None
         raise
+
+
+def as_json(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:
+    """The column as text, lists and objects in JSON. Raises DataError for what neither can be."""
+    if not pa.types.is_nested(column.type):
+        return as_text(column, name, where)
+    try:
+        texts = [None if value is None else json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    except TypeError as error:
+        raise DataError(f'{where(0)}: column "{name}" holds {column.type}, which JSON cannot: {error}') from None
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -4,7 +4,7 @@ import glob
 import hashlib
 import mimetypes
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -33,7 +33,6 @@ _ENDINGS = {
     **dict.fromkeys(_IMAGES, "images"),
 }
 _IDX = re.compile(r"idx\d-ubyte")
-_TABLES = {"csv": CSVFile, "jsonl": JSONLinesFile}
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,10 @@ class File:
     """When it was last written; None where that is not known."""
 
 
-def parts(source: Source, endpoint: str | None, labelled: bool = True) -> list[Part]:
+def parts(source: Source, endpoint: str | None, labelled: bool = True, nested: Sequence[str] = ()) -> list[Part]:
     """What to read for `source`, in an order that depends on the files' names alone; images that are not `labelled`
-    may lie in no class folder. Says which files of a folder are left out.
+    may lie in no class folder, and `nested` columns may hold lists and objects. Says which files of a folder are left
+    out.
 
     Raises DataError where there is nothing or its format cannot be told, StorageError where it cannot be reached.
     """
@@ -62,8 +62,11 @@ def parts(source: Source, endpoint: str | None, labelled: bool = True) -> list[P
             raise DataError(f"{source.uri} must be a folder that holds a folder of images for each class")
         return _image_parts(files, source.uri.rstrip("/"), endpoint, labelled)
     if kind == "parquet":
-        return [part for file in files for part in ParquetRows(file.uri, endpoint, file.size).split()]
-    return [_TABLES[kind](file.uri, endpoint, file.size) for file in files]
+        whole = (ParquetRows(file.uri, endpoint, file.size, nested=tuple(nested)) for file in files)
+        return [part for file in whole for part in file.split()]
+    if kind == "csv":
+        return [CSVFile(file.uri, endpoint, file.size) for file in files]
+    return [JSONLinesFile(file.uri, endpoint, file.size, tuple(nested)) for file in files]
 
 
 def sources_of(dataset: Dataset) -> dict[str, Source]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from trainjob.data.formulas import is_of_predictions, unescaped, unescaped_names
-from trainjob.data.rows import TABLE_ROWS, Rows, as_text, check_columns, open_seekable, open_stream, readable
+from trainjob.data.rows import TABLE_ROWS, Rows, as_json, as_text, check_columns, open_seekable, open_stream, readable
 from trainjob.errors import DataError
 
 CSV_BLOCK_BYTES = 8 * 2**20
@@ -28,8 +28,10 @@ ROW_GROUPS_BYTES = 64 * 2**20
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def _text_table(table: pa.Table, columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
-    return pa.table({name: as_text(table[name], name, where) for name in columns})
+def _text_table(
+    table: pa.Table, columns: Sequence[str], where: Callable[[int], str], nested: Sequence[str] = ()
+) -> pa.Table:
+    return pa.table({name: (as_json if name in nested else as_text)(table[name], name, where) for name in columns})
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class JSONLinesFile:
     uri: str
     endpoint: str | None
     size: int
+    nested: tuple[str, ...] = ()
+    """Columns that may hold lists and objects, which are read as JSON."""
 
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
@@ -197,9 +201,9 @@ class JSONLinesFile:
     def _texts(self, objects: list[dict[str, Any]], columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
         def text(index: int, name: str) -> str | None:
             value = objects[index].get(name)
-            if isinstance(value, dict | list):
+            if isinstance(value, dict | list) and name not in self.nested:
                 raise DataError(f'{where(index)}: "{name}" holds {type(value).__name__}, not text')
-            return value if value is None or isinstance(value, str) else json.dumps(value)
+            return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
         indices = range(len(objects))
         return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
@@ -239,6 +243,8 @@ class ParquetRows:
     """All where None."""
     first: int = 1
     """Number of the first row."""
+    nested: tuple[str, ...] = ()
+    """Columns that may hold lists and objects, which are read as JSON."""
 
     def split(self) -> "list[ParquetRows]":
         """The same rows in parts of about ROW_GROUPS_BYTES, as far as the file's row groups allow."""
@@ -255,7 +261,7 @@ class ParquetRows:
             size += group.total_byte_size
             row += group.num_rows
             if size >= ROW_GROUPS_BYTES or number == metadata.num_row_groups - 1:
-                parts.append(ParquetRows(self.uri, self.endpoint, size, tuple(groups), first))
+                parts.append(ParquetRows(self.uri, self.endpoint, size, tuple(groups), first, self.nested))
                 groups, size, first = [], 0, row
         return parts
 
@@ -269,7 +275,7 @@ class ParquetRows:
             for batch in parquet.iter_batches(TABLE_ROWS, self.row_groups, columns, use_threads=False):
                 table = pa.Table.from_batches([batch])
                 where = self._where(first)
-                yield Rows(table if columns is None else _text_table(table, columns, where), where)
+                yield Rows(table if columns is None else _text_table(table, columns, where, self.nested), where)
                 first += len(table)
 
     def _where(self, first: int) -> Callable[[int], str]:

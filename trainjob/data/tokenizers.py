@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from trainjob.data.chat import TEMPLATE, TEMPLATE_FILE
 from trainjob.data.hub import FIELD, is_cached_only
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
@@ -22,8 +23,14 @@ def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dic
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the library raises nothing more specific
         raise DataError(f"{folder / 'tokenizer.json'} is not a sound tokenizer: {error}") from None
-    config = folder / "tokenizer_config.json"
-    return ready(tokenizer, max_length), json.loads(config.read_bytes()) if config.exists() else {}
+    file, template = folder / "tokenizer_config.json", folder / TEMPLATE_FILE
+    try:
+        config = json.loads(file.read_bytes()) if file.exists() else {}
+    except ValueError as error:
+        raise DataError(f"{file} is damaged: {error}") from None
+    if template.exists():
+        config[TEMPLATE] = template.read_text()
+    return ready(tokenizer, max_length), config
 
 
 def pretrained_tokenizer(name: str, max_length: int | None, field: str = FIELD) -> tuple[Tokenizer, dict[str, Any]]:

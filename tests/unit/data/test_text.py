@@ -174,6 +174,10 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(DataError, match=r"tokenizer\.json is not a sound tokenizer"):
         load_tokenizer(tmp_path, 12)
+    preprocessor().save(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text("{")
+    with pytest.raises(DataError, match=r"tokenizer_config\.json is damaged: "):
+        load_preprocessor(tmp_path)
 
 
 def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:

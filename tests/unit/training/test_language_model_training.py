@@ -1,6 +1,7 @@
 """Language models in the loop that all models share, and the commands that use what it trained."""
 
 import csv
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
 
 TEXTS = [f"row {number} of {'many ' * (number % 7)}rows" for number in range(60)]
+CHAT = (
+    "{% for message in messages %}{{ message.role[0] }}:{{ message.content }};\n{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}"
+)
 
 
 def setup(folder: Path) -> Setup:
@@ -131,6 +136,58 @@ def test_the_commands_continue_and_score(model: Path, tmp_path: Path):
     scored = runner.invoke(app, ["evaluate", str(model), str(table), "--json"])
     scores = LanguageScores.model_validate_json(scored.output)
     assert scores.perplexity == pytest.approx(np.exp(scores.loss))
+
+
+def _of_form(model: Path, folder: Path, form: str, columns: list[str]) -> Path:
+    """The model as if it had learned rows of another form."""
+    copy = shutil.copytree(model, folder / form)
+    for name, more in (
+        ("preprocessor.json", {"form": form, "columns": columns}),
+        ("tokenizer_config.json", {"chat_template": CHAT}),
+    ):
+        (copy / name).write_text(json.dumps(json.loads((copy / name).read_text()) | more))
+    return copy
+
+
+def test_prompts_are_completed_and_completions_scored(model: Path, tmp_path: Path):
+    run = _of_form(model, tmp_path, "completion", ["question", "answer"])
+    prompts, rows, written = tmp_path / "prompts.csv", tmp_path / "rows.csv", tmp_path / "written.csv"
+    prompts.write_text("id,question\n7,row 1\n8,row 2\n")
+    rows.write_text("question,answer\nrow 1, of rows\nrow 2, of\n")
+    runner, most = CliRunner(), ["--max-new-tokens", "4"]
+    assert runner.invoke(app, ["predict", str(run), str(prompts), "-o", str(written), *most]).exit_code == 0
+    with written.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [row["id"] for row in found] == ["7", "8"]
+    assert [row["continuation"] for row in found] == TextGenerator.load(run).generate(
+        ["row 1", "row 2"], max_new_tokens=4
+    )
+    scores = LanguageScores.model_validate_json(runner.invoke(app, ["evaluate", str(run), str(rows), "--json"]).output)
+    tokenizer = TextGenerator.load(run).preprocessor.tokenizer
+    answers = (" of rows", " of")
+    assert scores.tokens == sum(len(tokenizer.encode(text, add_special_tokens=False)) + 1 for text in answers)
+    lacking = runner.invoke(app, ["evaluate", str(run), str(prompts)])
+    assert 'has no column "answer"' in str(lacking.exception)
+
+
+def test_conversations_are_answered_and_scored(model: Path, tmp_path: Path):
+    run = _of_form(model, tmp_path, "messages", ["chat"])
+    rows, written = tmp_path / "rows.jsonl", tmp_path / "written.csv"
+    chat = [{"role": "user", "content": "row"}, {"role": "assistant", "content": "many"}]
+    rows.write_text(json.dumps({"id": 7, "chat": chat}) + "\n")
+    runner, most = CliRunner(), ["--max-new-tokens", "4"]
+    shown = runner.invoke(app, ["predict", str(run), "--text", "row", *most])
+    assert shown.exit_code == 0
+    assert runner.invoke(app, ["predict", str(run), str(rows), "-o", str(written), *most]).exit_code == 0
+    with written.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["id"], json.loads(row["chat"]), row["continuation"] + "\n") == ("7", chat, shown.output)
+    scored = runner.invoke(app, ["evaluate", str(run), str(rows), "--json"])
+    assert LanguageScores.model_validate_json(scored.output).tokens == len(
+        TextGenerator.load(run).preprocessor.tokenizer.encode("many;", add_special_tokens=False)
+    )
+    with pytest.raises(UserError, match=r'^prompt 1: message 1 has no text as its "content"'):
+        TextGenerator.load(run).generate([[{"role": "user"}]])
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"kind": "other"}', '{"kind": "continuation"}'])
