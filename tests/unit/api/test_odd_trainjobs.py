@@ -65,7 +65,7 @@ def check(file: Path, overrides: list[str]) -> None:
     json.dumps(document, allow_nan=False).encode()
     text = yaml.safe_dump(document, allow_unicode=True)
     kept = TrainJob.model_validate(yaml.safe_load(text))
-    assert kept == job.model_copy(update={"status": None}), "it cannot be kept in a run's folder"
+    assert to_dict(kept) == document, "it cannot be kept in a run's folder"
 
 
 @examples(40)

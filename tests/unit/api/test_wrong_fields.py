@@ -32,8 +32,8 @@ BAD_FIELDS = [
     ),
     (
         "    epochs: 3",
-        "    precision: fp16",
-        "13  spec.training.precision  must be auto, bf16 or float32, got 'fp16'",
+        "    precision: fp8",
+        "13  spec.training.precision  must be auto, bf16, fp16 or float32, got 'fp8'",
     ),
     (
         "    epochs: 3",

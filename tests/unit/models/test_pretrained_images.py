@@ -120,7 +120,8 @@ def test_the_head_has_dropout_in_training_alone(tmp_path: Path, dropout: float):
 def test_the_encoder_of_clip_can_be_frozen(tmp_path: Path):
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     vision = {**sizes, "image_size": 16, "patch_size": 8}
-    config = CLIPConfig(vision_config=vision, text_config={**sizes, "vocab_size": 50}, num_labels=2)
+    config = CLIPConfig(vision_config=vision, text_config={**sizes, "vocab_size": 50})
+    config.num_labels = 2
     save_vit(tmp_path)  # its image processor
     CLIPForImageClassification(config).save_pretrained(tmp_path)
     module = built(tmp_path, freezeEncoder=True)
@@ -178,7 +179,8 @@ def test_images_that_the_network_does_not_take_are_named(tmp_path: Path):
     with pytest.raises(UserError, match=r"makes images of 24 x 24 pixels in 3 channels, which its network does not t"):
         built(tmp_path)
     save_vit(tmp_path)
-    grey = ViTConfig(num_channels=1, image_size=16, patch_size=8, hidden_size=16, num_hidden_layers=1, num_labels=2)
+    grey = ViTConfig(num_channels=1, image_size=16, patch_size=8, hidden_size=16, num_hidden_layers=1)
+    grey.num_labels = 2
     ViTForImageClassification(grey).save_pretrained(tmp_path)
     with pytest.raises(UserError, match=r"makes images of 16 x 16 pixels in 3 channels, which its network does not t"):
         built(tmp_path)
