@@ -19,14 +19,23 @@ _VIT: dict[str, Any] = {
     "intermediate_size": 32,
     "image_size": SIDE,
     "patch_size": 8,
+    "num_labels": 5,
+}
+_RESNET: dict[str, Any] = {
+    "embedding_size": 8,
+    "hidden_sizes": [8, 8],
+    "depths": [1, 1],
+    "layer_type": "basic",
+    "num_labels": 5,
 }
 
 
 def save_vit(folder: Path, **processor: Any) -> Path:
     """A transformer with a head for five classes. Images become squares of 16 pixels, unless `processor` says else."""
     torch.manual_seed(0)
-    ViTForImageClassification(ViTConfig(**_VIT, num_labels=5)).save_pretrained(folder)
-    ViTImageProcessorPil(**{"size": {"height": SIDE, "width": SIDE}, **processor}).save_pretrained(folder)
+    ViTForImageClassification(ViTConfig(**_VIT)).save_pretrained(folder)
+    options: dict[str, Any] = {"size": {"height": SIDE, "width": SIDE}} | processor
+    ViTImageProcessorPil(**options).save_pretrained(folder)
     return folder
 
 
@@ -34,7 +43,6 @@ def save_resnet(folder: Path) -> Path:
     """A convolutional network with batch normalization. Of an image, resized to 18 pixels on its shorter side, the 16
     in the middle are taken."""
     torch.manual_seed(0)
-    config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 8], depths=[1, 1], layer_type="basic", num_labels=5)
-    ResNetForImageClassification(config).save_pretrained(folder)
+    ResNetForImageClassification(ResNetConfig(**_RESNET)).save_pretrained(folder)
     ConvNextImageProcessorPil(size={"shortest_edge": SIDE}, crop_pct=0.875).save_pretrained(folder)
     return folder
