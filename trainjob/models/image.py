@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import safetensors.torch
 import torch
@@ -50,18 +50,25 @@ class Normalization(nn.Module):
         for name, values in zip(("divisor", "subtrahend"), preprocessor.normalization, strict=True):
             self.register_buffer(name, torch.from_numpy(values), persistent=False)
 
+    @classmethod
+    def of_saved(cls, folder: Path) -> Self:
+        """That of the images that the model in `folder` takes. Raises ValueError where it takes something else."""
+        preprocessor = load_preprocessor(folder)
+        if not isinstance(preprocessor, ImagePreprocessor):
+            raise ValueError(f"preprocessor.json is of a {preprocessor.kind} model")
+        return cls(preprocessor)
+
     def forward(self, pixels: Tensor) -> Tensor:
         """From uint8 [n, C, H, W] to float32."""
         return pixels.float() / self.divisor - self.subtrahend
 
 
 class ImageClassifier(Classifier[nn.Sequential]):
-    """The network that `config` describes, on images of `preprocessor`."""
+    """The network that `config` describes, on images that it first has to `normalize`."""
 
-    def __init__(self, config: ImageConfig, preprocessor: ImagePreprocessor) -> None:
+    def __init__(self, config: ImageConfig, normalize: Normalization) -> None:
         super().__init__(_mlp(config) if config.model.mlp is not None else _cnn(config))
-        self.config = config
-        self.normalize = Normalization(preprocessor)
+        self.config, self.normalize = config, normalize
 
     @property
     def problem_type(self) -> str:
@@ -87,17 +94,14 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> ImageCl
             width=preprocessor.width,
             classes=preprocessor.classes,
         ),
-        preprocessor,
+        Normalization(preprocessor),
     )
 
 
 def load(folder: Path) -> ImageClassifier:
     """The image classifier that is saved in `folder`."""
     config = ImageConfig.model_validate_json((folder / "config.json").read_bytes())
-    preprocessor = load_preprocessor(folder)
-    if not isinstance(preprocessor, ImagePreprocessor):
-        raise ValueError(f"preprocessor.json is of a {preprocessor.kind} model")
-    module = ImageClassifier(config, preprocessor)
+    module = ImageClassifier(config, Normalization.of_saved(folder))
     module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
     return module
 

@@ -10,7 +10,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from trainjob.api import StrictModel
-from trainjob.data import ImagePreprocessor, load_preprocessor
 from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier
 from trainjob.models.image import Normalization
@@ -55,8 +54,9 @@ class OnnxClassifier(Classifier[nn.Identity]):
         except Exception as error:  # ONNX Runtime has many, all of its own
             raise ValueError(f"{FILE} is no sound graph: {error}") from None
 
+        # a graph of an earlier version takes normalized pixels
         types = {each.name: each.type for each in self._session.get_inputs()}
-        self._normalize = _normalization(folder) if types.get("pixel_values") == "tensor(float)" else None
+        self._normalize = Normalization.of_saved(folder) if types.get("pixel_values") == "tensor(float)" else None
 
     @property
     def problem_type(self) -> str:
@@ -71,10 +71,3 @@ class OnnxClassifier(Classifier[nn.Identity]):
 
     def save(self, folder: Path) -> None:
         raise NotImplementedError("it is exported from a classifier, and not trained any further")
-
-
-def _normalization(folder: Path) -> Normalization:
-    """For a graph of an earlier version, which takes normalized pixels."""
-    preprocessor = load_preprocessor(folder)
-    assert isinstance(preprocessor, ImagePreprocessor)
-    return Normalization(preprocessor)

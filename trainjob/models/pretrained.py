@@ -56,6 +56,15 @@ def head_of(network: PreTrainedModel) -> list[nn.Module]:
     return [classifier] if isinstance(classifier, nn.Module) else []
 
 
+def set_dropout(head: list[nn.Module], probability: float) -> bool:
+    """Sets the modules' probability: each architecture's configuration has another name for it, or none. Whether there
+    is any dropout."""
+    found = [module for part in head for module in part.modules() if isinstance(module, nn.Dropout)]
+    for module in found:
+        module.p = probability
+    return bool(found)
+
+
 def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
     """What a network's config.json says of its head."""
     return {

@@ -11,20 +11,26 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModelForImageClassification
 
 from trainjob import api
-from trainjob.data import load_preprocessor
 from trainjob.data.image import ImagePreprocessor
 from trainjob.data.image_processor import FIELD
 from trainjob.errors import UserError
 from trainjob.models.image import Normalization
-from trainjob.models.pretrained import PretrainedClassifier, head_of, label_config, load_pretrained, load_saved
+from trainjob.models.pretrained import (
+    PretrainedClassifier,
+    head_of,
+    label_config,
+    load_pretrained,
+    load_saved,
+    set_dropout,
+)
 
 
 class PretrainedImageClassifier(PretrainedClassifier):
-    """A network of transformers with a classification head, on images of `preprocessor`."""
+    """A network of transformers with a classification head, on images that it first has to `normalize`."""
 
-    def __init__(self, network: PreTrainedModel, preprocessor: ImagePreprocessor, freeze_encoder: bool = False) -> None:
+    def __init__(self, network: PreTrainedModel, normalize: Normalization, freeze_encoder: bool = False) -> None:
         super().__init__(network, freeze_encoder)
-        self.normalize = Normalization(preprocessor)
+        self.normalize = normalize
 
     def forward(self, pixel_values: Tensor) -> Tensor:
         """Pixels, uint8 [n, 3, height, width], to logits float32 [n, C]."""
@@ -44,7 +50,7 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> Pretrai
         **label_config(preprocessor.classes, spec.loss),
     )
     _check_weights(network, found, name)
-    classifier = PretrainedImageClassifier(network, preprocessor, spec.freeze_encoder)
+    classifier = PretrainedImageClassifier(network, Normalization(preprocessor), spec.freeze_encoder)
     _check_shapes(classifier, preprocessor, name)
     _set_dropout(head_of(network), spec.dropout)
     return classifier
@@ -52,10 +58,8 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> Pretrai
 
 def load(folder: Path) -> PretrainedImageClassifier:
     """The classifier that is saved in `folder`."""
-    preprocessor = load_preprocessor(folder)
-    if not isinstance(preprocessor, ImagePreprocessor):
-        raise ValueError(f"preprocessor.json is of a {preprocessor.kind} model")
-    return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), preprocessor)
+    normalize = Normalization.of_saved(folder)
+    return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), normalize)
 
 
 def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -> None:
@@ -93,12 +97,10 @@ def _some(names: list[str]) -> str:
 
 def _set_dropout(head: list[nn.Module], probability: float) -> None:
     """Where a head has no dropout of its own, it gets one before its last layers, which is not saved."""
-    modules = [module for part in head for module in part.modules()]
-    own = [module for module in modules if isinstance(module, nn.Dropout)]
-    for module in own:
-        module.p = probability
-    if not own:
-        for module in modules:
+    if set_dropout(head, probability):
+        return
+    for part in head:
+        for module in part.modules():
             if isinstance(module, nn.Linear):
                 module.register_forward_pre_hook(partial(_drop, probability))
 

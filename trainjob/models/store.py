@@ -80,7 +80,8 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
         for name in (weights, PREPROCESSOR_FILE):
             if not (folder / name).is_file():
                 raise UserError(f"{folder} holds no model of trainjob: it has no {name}")
-        return load(folder).eval(), load_preprocessor(folder)
+        assert preprocessor is not None, "its file is there"
+        return load(folder).eval(), preprocessor
 
 
 @contextmanager

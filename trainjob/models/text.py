@@ -21,6 +21,7 @@ from trainjob.models.pretrained import (
     load_saved,
     quiet,
     refuse_code,
+    set_dropout,
 )
 
 PATH = "spec.model.textClassifier"
@@ -114,8 +115,7 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
         **label_config(preprocessor.classes, spec.loss),
     )
     check_fit(network, PATH, name, spec.max_length, _longest_text(network), preprocessor.vocabulary_size)
-    for module in head_of(network):
-        _set_dropout(module, spec.dropout)
+    set_dropout(head_of(network), spec.dropout)
     return network
 
 
@@ -125,10 +125,3 @@ def _longest_text(network: PreTrainedModel) -> int | None:
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     return limit if limit is None or padding is None else limit - padding - 1
-
-
-def _set_dropout(head: nn.Module, probability: float) -> None:
-    """Sets the modules' probability: each architecture's configuration has another name for it, or none."""
-    for module in head.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = probability
