@@ -19,7 +19,7 @@ def parse_messages(text: str | None, where: str) -> list[Message]:
     are left out. Raises DataError, which names the row by `where`, for what is none."""
     try:
         found = json.loads(text or "null")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: the messages are not JSON: {error}") from None
     return checked_messages(found, where)
 
@@ -43,7 +43,6 @@ def render(messages: list[Message], config: dict[str, Any], where: str, asks: bo
 
     Raises DataError where the template refuses the conversation.
     """
-    from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 
     special: dict[str, Any] = {
@@ -55,7 +54,7 @@ def render(messages: list[Message], config: dict[str, Any], where: str, asks: bo
         (rendered,), _ = render_jinja_template(
             [messages], chat_template=template_of(config), add_generation_prompt=asks, **special
         )
-    except (TemplateError, TypeError, ValueError) as error:
+    except Exception as error:  # a template computes, and may fail in any way
         raise DataError(f"{where}: the tokenizer's chat template refuses the messages: {error}") from None
     return rendered
 

@@ -83,6 +83,7 @@ def test_a_conversation_is_asked_as_it_was_learned():
     [
         (None, r'^row 1: messages must be a list such as \[{"role": "user", .*not null'),
         ("[", "^row 1: the messages are not JSON: "),
+        pytest.param("[" * 100_000, "^row 1: the messages are not JSON: .*recursion", id="deep"),
         ("[]", "^row 1: messages must be a list .* not \\[\\]"),
         ('{"role": "user"}', '^row 1: messages must be a list .* not {"role": "user"}'),
         ('["hello"]', "^row 1: message 1 must be an object as in .*, not str"),
@@ -102,6 +103,7 @@ def test_messages_of_another_shape_are_named(messages: str | None, said: str):
         ("{{ raise_exception('roles must alternate') }}", "row 1: .* chat template refuses the messages: roles must"),
         ("{{ messages | length }}{{ messages[0].content }}", "row 1: the chat template writes the messages before"),
         ("{% for", "row 1: the tokenizer's chat template refuses the messages"),
+        ("{{ 1 / 0 }}", "row 1: the tokenizer's chat template refuses the messages: division by zero"),
     ],
 )
 def test_a_template_that_does_not_do_is_named(template: str, said: str):
