@@ -134,13 +134,24 @@ def test_a_restart_writes_nothing_of_what_is_settled(cluster: Cluster, jobs: Job
         jobs.until("done", phase="Succeeded")
         jobs.create("waiting")
         jobs.until("waiting", reason="PodsStarting")
+        before = _settled(jobs)
         assert first.stop() == 0
-    before = _versions(jobs)
+    assert _versions(jobs) == before
     with operator(cluster, tmp_path, [jobs.namespace]) as second:
         eventually(lambda: 'trainjob_reconciles_total{result="success"}' in second.get("/metrics"))
         time.sleep(1)
         assert _versions(jobs) == before
         assert 'trainjob_jobs{namespace="' + jobs.namespace + '",phase="Succeeded"} 1.0' in second.get("/metrics")
+
+
+def _settled(jobs: Jobs) -> dict[str, str]:
+    """Wait until the pods are told in the status, and KubeRay and the operator have written nothing for two seconds."""
+    eventually(lambda: jobs.status("waiting").get("headPodUID"))
+    before: dict[str, str] = {}
+    while (now := _versions(jobs)) != before:
+        before = now
+        time.sleep(2)
+    return before
 
 
 def _versions(jobs: Jobs) -> dict[str, str]:
