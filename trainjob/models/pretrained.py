@@ -26,7 +26,8 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
         super().__init__(network)
         self.freeze_encoder = freeze_encoder
         if not torch.cuda.is_available():
-            network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
+            with quiet():
+                network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
         if freeze_encoder:
             network.requires_grad_(False)
             for part in head_of(network):
@@ -54,6 +55,24 @@ def head_of(network: PreTrainedModel) -> list[nn.Module]:
         return [part for part in network.children() if part is not network.base_model]
     classifier = getattr(network, "classifier", None)  # CLIP's and SigLIP's have the encoder under another name
     return [classifier] if isinstance(classifier, nn.Module) else []
+
+
+def freeze_unused(network: nn.Module, answers: torch.Tensor) -> None:
+    """Freezes the weights of `network` that its `answers` do not depend on, such as CLIP's last normalization or a mask
+    token: nothing would train them, and DistributedDataParallel waits for the gradient of all that is not frozen."""
+    used: set[int] = set()
+    seen: set[Any] = set()
+    steps = [answers.grad_fn]
+    while steps:
+        step = steps.pop()
+        if step is None or step in seen:
+            continue
+        seen.add(step)
+        used.add(id(getattr(step, "variable", None)))
+        steps += [earlier for earlier, _ in step.next_functions]
+    for parameter in network.parameters():
+        if id(parameter) not in used:
+            parameter.requires_grad_(False)
 
 
 def set_dropout(head: list[nn.Module], probability: float) -> bool:

@@ -17,6 +17,7 @@ from trainjob.errors import UserError
 from trainjob.models.image import Normalization
 from trainjob.models.pretrained import (
     PretrainedClassifier,
+    freeze_unused,
     head_of,
     label_config,
     load_pretrained,
@@ -51,7 +52,7 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> Pretrai
     )
     _check_weights(network, found, name)
     classifier = PretrainedImageClassifier(network, Normalization(preprocessor), spec.freeze_encoder)
-    _check_shapes(classifier, preprocessor, name)
+    _try_out(classifier, preprocessor, name)
     _set_dropout(head_of(network), spec.dropout)
     return classifier
 
@@ -78,17 +79,17 @@ def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -
         raise UserError(f"{FIELD}: the files of {name} hold none of its weights, such as {_some(sorted(encoder))}")
 
 
-@torch.inference_mode()
-def _check_shapes(classifier: PretrainedImageClassifier, preprocessor: ImagePreprocessor, name: str) -> None:
+def _try_out(classifier: PretrainedImageClassifier, preprocessor: ImagePreprocessor, name: str) -> None:
     shape = (1, preprocessor.channels, preprocessor.height, preprocessor.width)
     try:
-        classifier.eval()(torch.zeros(shape, dtype=torch.uint8))
+        logits = classifier.eval()(torch.zeros(shape, dtype=torch.uint8))
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"{FIELD}: the image processor of {name} makes images of {shape[3]} x {shape[2]} pixels in {shape[1]} "
             f"channels, which its network does not take: {error}"
         ) from error
     classifier.train()
+    freeze_unused(classifier, logits)
 
 
 def _some(names: list[str]) -> str:

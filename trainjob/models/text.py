@@ -15,6 +15,7 @@ from trainjob.data.text import TextPreprocessor
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     check_fit,
+    freeze_unused,
     head_of,
     label_config,
     load_pretrained,
@@ -40,7 +41,11 @@ class TextClassifier(PretrainedClassifier):
 def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClassifier:
     """A new text classifier. Raises UserError if the pretrained encoder is missing or does not fit."""
     if spec.encoder is None:
-        return TextClassifier(_pretrained(spec, preprocessor), spec.freeze_encoder)
+        classifier = TextClassifier(_pretrained(spec, preprocessor), spec.freeze_encoder)
+        tokens = torch.tensor([preprocessor.tokenizer.encode("a").ids])
+        freeze_unused(classifier, classifier.eval()(tokens, torch.ones_like(tokens)))
+        classifier.train()
+        return classifier
     first, last = (preprocessor.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
     config = ModernBertConfig(
         vocab_size=preprocessor.vocabulary_size,

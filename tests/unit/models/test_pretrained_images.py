@@ -17,6 +17,8 @@ from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertModel
 from transformers.models.clip.configuration_clip import CLIPConfig
 from transformers.models.clip.modeling_clip import CLIPForImageClassification
+from transformers.models.dinov2.configuration_dinov2 import Dinov2Config
+from transformers.models.dinov2.modeling_dinov2 import Dinov2ForImageClassification
 from transformers.models.vit.configuration_vit import ViTConfig
 from transformers.models.vit.modeling_vit import ViTForImageClassification, ViTModel
 
@@ -32,6 +34,13 @@ CLASSES = ["bird", "cat", "dog"]
 PIXELS = torch.arange(4 * 3 * 16 * 16).remainder(251).to(torch.uint8).reshape(4, 3, 16, 16)
 BOTH = pytest.mark.parametrize("save", [save_vit, save_resnet], ids=["vit", "resnet"])
 Save = Callable[[Path], Path]
+SIZES: dict[str, Any] = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+}
+PATCHES: dict[str, Any] = SIZES | {"image_size": 16, "patch_size": 8}
 
 
 def preprocessor_of(folder: Path) -> PretrainedImagePreprocessor:
@@ -117,16 +126,34 @@ def test_the_head_has_dropout_in_training_alone(tmp_path: Path, dropout: float):
     assert torch.equal(logits(module), logits(module))
 
 
-def test_the_encoder_of_clip_can_be_frozen(tmp_path: Path):
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    vision = {**sizes, "image_size": 16, "patch_size": 8}
-    config = CLIPConfig(vision_config=vision, text_config={**sizes, "vocab_size": 50})
+def save_clip(folder: Path) -> Path:
+    config = CLIPConfig(vision_config=PATCHES, text_config={**SIZES, "vocab_size": 50})
     config.num_labels = 2
-    save_vit(tmp_path)  # its image processor
-    CLIPForImageClassification(config).save_pretrained(tmp_path)
-    module = built(tmp_path, freezeEncoder=True)
+    save_vit(folder)  # its image processor
+    CLIPForImageClassification(config).save_pretrained(folder)
+    return folder
+
+
+def save_dinov2(folder: Path) -> Path:
+    save_vit(folder)
+    Dinov2ForImageClassification(Dinov2Config(**PATCHES)).save_pretrained(folder)
+    return folder
+
+
+def test_the_encoder_of_clip_can_be_frozen(tmp_path: Path):
+    module = built(save_clip(tmp_path), freezeEncoder=True)
     learned = {name for name, value in module.named_parameters() if value.requires_grad}
     assert learned == {"network.classifier.weight", "network.classifier.bias"}
+
+
+@pytest.mark.parametrize(("save", "unused"), [(save_clip, "post_layernorm.weight"), (save_dinov2, "mask_token")])
+def test_what_nothing_depends_on_is_frozen(tmp_path: Path, save: Save, unused: str):
+    module = built(save(tmp_path))
+    assert module.training
+    module(PIXELS).sum().backward()
+    weights = dict(module.named_parameters())
+    assert [name for name, value in weights.items() if value.requires_grad != (value.grad is not None)] == []
+    assert [value.requires_grad for name, value in weights.items() if name.endswith(unused)] == [False]
 
 
 def test_weights_of_a_checkpoint_are_restored(tmp_path: Path):

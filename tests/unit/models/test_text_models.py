@@ -12,6 +12,8 @@ from transformers.models.auto.modeling_auto import AutoModelForSequenceClassific
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertModel
+from transformers.models.big_bird.configuration_big_bird import BigBirdConfig
+from transformers.models.big_bird.modeling_big_bird import BigBirdModel
 from transformers.models.mpnet.configuration_mpnet import MPNetConfig
 from transformers.models.mpnet.modeling_mpnet import MPNetModel
 from transformers.models.roberta.configuration_roberta import RobertaConfig
@@ -122,6 +124,21 @@ def test_dropout_reaches_a_head_whose_configuration_has_no_name_for_it(
     MPNetModel(MPNetConfig(vocab_size=200, **SIZES)).save_pretrained(tmp_path)
     module = build(text_model(pretrained=str(tmp_path), dropout=0.4), text_preprocessor)
     assert module.network.classifier.dropout.p == 0.4
+
+
+def test_what_no_answer_depends_on_is_frozen(
+    tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+) -> None:
+    """BigBird has a pooler that its classifier does not ask."""
+    BigBirdModel(BigBirdConfig(vocab_size=200, attention_type="original_full", **SIZES)).save_pretrained(tmp_path)
+    module = build(text_model(pretrained=str(tmp_path)), text_preprocessor)
+    assert module.training
+    module(**text_inputs).sum().backward()
+    weights = dict(module.named_parameters())
+    assert [name for name, value in weights.items() if value.requires_grad != (value.grad is not None)] == []
+    assert {name.rpartition(".")[0] for name, value in weights.items() if not value.requires_grad} == {
+        "network.bert.pooler"
+    }
 
 
 def test_only_the_head_of_a_frozen_encoder_learns(
