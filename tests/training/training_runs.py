@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,16 +117,29 @@ class Run:
 
     def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None]) -> int:
         """Starts the run, calls `kill` with the driver's process number once its checkpoints have `reached` a point,
-        and returns the exit code."""
+        and returns the exit code. The run stands still until `kill` is done, so that it cannot end before."""
         driver = self.start()
         while not reached(self.complete_checkpoints()):
             assert driver.poll() is None, driver.communicate()[0]
             time.sleep(0.005)
+        held = self._hold(driver)
         kill(driver.pid)
+        for process in held:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
         self.output = driver.communicate(timeout=LIMIT)[0]
         left = psutil.wait_procs(self.processes(), timeout=120)[1]  # Ray's agents look for their raylet now and then
         assert [process.cmdline() for process in left] == []
         return driver.returncode
+
+    def _hold(self, driver: subprocess.Popen[str]) -> list[psutil.Process]:
+        """Stops the run's processes and returns them, the driver first: without it, no run ends."""
+        os.kill(driver.pid, signal.SIGSTOP)
+        held = [psutil.Process(driver.pid), *(each for each in self.processes() if each.pid != driver.pid)]
+        for process in held:
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+        return held
 
     def complete_checkpoints(self) -> list[str]:
         return sorted(path.parent.name for path in self.folder.glob("checkpoints/*/checkpoint.json"))

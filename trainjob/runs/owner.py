@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from uuid import uuid4
 
-from trainjob.errors import Superseded
+from trainjob.errors import StorageUnreachable, Superseded, UserError
 from trainjob.runs.files import CLAIMS
 from trainjob.runs.folder import LOOKS, SECONDS_BETWEEN_LOOKS, removed
 from trainjob.storage import Folder
@@ -58,6 +58,19 @@ class Owner:
         raise Superseded(
             f"{self._run.uri}: another process has taken up this run since, so this one ends and changes nothing more"
         )
+
+    def cause_of(self, error: Exception) -> Exception:
+        """Why this process has failed: Superseded where another one owns the folder by now, which may have deleted or
+        replaced what this one was about to read; `error` otherwise."""
+        if isinstance(error, StorageUnreachable):
+            return error
+        try:
+            self.check(self._run)
+        except Superseded as superseded:
+            return superseded
+        except UserError:  # the folder is gone, or its storage: `error` says as much, or something else
+            pass
+        return error
 
 
 def _claims(run: Folder) -> list[str]:

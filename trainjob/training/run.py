@@ -66,9 +66,10 @@ def run(
     owner = Owner(run_folder(job))
     try:
         finished = _run(job, owner, source, started, fresh, snapshots, on_output, allowed)
-    except Superseded:  # how the run goes is for the other to say
-        raise
     except Exception as error:
+        failure = owner.cause_of(error)
+        if isinstance(failure, Superseded):  # how the run goes is for the other to say
+            raise failure from None
         snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, owner.run, error, allowed())))
         raise
     snapshots.end(**final_fields(job, finished.run, finished.summary, finished.evaluation))
@@ -136,6 +137,9 @@ def _run_model(
     snapshots: Snapshots,
     started: float,
 ) -> Finished:
+    from trainjob.training.devices import note_slow_precision
+
+    note_slow_precision(job.spec)
     threads = worker_threads(job.spec)
     training = Training(job.spec, folder, attempts.count, driver, threads, retry, snapshots.starting)
     if job.spec.tuning is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ownership import OwnershipContract
-from trainjob.errors import Superseded, UserError
+from trainjob.errors import StorageError, Superseded, UserError
 from trainjob.runs import owner
 from trainjob.runs.owner import Owner
 from trainjob.storage import Folder
@@ -58,3 +58,17 @@ def test_a_folder_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.
 
 def test_before_the_claim_nothing_is_refused(tmp_path: Path):
     Owner(Folder(str(tmp_path))).run.write("name", b"x")
+
+
+def test_what_a_replaced_process_fails_of_is_that_it_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(owner, "SECONDS_BETWEEN_LOOKS", 0.0)
+    first, second = Owner(Folder(str(tmp_path / "run"))), Owner(Folder(str(tmp_path / "run")))
+    missing = StorageError("its checkpoint is gone")
+    assert first.cause_of(missing) is missing  # nothing is claimed yet
+    first.claim()
+    assert first.cause_of(missing) is missing
+    second.claim()
+    assert isinstance(first.cause_of(missing), Superseded)
+    assert second.cause_of(missing) is missing
+    shutil.rmtree(tmp_path / "run")
+    assert second.cause_of(missing) is missing

@@ -10,7 +10,14 @@ import torch
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.trainjob import Workers
 from trainjob.errors import UserError
-from trainjob.training.devices import check_gpus, check_kernels, device_of, is_out_of_memory, out_of_memory
+from trainjob.training.devices import (
+    check_gpus,
+    check_kernels,
+    device_of,
+    is_out_of_memory,
+    note_slow_precision,
+    out_of_memory,
+)
 from trainjob.training.run import run
 
 IMAGES = {"model": {"imageClassifier": {"mlp": {}}}}
@@ -106,3 +113,11 @@ def test_too_little_memory_is_told_with_what_to_lower(model: dict[str, Any], wor
     document = {"model": model, "dataset": dataset, "training": {"batchSize": 32}, "workers": {"count": 4, "gpus": 1}}
     spec = TrainJobSpec.model_validate(document)
     assert words in str(out_of_memory(spec, torch.OutOfMemoryError("CUDA out of memory.")))
+
+
+@pytest.mark.parametrize(("precision", "gpus", "noted"), [("fp16", 0, True), ("fp16", 1, False), ("auto", 0, False)])
+def test_half_precision_without_gpus_is_noted(precision: str, gpus: int, noted: bool, recwarn: pytest.WarningsRecorder):
+    document = IMAGES | {"dataset": {"train": {"uri": "/data"}}}
+    document |= {"training": {"precision": precision}, "workers": {"gpus": gpus}}
+    note_slow_precision(TrainJobSpec.model_validate(document))
+    assert ["which CPUs only emulate" in str(each.message) for each in recwarn] == [True] * noted
