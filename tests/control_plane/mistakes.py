@@ -59,6 +59,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.imageClassifier.size": [{"height": 28}, {"height": 28, "width": 0}, {"height": 4097, "width": 1}, 28],
     "model.imageClassifier.pretrained": ["", 3, "s3://models/vit", "vit\n"],
     "model.imageClassifier.freezeEncoder": [*_FLAG, True],
+    "model.imageClassifier.augmentation.crop": [0, -0.1, 1.1, "0.5"],
+    "model.imageClassifier.augmentation.flip": [-0.1, 1.1, True],
     "model.causalLM.maxLength": [7, 131_073, "512"],
     "model.causalLM.pretrained": ["", 3, "s3://models/qwen", "gpt2\n"],
     **_under("model.causalLM.decoder", {"layers": _COUNT, "hiddenSize": [*_COUNT, 252], "heads": _COUNT}),

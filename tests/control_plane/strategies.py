@@ -45,7 +45,10 @@ _text_classifier = merged(
 _mlp = part(hidden=st.lists(positive, min_size=1, max_size=3))
 _cnn = part(channels=st.lists(positive, min_size=1, max_size=3), hidden=positive)
 _size = part({"height": st.integers(1, 4096), "width": st.integers(1, 4096)})
-_image_classifier = merged(_classifier, _pretrained_image | merged(one_of(mlp=_mlp, cnn=_cnn), part(size=_size)))
+_augmentation = part(augmentation=part(crop=st.floats(0.01, 1), flip=st.floats(0, 1)))
+_image_classifier = merged(
+    _classifier, _augmentation, _pretrained_image | merged(one_of(mlp=_mlp, cnn=_cnn), part(size=_size))
+)
 _decoder = st.tuples(
     part(layers=positive, dropout=fractions, vocabularySize=st.integers(300, 10**6)), positive, positive
 ).map(lambda found: {**found[0], "heads": found[1], "hiddenSize": 2 * found[1] * found[2]})

@@ -7,6 +7,7 @@ from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
 from trainjob.api.model import (
     CNN,
     MLP,
+    Augmentation,
     CausalLM,
     Classifier,
     ClassWeights,
@@ -45,6 +46,7 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
+    "Augmentation",
     "Baselines",
     "CausalLM",
     "Checkpoints",

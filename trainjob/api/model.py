@@ -129,6 +129,16 @@ class ImageSize(StrictModel):
     """Pixels."""
 
 
+class Augmentation(StrictModel):
+    """Random changes of each training image, others in every epoch."""
+
+    crop: Annotated[float, Field(gt=0, le=1)] = 0.35
+    """Smallest share of the image that is cut out, in a random place and with sides of 3:4 to 4:3 of the image's, and
+    resized to the whole; 1 for no cut."""
+    flip: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Probability of swapping left and right."""
+
+
 class ImageClassifier(Classifier):
     """A network for images: one label for each grey or RGB image."""
 
@@ -145,6 +155,8 @@ class ImageClassifier(Classifier):
     size: ImageSize | None = None
     """What every image is resized to; by default all images must have one size, and keep it. For a pretrained network
     its image processor says what they become."""
+    augmentation: Augmentation | None = None
+    """Random cuts and mirror images to train on, `{}` for the usual ones; by default images stay as they are."""
 
     @model_validator(mode="after")
     def _fits_the_network(self) -> Self:

@@ -14,6 +14,7 @@ from trainjob.api import StrictModel
 from trainjob.data import load_preprocessor
 from trainjob.data.image import ImagePreprocessor
 from trainjob.errors import UserError
+from trainjob.models.augmentation import augment
 from trainjob.models.classifier import Classifier, problem_type
 
 MODEL_TYPE = "trainjob-image-classifier"
@@ -45,8 +46,9 @@ class Normalization(nn.Module):
     divisor: Tensor
     subtrahend: Tensor
 
-    def __init__(self, preprocessor: ImagePreprocessor) -> None:
+    def __init__(self, preprocessor: ImagePreprocessor, augmentation: api.Augmentation | None = None) -> None:
         super().__init__()
+        self._augmentation = augmentation
         for name, values in zip(("divisor", "subtrahend"), preprocessor.normalization, strict=True):
             self.register_buffer(name, torch.from_numpy(values), persistent=False)
 
@@ -59,8 +61,11 @@ class Normalization(nn.Module):
         return cls(preprocessor)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """From uint8 [n, C, H, W] to float32."""
-        return pixels.float() / self.divisor - self.subtrahend
+        """From uint8 [n, C, H, W] to float32; augmented in training."""
+        images = pixels.float() / self.divisor - self.subtrahend
+        if self.training and self._augmentation is not None:
+            return augment(images, self._augmentation)
+        return images
 
 
 class ImageClassifier(Classifier[nn.Sequential]):
@@ -94,7 +99,7 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> ImageCl
             width=preprocessor.width,
             classes=preprocessor.classes,
         ),
-        Normalization(preprocessor),
+        Normalization(preprocessor, spec.augmentation),
     )
 
 

@@ -51,7 +51,8 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> Pretrai
         **label_config(preprocessor.classes, spec.loss),
     )
     _check_weights(network, found, name)
-    classifier = PretrainedImageClassifier(network, Normalization(preprocessor), spec.freeze_encoder)
+    normalize = Normalization(preprocessor, spec.augmentation)
+    classifier = PretrainedImageClassifier(network, normalize, spec.freeze_encoder)
     _try_out(classifier, preprocessor, name)
     _set_dropout(head_of(network), spec.dropout)
     return classifier
