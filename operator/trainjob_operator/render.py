@@ -181,6 +181,10 @@ def node_pool(job: TrainJob, settings: Settings) -> NodePool:
 def workers_per_pod(job: TrainJob, pool: NodePool) -> int:
     """What the job says, or as many as share a node's GPUs and divide the workers evenly."""
     workers = job.spec.workers
+    if pool.is_sliced and workers.gpus and (workers.per_pod or 1) > 1:
+        raise RayJobError(
+            "InvalidSpec", f"spec.workers.perPod: must be 1 in node pool {workers.node_pool}, whose GPUs are slices"
+        )
     if workers.per_pod is not None:
         return workers.per_pod
     most = min(pool.gpus_per_node, workers.count) if workers.gpus else 1

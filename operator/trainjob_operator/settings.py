@@ -39,7 +39,8 @@ class NodePool(StrictModel):
     gpu_resource: Annotated[str, Field(pattern=r"^(nvidia|amd)\.com/.+$")] = "nvidia.com/gpu"
     """Name of the GPU resource, of NVIDIA or AMD: nvidia.com/gpu, nvidia.com/mig-3g.40gb, amd.com/gpu …"""
     gpus_per_node: Annotated[int, Field(ge=1)] = 1
-    """GPUs of one node: as many workers share a pod, so that they talk over the node's own links."""
+    """GPUs of one node: as many workers share a pod, so that they talk over the node's own links.
+    Always 1 for slices (MIG)."""
     resources: dict[DeviceName, Annotated[int, Field(ge=1)]] = {}
     """Devices of each pod besides GPUs, by the names of their resources: `rdma/hca: 1`, `vpc.amazonaws.com/efa: 4`."""
     env: dict[VariableName, str] = {}
@@ -64,6 +65,18 @@ class NodePool(StrictModel):
     @property
     def is_amd(self) -> bool:
         return self.gpu_resource.startswith("amd.com/")
+
+    @property
+    def is_sliced(self) -> bool:
+        """Whether its GPUs are slices (MIG). A process can use a single one, and no two of a pod can be told apart by
+        their number, as Ray tells its workers' GPUs: each worker has a pod of its own."""
+        return self.gpu_resource.startswith("nvidia.com/mig-")
+
+    @model_validator(mode="after")
+    def _gives_slices_one_by_one(self) -> Self:
+        if self.is_sliced and self.gpus_per_node > 1:
+            refuse([("gpusPerNode", f"must be 1 for slices ({self.gpu_resource}): each worker has a pod of its own")])
+        return self
 
     @model_validator(mode="after")
     def _counts_gpus_once(self) -> Self:

@@ -19,7 +19,7 @@ POOLS: Object = {
         "pod": {"schedulerName": "packing", "hostIPC": False},
     },
     "mi300": {"gpuResource": "amd.com/gpu", "gpusPerNode": 8},
-    "slices": {"gpuResource": "nvidia.com/mig-3g.40gb", "gpusPerNode": 4},
+    "slices": {"gpuResource": "nvidia.com/mig-3g.40gb"},
     "cpu": {"nodeSelector": {"pool": "cpu"}},
 }
 

@@ -32,7 +32,7 @@ from trainjob_operator.settings import Settings
         ({"count": 9, "gpus": 1, "nodePool": "a100"}, 3, 3),
         ({"count": 11, "gpus": 1, "nodePool": "a100"}, 11, 1),
         ({"count": 16, "gpus": 1, "nodePool": "a100", "perPod": 2}, 8, 2),
-        ({"count": 8, "gpus": 1, "nodePool": "slices"}, 2, 4),
+        ({"count": 8, "gpus": 1, "nodePool": "slices"}, 8, 1),
     ],
 )
 def test_workers_share_pods_as_they_share_a_nodes_gpus(workers: Object, replicas: int, per_pod: int):
@@ -41,12 +41,21 @@ def test_workers_share_pods_as_they_share_a_nodes_gpus(workers: Object, replicas
     assert group["template"]["metadata"]["annotations"]["trainjob.dev/workers"] == str(per_pod)
 
 
+def test_workers_with_a_slice_of_a_gpu_share_no_pod():
+    with pytest.raises(RayJobError, match=r"spec.workers.perPod: must be 1 in node pool slices"):
+        rendered(trainjob(workers={"count": 4, "gpus": 1, "nodePool": "slices", "perPod": 2}))
+    with pytest.raises(ValueError, match=r"gpusPerNode.*must be 1 for slices"):
+        Settings.model_validate(
+            {"image": "x", "nodePools": {"a": {"gpuResource": "nvidia.com/mig-1g.5gb", "gpusPerNode": 2}}}
+        )
+
+
 @pytest.mark.parametrize(
     ("pool", "resource", "number"),
     [
         ("a100", "nvidia.com/gpu", "8"),
         ("mi300", "amd.com/gpu", "8"),
-        ("slices", "nvidia.com/mig-3g.40gb", "4"),
+        ("slices", "nvidia.com/mig-3g.40gb", "1"),
     ],
 )
 def test_gpus_are_asked_for_by_the_pools_name_for_them(pool: str, resource: str, number: str):
