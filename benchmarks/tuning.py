@@ -4,8 +4,8 @@
     python benchmarks/tuning.py --parts held-back [--pretrained FOLDER]
 
 - cost: a search at random beside its own trials trained by hand: `trainjob run` for one after the other, in as many
-  lanes as the search has. Of these runs only the seconds in which they trained, validated and wrote checkpoints count,
-  as if their rows had been prepared once and their processes were there already.
+  lanes as the search has, each with one thread. Of these runs only the seconds in which they trained, validated and
+  wrote checkpoints count, as if their rows had been prepared once and their processes were there already.
 - asha: the same search with ASHA: the best validation F1 that it comes to, and its time.
 - held-back: parts of the packages (such as `numpy.linalg`) are held back as test set: nobody trains on them, tunes on
   them or has chosen anything by them. The best trial's model beside TF-IDF + logistic regression, which is tuned by
@@ -73,7 +73,7 @@ def seconds_by_hand(trials: Sequence[dict[str, Any]], lanes: int, folder: Path, 
             if trial is None:
                 return
             parameters = {f"spec.{path}": value for path, value in trial["parameters"].items()}
-            alone = {"spec.workers.count": 1, "spec.dataset.loader": "dataLoader"}
+            alone = {"spec.workers.count": 1, "spec.workers.cpus": 1, "spec.dataset.loader": "dataLoader"}
             run = train(PLAIN, folder, f"by-hand-{trial['number']}", settings | alone | parameters)
             seconds = read_json(run / "summary.json")["seconds"]
             spent[lane] += sum(seconds[stage] for stage in ("training", "validation", "checkpoints"))
