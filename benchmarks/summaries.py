@@ -1,0 +1,125 @@
+"""Perplexity of examples/summaries.yaml's language model beside an n-gram model and the same network untrained.
+
+Needs examples/make_summaries.py to have run. Without RUN it trains the example. All three say how probable each token
+of a test sentence is, after the signature and the tokens of the sentence before it, over the tokenizer of the run. The
+n-gram model counts the tokens of the training rows, signatures included, and is the best of several orders, chosen on
+rows that are held back from its counts.
+"""
+
+import argparse
+import csv
+import math
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from trainjob.data import CausalPreprocessor, Examples
+from trainjob.generator import TextGenerator
+from trainjob.models.causal import CausalLM, score_rows
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "summaries.yaml"
+DATA = EXAMPLE.parent / "data" / "summaries"
+ORDERS = (2, 3, 4, 5)
+HELD_BACK = 20
+"""One row of so many chooses the order."""
+
+Text = tuple[list[int], int]
+"""Tokens, and how many of them are given."""
+
+
+class NGrams:
+    """How often tokens follow others, interpolated down to single tokens after Witten and Bell, 1991."""
+
+    def __init__(self, texts: Iterable[Text], order: int, vocabulary_size: int) -> None:
+        self._order, self._vocabulary_size = order, vocabulary_size
+        self._following: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+        for tokens, _ in texts:
+            for place in range(1, len(tokens)):
+                for length in range(min(order, place + 1)):
+                    self._following[tuple(tokens[place - length : place])][tokens[place]] += 1
+        self._totals = {context: counts.total() for context, counts in self._following.items()}
+
+    def probability(self, token: int, before: Sequence[int]) -> float:
+        """Of `token` after the tokens `before`."""
+        found = 1 / self._vocabulary_size
+        for length in range(min(self._order, len(before) + 1)):
+            context = tuple(before[len(before) - length :])
+            if context not in self._totals:
+                break
+            counts, total = self._following[context], self._totals[context]
+            found = (counts[token] + len(counts) * found) / (total + len(counts))
+        return found
+
+    def perplexity(self, texts: Iterable[Text]) -> tuple[float, int]:
+        """Of the tokens that are not given, and how many there are."""
+        logarithms = [
+            math.log(self.probability(tokens[place], tokens[max(0, place - self._order + 1) : place]))
+            for tokens, given in texts
+            for place in range(given, len(tokens))
+        ]
+        return math.exp(-sum(logarithms) / len(logarithms)), len(logarithms)
+
+
+def texts_of(file: Path, preprocessor: CausalPreprocessor) -> list[Text]:
+    """The rows as the network reads them."""
+    encode, begin, end = preprocessor.tokenizer.encode, preprocessor.begin_token_id, preprocessor.end_token_id
+    found: list[Text] = []
+    with file.open(newline="", encoding="utf-8") as opened:
+        for row in csv.DictReader(opened):
+            prompt = [begin, *encode(row["signature"], add_special_tokens=False).ids]
+            found.append(([*prompt, *encode(row["summary"], add_special_tokens=False).ids, end], len(prompt)))
+    return found
+
+
+def network_perplexity(model: CausalLM, preprocessor: CausalPreprocessor, file: Path) -> tuple[float, int]:
+    """Of the sentences in `file`, and how many tokens they have."""
+    rows = pyarrow.csv.read_csv(file, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
+    values = preprocessor.transform(rows)
+    packed = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+    scores = score_rows(model, preprocessor, [packed], next(model.parameters()).device)
+    return scores.perplexity, scores.tokens
+
+
+def best_ngrams(texts: list[Text], vocabulary_size: int) -> tuple[int, NGrams]:
+    """The order whose counts predict the rows best that are held back, and the counts of all rows."""
+    held = texts[::HELD_BACK]
+    counted = [text for number, text in enumerate(texts) if number % HELD_BACK]
+    order = min(ORDERS, key=lambda order: NGrams(counted, order, vocabulary_size).perplexity(held)[0])
+    return order, NGrams(texts, order, vocabulary_size)
+
+
+def measure(run: str) -> None:
+    generator = TextGenerator.load(run)
+    model, preprocessor = generator.model, generator.preprocessor
+    order, counts = best_ngrams(texts_of(DATA / "train.csv", preprocessor), preprocessor.vocabulary_size)
+    expected, tokens = counts.perplexity(texts_of(DATA / "test.csv", preprocessor))
+    trained, scored = network_perplexity(model, preprocessor, DATA / "test.csv")
+    assert scored == tokens, "both are asked about the same tokens"
+    model.network.apply(model.network._init_weights)  # pyright: ignore[reportPrivateUsage]
+    untrained, _ = network_perplexity(model, preprocessor, DATA / "test.csv")
+    print(f"| perplexity of {tokens:,} tokens | | beside the trained network |\n|---|---|---|")
+    names = f"best n-gram model (order {order})", "network, untrained", "network, trained"
+    for name, value in zip(names, (expected, untrained, trained), strict=True):
+        print(f"| {name} | {value:.1f} | {value / trained:.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run of examples/summaries.yaml")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.run is None:
+            command = [str(Path(sys.executable).parent / "trainjob"), "run", str(EXAMPLE)]
+            subprocess.run([*command, "--set", f"spec.storage.uri={folder}"], check=True)
+        measure(arguments.run or f"{folder}/summaries")
+
+
+if __name__ == "__main__":
+    main()
