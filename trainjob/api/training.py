@@ -140,7 +140,9 @@ class Training(StrictModel):
     """How the model is trained."""
 
     epochs: PositiveInt = 10
-    """Passes over the training rows."""
+    """Passes over the training rows, at most."""
+    max_steps: PositiveInt | None = None
+    """Optimizer steps, at most. An epoch that ends by it is validated and saved as others are."""
     batch_size: Annotated[PositiveInt, DependsOnModel()] = 32
     """Rows of one step over all workers: each takes batchSize / workers.count. By default 32, or the next multiple of
     workers.count."""

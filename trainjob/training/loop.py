@@ -1,5 +1,6 @@
 """The loop that every worker runs: optimizer steps, validation, checkpoints, exact resume."""
 
+import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -82,7 +83,8 @@ class Trainer:
         self.batches_per_epoch = batches_per_epoch
         self.accumulation = training.gradient_accumulation
         self.steps_per_epoch = -(-batches_per_epoch // self.accumulation)
-        self.steps = self.steps_per_epoch * training.epochs
+        self.most_steps = training.max_steps or sys.maxsize
+        self.steps = min(self.steps_per_epoch * training.epochs, self.most_steps)
         self.log_every = min(50, max(1, self.steps_per_epoch // 20))
         self.optimizer = build_optimizer(training.optimizer, self.module.parameters())
         self.scheduler = build_scheduler(training.scheduler, self.optimizer, self.steps)
@@ -98,9 +100,9 @@ class Trainer:
     # -- training ----------------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """Trains to the last epoch, or until early stopping ends it."""
-        state = self.state
-        while state.epoch < self.spec.training.epochs and not state.stopped_early:
+        """Trains to the last epoch or step, or until early stopping ends it."""
+        state, epochs = self.state, self.spec.training.epochs
+        while state.epoch < epochs and state.step < self.most_steps and not state.stopped_early:
             self._train_epoch()
             self._end_epoch()
 
@@ -113,10 +115,14 @@ class Trainer:
             next(batches)
         self._restore_random_states()
         self._reset_recent()
-        while group := list(islice(batches, self.accumulation)):
+        while state.step < self.most_steps and (group := list(islice(batches, self.accumulation))):
             self._train_group(group)
-        if state.batch != self.batches_per_epoch:
+        if not self._ends_epoch:
             raise RuntimeError(f"epoch {state.epoch + 1} had {state.batch} batches, not {self.batches_per_epoch}")
+
+    @property
+    def _ends_epoch(self) -> bool:
+        return self.state.batch == self.batches_per_epoch or self.state.step == self.most_steps
 
     def _train_group(self, group: list[Batch]) -> None:
         """Takes one step: on the mean loss over all that counts in these batches and in those of the other ranks."""
@@ -168,10 +174,9 @@ class Trainer:
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
         state.step += 1
-        ends_epoch = state.batch == self.batches_per_epoch
         every = self.spec.checkpoints.every_steps
-        saves = every is not None and state.step % every == 0 and not ends_epoch
-        if saves or ends_epoch or state.step % self.log_every == 0 or state.step == 1:
+        saves = every is not None and state.step % every == 0 and not self._ends_epoch
+        if saves or self._ends_epoch or state.step % self.log_every == 0 or state.step == 1:
             self._log_step(learning_rate)
         if saves:
             self._save({}, None)

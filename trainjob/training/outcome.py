@@ -27,6 +27,8 @@ class Outcome(StrictModel):
     """Scores of the best checkpoint on the test set, where there is one."""
     epochs: int
     """Epochs completed."""
+    steps: int
+    """Optimizer steps taken."""
     stopped_early: bool
     """Whether early stopping ended training."""
     parameters: int

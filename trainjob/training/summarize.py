@@ -38,7 +38,9 @@ def summarize(
     stages = STAGES if job.spec.tuning is None else STAGES_OF_TUNING
     sets = ("train", "validation", *(["test"] if outcome.test is not None else []), UNLABELLED)
     rows = {name: fitted.rows[name] for name in sets if name in fitted.rows}
-    workers = job.spec.workers.count
+    workers, training = job.spec.workers.count, job.spec.training
+    whole_epochs = fitted.training_rows // workers * workers * outcome.epochs
+    trained = min(whole_epochs, outcome.steps * training.batch_size * training.gradient_accumulation)
     return Summary(
         name=job.metadata.name,
         started=attempts.started,
@@ -57,7 +59,7 @@ def summarize(
         ),
         stopped_early=outcome.stopped_early,
         seconds={stage: seconds[stage] for stage in stages if stage in seconds},
-        samples_per_second=fitted.training_rows // workers * workers * outcome.epochs / seconds["training"],
+        samples_per_second=trained / seconds["training"],
         versions=versions(),
         hardware=hardware(outcome.device),
     )

@@ -205,6 +205,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scr
         validation=TypeAdapter[AnyScores](AnyScores).validate_json((best / EVALUATION).read_bytes()),
         test=held if has_test else None,
         epochs=trainer.state.epoch,
+        steps=trainer.state.step,
         stopped_early=trainer.state.stopped_early,
         parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
         precision=next(name for name, dtype in PRECISIONS.items() if dtype == trainer.dtype),

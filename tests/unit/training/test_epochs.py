@@ -240,3 +240,15 @@ def test_a_new_trainer_has_the_steps_of_all_epochs_before_it(tmp_path: Path):
 
 def _steps(setup: Setup) -> int:
     return build_trainer(setup).steps
+
+
+@pytest.mark.parametrize(("most", "ends"), [(7, [3, 6, 7]), (6, [3, 6]), (2, [2]), (100, [3, 6, 9, 12])])
+def test_the_last_step_ends_its_epoch(tmp_path: Path, most: int, ends: list[int]):
+    training = {"epochs": 4, "gradientAccumulation": 2, "maxSteps": most, "scheduler": {"linear": {}}}
+    setup = image_setup(tmp_path, training=training)
+    [trained] = run_on(1, train, setup)
+    assert [record["step"] for record in setup.records("epoch")] == ends
+    assert (trained.state.epoch, trained.state.step, trained.learning_rate) == (len(ends), ends[-1], 0)
+    [again] = run_on(1, train, setup)
+    assert again.resumed == f"epoch-{len(ends):04d}-step-{ends[-1]:08d}"
+    assert (again.state.step, again.drawn) == (ends[-1], [])
