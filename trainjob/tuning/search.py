@@ -20,8 +20,8 @@ Measured = Callable[[int, float], None]
 DRIVER = {"CPU": 0, "node:__internal_head__": 0.001}
 """What a process takes that only starts workers."""
 
-REDUCTION = 4
-"""ASHA lets about one trial in so many go on beyond epochs 1, 4, 16 and so on."""
+REDUCTION = 3
+"""ASHA lets about one trial in so many go on beyond epochs 1, 3, 9 and so on."""
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",

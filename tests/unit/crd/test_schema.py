@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given, seed, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 from control_plane.strategies import trainjobs
 from trainjob.api import TrainJob, TrainJobSpec
@@ -179,7 +179,7 @@ def test_random_trainjobs_are_valid_and_have_every_field() -> None:
     ours = {path for path, _ in nodes(SCHEMA["properties"]["spec"]) if not re.search(others, path)}
     missing = ours - {""}
 
-    @settings(derandomize=False, database=None, max_examples=100)
+    @settings(derandomize=False, database=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
     @given(trainjobs())
     def check(doc: dict[str, Any]) -> None:
         TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)
