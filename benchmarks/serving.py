@@ -44,8 +44,9 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def ask(self, body: bytes) -> int:
-        """The answer's status, when all of it has come."""
-        lines = ["POST /predict HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+        """The answer's status, when all of it has come; without a body, to whether the server is well."""
+        request = "POST /predict" if body else "GET /healthz"
+        lines = [f"{request} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
         head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""])
         self._writer.write(head.encode() + body)
         answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
@@ -183,6 +184,7 @@ def measure(run: str, seconds: float, clients: int) -> None:
         times, bad = asyncio.run(steady(port, bodies, RATE, seconds))
         single = asyncio.run(throughput(port, bodies, 1, seconds / 4))
         many = asyncio.run(throughput(port, bodies, clients, seconds / 4))
+        empty = asyncio.run(throughput(port, [b""], clients, seconds / 4))
         before = memory(port)
         bursts = [asyncio.run(burst(port, bodies, 1000)) for _ in range(3)]
         after = memory(port)
@@ -202,6 +204,8 @@ def measure(run: str, seconds: float, clients: int) -> None:
     _show("one client, one text after the other: texts a second", "", f"{single:.0f}")
     _show(f"{clients} clients: texts a second", "", f"{many:.0f}")
     _show("... beside one client", ">= 3 x", f"{many / single:.2f} x", many >= 3 * single)
+    limit = 1 / (1 / empty + batched)
+    _show("... requests that need no model; with what a text takes in a batch", "", f"{empty:.0f}; {limit:.0f}")
     for statuses, took, displaced in bursts:
         by_status = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
         told = set(statuses) <= {200, 429, 503}
