@@ -34,7 +34,6 @@ SECONDS_TO_NOTICE = 5.0
 """How long a worker that has lost its connection to another waits: Ray is to notice first that the other has died."""
 
 _ENVIRONMENT = {
-    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.2",  # the default of 2 s delays every report and the end
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths mean what they mean in the driver
     "RAY_TRAIN_METRICS_ENABLED": "0",
     "RAY_TRAIN_ENABLE_PRINT_PATCH": "0",  # print() writes to standard output, not into a log of Ray's
@@ -47,13 +46,20 @@ _RAYS_ENVIRONMENT = {"RAY_CLIENT_MODE": "0", "PYTHONBREAKPOINT": ""}
 """What Ray itself sets when it is imported and joins a cluster."""
 
 
-def set_environment() -> None:
+def seconds_between_looks(workers: int) -> float:
+    """How often Ray asks every worker how it goes: Ray's 2 s would delay each report and the end of a small run, while
+    the answers of hundreds keep a CPU busy for longer."""
+    return max(0.2, workers / 100)
+
+
+def set_environment(workers: int) -> None:
     """Sets what Ray is to know, and beforehand what it would set later. To be called before other threads work.
 
     A name that is new moves the table of all names, and whoever looks through it on another thread, as the AWS SDK
     does for every request, reads freed memory: https://pubs.opengroup.org/onlinepubs/9799919799/functions/setenv.html
     """
     environment = _ENVIRONMENT | _RAYS_ENVIRONMENT
+    environment["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = f"{seconds_between_looks(workers):g}"
     if _is_own():
         environment |= _OWN_ENVIRONMENT
     if not on_cluster():

@@ -8,7 +8,7 @@ import pytest
 from trainjob.api import TrainJobSpec
 from trainjob.errors import PassingError
 from trainjob.training.launch.late_datasets import LateDatasets
-from trainjob.training.launch.ray_cluster import in_thread, start_ray
+from trainjob.training.launch.ray_cluster import in_thread, seconds_between_looks, start_ray
 
 SPEC = TrainJobSpec.model_validate({"model": {"imageClassifier": {"mlp": {}}}, "dataset": {"train": {"uri": "/data"}}})
 
@@ -28,3 +28,8 @@ def test_a_getter_waits_for_its_dataset(tmp_path: Path):
     provided: Any = {name: f"rows of {name}" for name in ("train", "test")}  # whatever can be pickled
     datasets.provide(provided)
     assert [each.result(60) for each in found] == ["rows of train", "rows of test"]
+
+
+@pytest.mark.parametrize(("workers", "seconds"), [(1, 0.2), (20, 0.2), (64, 0.64), (512, 5.12)])
+def test_many_workers_are_asked_less_often(workers: int, seconds: float):
+    assert seconds_between_looks(workers) == pytest.approx(seconds)
