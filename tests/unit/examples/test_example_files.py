@@ -44,8 +44,9 @@ def test_trainjob_is_valid_and_reads_and_writes_inside_the_repository(path: Path
     assert Path(spec.storage.uri) == EXAMPLES.parent / "runs"
 
 
-def test_docstrings_are_the_same_each_time() -> None:
-    program = "import random, make_docstrings; print(make_docstrings.collect(['yaml', 'jinja2'], random.Random(0)))"
+@pytest.mark.parametrize("script", ["make_docstrings", "make_summaries"])
+def test_rows_are_the_same_each_time(script: str) -> None:
+    program = f"import random, {script}; print({script}.collect(['yaml', 'jinja2'], random.Random(0)))"
     command = [sys.executable, "-c", program]
     first, second = (subprocess.check_output(command, cwd=EXAMPLES, timeout=120) for _ in range(2))
     assert len(first) > 10_000
