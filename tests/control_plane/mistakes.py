@@ -77,6 +77,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("dataset.cleaning", {"lowercase": _FLAG, "removeURLs": _FLAG, "removeHTML": _FLAG}),
     "dataset.loader": ["raydata", "", 1],
     **_under("training", {"epochs": _COUNT, "maxSteps": _COUNT, "batchSize": _COUNT, "gradientAccumulation": _COUNT}),
+    "training.compile": _FLAG,
     "training.optimizer": [{}, {"adam": {}, "adamW": {}}, "adam", []],
     **_under("training.optimizer.adam", _ADAM),
     **_under("training.optimizer.sgd", {"momentum": _FRACTION, "nesterov": [*_FLAG, True], "weightDecay": [-1, "0"]}),

@@ -103,6 +103,7 @@ _scheduler = one_of(
     linear=part(warmupFraction=fractions),
 )
 _training = part(
+    compile=booleans,
     maxSteps=positive,
     epochs=positive,
     optimizer=_optimizer,

@@ -163,6 +163,9 @@ class Training(StrictModel):
     """bf16: forward pass in bfloat16 autocast, weights in float32. fp16: the same in float16, with losses scaled so
     that small gradients are not lost. auto: bf16 where the hardware makes it faster, fp16 on GPUs without it, float32
     otherwise. But for float32, GPUs multiply what stays in float32 as TF32."""
+    compile: bool = False
+    """Has PyTorch compile the training steps (`torch.compile`), which takes minutes at the start and needs a C++
+    compiler: faster on GPUs. A run that is continued may then differ in the last digits."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seeds the split, the initial weights, dropout and the order of rows."""
 

@@ -101,3 +101,15 @@ def _multiplies_bfloat16(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name) for name in ("amx_bf16", "avx512_bf16"))
+
+
+def why_not_compiled(error: Exception) -> str | None:
+    """Why `torch.compile` could not compile a model, where `error` is of that."""
+    from torch._dynamo.exc import TorchDynamoException  # its classes have no public name
+
+    if not isinstance(error, TorchDynamoException):
+        return None
+    return (
+        f"PyTorch cannot compile this model here ({str(error).partition(chr(10))[0].strip()}): it needs a C++ compiler "
+        "such as g++, and for GPUs Triton; or leave `compile` out"
+    )

@@ -38,7 +38,7 @@ from trainjob.training.devices import device_of, is_out_of_memory, out_of_memory
 from trainjob.training.distributed import from_rank_0, rank, world_size
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import TRAINER_STATE, Trainer
-from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision
+from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision, why_not_compiled
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
@@ -58,6 +58,8 @@ def work(task: Task) -> Outcome | None:
     except Exception as error:
         if is_out_of_memory(error):
             raise out_of_memory(task.spec, error) from None
+        if task.spec.training.compile and (reason := why_not_compiled(error)):
+            raise UserError(f"spec.training.compile: {reason}") from None
         raise WorkerError(
             rank(), type(error).__name__, str(error), traceback.format_exc(), time.time()
         ) from None  # its own type may not travel between processes
@@ -106,10 +108,13 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     batches, sets, rows = _data(task, shard)
     if shard.rows(rows) == 0:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
+    model = prepare_model(module, device, parallel_strategy_kwargs=DDP) if task.in_ray_train else module.to(device)
+    if training.compile:
+        model.compile()
     trainer = Trainer(
         spec,
         module,
-        prepare_model(module, device, parallel_strategy_kwargs=DDP) if task.in_ray_train else module.to(device),
+        model,
         preprocessor=preprocessor,
         objective=objective,
         batches=batches,
