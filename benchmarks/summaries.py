@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import torch
 
 from trainjob.data import CausalPreprocessor, Examples
 from trainjob.generator import TextGenerator
@@ -102,8 +103,9 @@ def measure(run: str) -> None:
     expected, tokens = counts.perplexity(texts_of(DATA / "test.csv", preprocessor))
     trained, scored = network_perplexity(model, preprocessor, DATA / "test.csv")
     assert scored == tokens, "both are asked about the same tokens"
-    model.network.apply(model.network._init_weights)  # pyright: ignore[reportPrivateUsage]
-    untrained, _ = network_perplexity(model, preprocessor, DATA / "test.csv")
+    torch.manual_seed(0)
+    anew = CausalLM(type(model.network)(model.network.config)).eval()
+    untrained, _ = network_perplexity(anew, preprocessor, DATA / "test.csv")
     print(f"| perplexity of {tokens:,} tokens | | beside the trained network |\n|---|---|---|")
     names = f"best n-gram model (order {order})", "network, untrained", "network, trained"
     for name, value in zip(names, (expected, untrained, trained), strict=True):
