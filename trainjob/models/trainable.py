@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from torch import Tensor, nn
+import safetensors.torch
+from torch import nn
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -16,18 +17,10 @@ class Trainable(nn.Module, ABC, Generic[Network]):
         super().__init__()
         self.network = network
 
-    @property
-    def weights(self) -> dict[str, Tensor]:
-        """What is saved of the network, parameters and buffers, by name; of those that are tied, the first."""
-        found: dict[int, tuple[str, Tensor]] = {}
-        for name, tensor in self.network.state_dict(keep_vars=True).items():
-            found.setdefault(id(tensor), (name, tensor))
-        return dict(found.values())
-
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write model.safetensors and config.json."""
 
-    @abstractmethod
-    def save_config(self, folder: Path) -> None:
-        """Write what `save` does but for the weights."""
+    def load_weights(self, folder: Path) -> None:
+        """Load the weights that `save` wrote for a model of the same architecture."""
+        self.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
