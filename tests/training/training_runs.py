@@ -117,12 +117,13 @@ class Run:
 
     def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None]) -> int:
         """Starts the run, calls `kill` with the driver's process number once its checkpoints have `reached` a point,
-        and returns the exit code. The run stands still until `kill` is done, so that it cannot end before."""
+        and returns the exit code. The workers stand still until `kill` is done, so that the run cannot end before."""
         driver = self.start()
         while not reached(self.complete_checkpoints()):
             assert driver.poll() is None, driver.communicate()[0]
             time.sleep(0.005)
         held = self._hold(driver)
+        os.kill(driver.pid, signal.SIGCONT)  # of a process that stands still, any thread may get a signal, and keep it
         kill(driver.pid)
         for process in held:
             with suppress(psutil.NoSuchProcess):
@@ -133,9 +134,9 @@ class Run:
         return driver.returncode
 
     def _hold(self, driver: subprocess.Popen[str]) -> list[psutil.Process]:
-        """Stops the run's processes and returns them, the driver first: without it, no run ends."""
+        """Stops the run's processes, the driver first: without it, no run ends. Returns the others."""
         os.kill(driver.pid, signal.SIGSTOP)
-        held = [psutil.Process(driver.pid), *(each for each in self.processes() if each.pid != driver.pid)]
+        held = [each for each in self.processes() if each.pid != driver.pid]
         for process in held:
             with suppress(psutil.NoSuchProcess):
                 process.suspend()

@@ -102,11 +102,11 @@ def test_of_very_much_the_beginning_and_the_end_are_kept(path: Path, monkeypatch
     last, before = folder / "rank-0.last.log", folder / "rank-0.before-last.log"
     with kept(Output(Folder(str(path)), 1), rank=0):
         say("a" * 1000)
-        wait_for(last.exists)
+        wait_for(lambda: output_goes_to(last))
         assert "goes on in rank-0.last.log" in (folder / "rank-0.log").read_text()
         for letter in "bcd":
             say(letter * 1000)
-            wait_for(lambda: before.exists() and before.read_text() == letter * 1000)  # noqa: B023
+            wait_for(lambda: output_goes_to(last) and before.exists() and before.read_text() == letter * 1000)  # noqa: B023
         say("end")
     first = (folder / "rank-0.log").read_text()
     assert first.startswith("a" * 1000)
@@ -144,6 +144,11 @@ def test_lines():
     lines.add(b"\xff\n\n")
     lines.finish()
     assert shown[4:] == ["ä", "[trainjob: 12,345 bytes are not shown here, see logs in the run's folder]", "\ufffd", ""]
+
+
+def output_goes_to(path: Path) -> bool:
+    """Whether file descriptors 1 and 2 write to it: what was created is not in use at once."""
+    return path.exists() and all(os.path.samestat(os.fstat(number), path.stat()) for number in (1, 2))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
