@@ -78,9 +78,10 @@ def images(cluster: Cluster) -> tuple[str, str]:
 
 def what_was_made(jobs: TrainJobs) -> list[Any]:
     """The job's RayJob as it was last specified, and its pods."""
-    ray_job = jobs.ray_job()["metadata"]
+    ray_job = jobs.ray_job()
+    metadata = ray_job["metadata"]
     pods = sorted(pod["metadata"]["uid"] for pod in jobs.cluster.find("pods", jobs.namespace))
-    return [ray_job["uid"], ray_job["generation"], pods]
+    return [metadata["uid"], metadata["generation"], pods, ray_job["spec"]]
 
 
 def step(jobs: TrainJobs, folder: str) -> int:
