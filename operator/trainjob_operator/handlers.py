@@ -21,7 +21,7 @@ class Watcher:
     """Adds TrainJobs to a queue as something about them changes."""
 
     def __init__(self, add: Callable[[Key, bool], None]) -> None:
-        """`add` is called with a key, and whether it is news: what a list tells mostly is not."""
+        """`add` is called with a key, and whether it is urgent: what comes from a list mostly is not."""
         self._add = add
         self._seen: dict[Key, bytes] = {}
         """A digest of what counts of each TrainJob that is not settled."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from trainjob.api.base import StrictModel, refuse
+from trainjob.api.base import StrictModel, refuse_conflicts
 from trainjob.api.cluster import (
     OWN_VOLUMES,
     Affinity,
@@ -75,24 +75,30 @@ class NodePool(StrictModel):
     @model_validator(mode="after")
     def _gives_slices_one_by_one(self) -> Self:
         if self.is_sliced and self.gpus_per_node > 1:
-            refuse([("gpusPerNode", f"must be 1 for slices ({self.gpu_resource}): each worker has a pod of its own")])
+            refuse_conflicts(
+                [("gpusPerNode", f"must be 1 for slices ({self.gpu_resource}): each worker has a pod of its own")]
+            )
         return self
 
     @model_validator(mode="after")
     def _counts_gpus_once(self) -> Self:
         if self.gpu_resource in self.resources:
-            refuse([("resources", f"{self.gpu_resource} is asked for as gpuResource, by what a TrainJob says")])
+            refuse_conflicts(
+                [("resources", f"{self.gpu_resource} is asked for as gpuResource, by what a TrainJob says")]
+            )
         return self
 
     @field_validator("pod")
     @classmethod
     def _leaves_the_operators_own_alone(cls, pod: KubernetesObject) -> KubernetesObject:
-        refuse((name, f"is not the pool's to set: {where}") for name, where in _NOT_A_POOLS.items() if name in pod)
+        refuse_conflicts(
+            (name, f"is not the pool's to set: {where}") for name, where in _NOT_A_POOLS.items() if name in pod
+        )
         volumes: Any = pod.get("volumes", [])
         if not isinstance(volumes, list) or not all(map(_has_name, volumes)):
-            refuse([("volumes", "must be a list of volumes, each with a name")])
+            refuse_conflicts([("volumes", "must be a list of volumes, each with a name")])
         if any(volume["name"] in OWN_VOLUMES for volume in volumes):
-            refuse([("volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds")])
+            refuse_conflicts([("volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds")])
         return pod
 
 
@@ -152,7 +158,7 @@ class Defaults(StrictModel):
     @model_validator(mode="after")
     def _storage_is_not_relative(self) -> Self:
         named = {f"namespaceStorage.{name}": storage for name, storage in self.namespace_storage.items()}
-        refuse(
+        refuse_conflicts(
             (f"{field}.uri", "must start with s3:// or gs://, or be an absolute path")
             for field, storage in {"storage": self.storage, **named}.items()
             if storage and storage.uri and "://" not in storage.uri and not storage.uri.startswith("/")

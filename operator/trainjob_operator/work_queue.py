@@ -1,5 +1,5 @@
 """A queue of keys, after client-go's workqueue: a key waits once however often it is added, is never with two workers
-at a time, and comes again later after a failure. What is news overtakes what is not."""
+at a time, and comes again later after a failure. Urgent keys overtake the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
@@ -10,7 +10,7 @@ Key = TypeVar("Key", bound=Hashable)
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 60.0
 MOST_OVERTAKING = 1000
-"""So many keys that are news come at most before one that is not and was added earlier."""
+"""At most so many urgent keys come before one that is not urgent and was added earlier."""
 
 
 class WorkQueue(Generic[Key]):
@@ -20,7 +20,7 @@ class WorkQueue(Generic[Key]):
         self._ready: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
         self._waiting: dict[Key, int] = {}
         """The place of each key in the queue."""
-        self._news = 0
+        self._urgent = 0
         self._added = 0
         self._again: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
@@ -30,7 +30,7 @@ class WorkQueue(Generic[Key]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, key: Key, is_news: bool = True) -> None:
+    def add(self, key: Key, is_urgent: bool = True) -> None:
         """Has a worker take the key, once it is free; a later time that was set for it no longer counts."""
         timer = self._timers.pop(key, None)
         if timer is not None:
@@ -38,15 +38,15 @@ class WorkQueue(Generic[Key]):
         if key in self._working:
             self._again.add(key)
             return
-        self._news += is_news
+        self._urgent += is_urgent
         self._added += 1
-        place = self._news if is_news else self._news + MOST_OVERTAKING
+        place = self._urgent if is_urgent else self._urgent + MOST_OVERTAKING
         if place < self._waiting.get(key, place + 1):
             self._waiting[key] = place
             self._ready.put_nowait((place, self._added, key))
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Adds the key later, though that is no news then, unless it is waiting already or due sooner."""
+        """Adds the key later, when it is not urgent, unless it is waiting already or due sooner."""
         if key in self._waiting or key in self._again:
             return
         loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from control_plane.misfits import MISFITS
+from control_plane.conflicts import CONFLICTS
 from control_plane.small_documents import MODELS, Document, changed, document
 
 
@@ -15,7 +15,7 @@ def mistakes() -> Iterator[tuple[Document, str]]:
     for part in _PARTS:
         path = f"{part}.typo"
         yield changed(_document_with(path), {path: 1}), path
-    for model, path, changes in MISFITS:
+    for model, path, changes in CONFLICTS:
         yield changed(document(model), changes), path
 
 

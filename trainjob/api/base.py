@@ -33,13 +33,13 @@ def depends_on_model(info: FieldInfo) -> bool:
     return any(isinstance(note, DependsOnModel) for note in info.metadata)
 
 
-def refuse(misfits: Iterable[tuple[str, str]]) -> None:
+def refuse_conflicts(conflicts: Iterable[tuple[str, str]]) -> None:
     """Raises what a validator raises of fields that do not fit together: (path of the field to change, relative to
     the part that is validated; what is wrong)."""
-    found = list(misfits)
+    found = list(conflicts)
     if found:
         text = "; ".join(f"{path}: {message}" for path, message in found)
-        raise PydanticCustomError("misfits", "{text}", {"text": text, "misfits": found})
+        raise PydanticCustomError("conflicts", "{text}", {"text": text, "conflicts": found})
 
 
 class OneOf(StrictModel):

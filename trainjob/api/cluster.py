@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticKnownError
 
-from trainjob.api.base import StrictModel, refuse
+from trainjob.api.base import StrictModel, refuse_conflicts
 
 WORKER_RESOURCE = "trainjob_worker"
 """What Ray calls a place for a worker: a worker pod has as many as workers are meant to share it."""
@@ -121,10 +121,10 @@ class Pods(StrictModel):
 
     @model_validator(mode="after")
     def _leaves_the_operators_own_alone(self) -> Self:
-        refuse(self._misfits())
+        refuse_conflicts(self._conflicts())
         return self
 
-    def _misfits(self) -> Iterator[tuple[str, str]]:
+    def _conflicts(self) -> Iterator[tuple[str, str]]:
         if any(volume.get("name") in OWN_VOLUMES for volume in self.volumes):
             yield "volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds: choose others"
         paths = [str(mount.get("mountPath")) for mount in self.volume_mounts]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from trainjob.api.base import OneOf, StrictModel, refuse
+from trainjob.api.base import OneOf, StrictModel, refuse_conflicts
 from trainjob.api.uris import DataURI
 
 Unique = Field(json_schema_extra={"uniqueItems": True})
@@ -71,10 +71,10 @@ class Dataset(StrictModel):
 
     @model_validator(mode="after")
     def _columns_differ(self) -> Self:
-        refuse(self._misfits())
+        refuse_conflicts(self._conflicts())
         return self
 
-    def _misfits(self) -> Iterator[tuple[str, str]]:
+    def _conflicts(self) -> Iterator[tuple[str, str]]:
         texts = self.text or []
         if (self.prompt is None) != (self.completion is None):
             yield "completion", "prompt and completion need each other"

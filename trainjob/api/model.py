@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import OneOf, StrictModel, refuse
+from trainjob.api.base import OneOf, StrictModel, refuse_conflicts
 from trainjob.api.uris import PATH
 
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -161,9 +161,11 @@ class ImageClassifier(Classifier):
     @model_validator(mode="after")
     def _fits_the_network(self) -> Self:
         if self.freeze_encoder and self.pretrained is None:
-            refuse([("freezeEncoder", "needs a pretrained network: one from scratch must be trained")])
+            refuse_conflicts([("freezeEncoder", "needs a pretrained network: one from scratch must be trained")])
         if self.size is not None and self.pretrained is not None:
-            refuse([("size", "is for mlp and cnn: a pretrained network's image processor says what images become")])
+            refuse_conflicts(
+                [("size", "is for mlp and cnn: a pretrained network's image processor says what images become")]
+            )
         return self
 
 

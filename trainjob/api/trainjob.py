@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse
+from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 from trainjob.api.baselines import CLASSIFIER_OF, Baselines
 from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import Cleaning, Dataset
@@ -102,10 +102,10 @@ class TrainJobSpec(StrictModel):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        refuse(self._misfits())
+        refuse_conflicts(self._conflicts())
         return self
 
-    def _misfits(self) -> Iterator[tuple[str, str]]:
+    def _conflicts(self) -> Iterator[tuple[str, str]]:
         """Rules that span fields: (path of the field to change, relative to the spec; what is wrong)."""
         training, count, per_pod = self.training, self.workers.count, self.workers.per_pod
         if per_pod is not None and count % per_pod:
@@ -115,13 +115,13 @@ class TrainJobSpec(StrictModel):
                 "training.batchSize",
                 f"must be a multiple of workers.count ({training.batch_size} % {count} = {rest})",
             )
-        yield from self._misfits_of_baselines()
+        yield from self._conflicts_of_baselines()
         if training.distillation is None and self.dataset is not None and self.dataset.unlabelled is not None:
             yield "dataset.unlabelled", "needs training.distillation, whose teacher labels these rows"
         if training.distillation is not None and self.model.classifier is None:
             yield "training.distillation", "is for textClassifier and imageClassifier"
-        yield from self._misfits_of_tuning()
-        yield from self._misfits_of_conversations()
+        yield from self._conflicts_of_tuning()
+        yield from self._conflicts_of_conversations()
         if self.model.function is not None:
             if self.dataset is not None and self.dataset.loader == "dataLoader":
                 yield "dataset.loader", "a function gets its rows from Ray Data"
@@ -130,12 +130,12 @@ class TrainJobSpec(StrictModel):
         if self.dataset is None:
             yield "dataset", f"is required by model.{kind}"
             return
-        yield from self._misfits_of_columns(self.dataset, kind)
+        yield from self._conflicts_of_columns(self.dataset, kind)
         metrics = LANGUAGE_METRICS if self.model.causal_lm is not None else CLASSIFIER_METRICS
         if self.checkpoints.metric not in metrics:
             yield "checkpoints.metric", f"must be one of {', '.join(metrics)} for model.{kind}"
 
-    def _misfits_of_columns(self, dataset: Dataset, kind: str) -> Iterator[tuple[str, str]]:
+    def _conflicts_of_columns(self, dataset: Dataset, kind: str) -> Iterator[tuple[str, str]]:
         if self.model.image_classifier is not None:
             if dataset.text is not None:
                 yield "dataset.text", "is for model.textClassifier and model.causalLM"
@@ -155,7 +155,7 @@ class TrainJobSpec(StrictModel):
         if dataset.cleaning != Cleaning():
             yield "dataset.cleaning", "is for model.textClassifier: a language model learns texts as they are"
 
-    def _misfits_of_conversations(self) -> Iterator[tuple[str, str]]:
+    def _conflicts_of_conversations(self) -> Iterator[tuple[str, str]]:
         for name in ("prompt", "completion", "messages"):
             if self.model.causal_lm is None and getattr(self.dataset, name, None) is not None:
                 yield f"dataset.{name}", "is for model.causalLM"
@@ -163,14 +163,14 @@ class TrainJobSpec(StrictModel):
         if language is not None and language.decoder and self.dataset is not None and self.dataset.messages is not None:
             yield "dataset.messages", "needs a pretrained model: a tokenizer from scratch has no chat template"
 
-    def _misfits_of_baselines(self) -> Iterator[tuple[str, str]]:
+    def _conflicts_of_baselines(self) -> Iterator[tuple[str, str]]:
         for name in self.baselines.named if self.baselines is not None else []:
             if self.model.classifier is None:
                 yield f"baselines.{name}", "is for textClassifier and imageClassifier"
             elif CLASSIFIER_OF[name] not in ("", to_camel(self.model.chosen)):
                 yield f"baselines.{name}", f"is for model.{CLASSIFIER_OF[name]}"
 
-    def _misfits_of_tuning(self) -> Iterator[tuple[str, str]]:
+    def _conflicts_of_tuning(self) -> Iterator[tuple[str, str]]:
         tuning = self.tuning
         if tuning is None:
             return

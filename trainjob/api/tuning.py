@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse
+from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 from trainjob.api.dataset import Unique
 from trainjob.api.model import Model
 from trainjob.api.training import Training
@@ -159,10 +159,10 @@ class Tuning(StrictModel):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        refuse(self._misfits())
+        refuse_conflicts(self._conflicts())
         return self
 
-    def _misfits(self) -> Iterator[tuple[str, str]]:
+    def _conflicts(self) -> Iterator[tuple[str, str]]:
         if not self.tuned:
             yield "parameters", "must not be empty"
         for path, parameter in self.tuned.items():

@@ -54,8 +54,8 @@ _MUST = {
 
 def problems_of(error: ErrorDetails, root: type[StrictModel]) -> Iterator[tuple[FieldPath, str]]:
     """(path, message) of each problem that one of pydantic's errors on a `root` stands for."""
-    if error["type"] == "misfits":
-        for path, message in error.get("ctx", {})["misfits"]:
+    if error["type"] == "conflicts":
+        for path, message in error.get("ctx", {})["conflicts"]:
             yield (*error["loc"], *path.split(".")), message
     elif error["type"] == "extra_forbidden":
         yield error["loc"], _unknown_field(error["loc"], root)

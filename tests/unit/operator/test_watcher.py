@@ -19,12 +19,12 @@ class Watched:
 
     def __init__(self) -> None:
         self.added: list[Key] = []
-        self.news: list[bool] = []
+        self.urgent: list[bool] = []
         self.watcher = Watcher(self._add)
 
-    def _add(self, key: Key, is_news: bool) -> None:
+    def _add(self, key: Key, is_urgent: bool) -> None:
         self.added.append(key)
-        self.news.append(is_news)
+        self.urgent.append(is_urgent)
 
     def train_job(self, kind: str | None, name: str = "job", status: Object | None = None, **spec: Any) -> list[Key]:
         body: Any = document({"name": name, "generation": 1}, **spec) | ({"status": status} if status else {})
@@ -59,7 +59,7 @@ NAMED: Object = {"annotations": {"trainjob.dev/name": "job"}}
 
 @pytest.mark.parametrize("metadata", [OWNED, NAMED])
 @pytest.mark.parametrize(
-    ("kind", "more", "is_news"),
+    ("kind", "more", "is_urgent"),
     [
         ("ADDED", {}, False),
         ("ADDED", {"finalizers": ["ray.io/rayjob-finalizer"]}, True),
@@ -69,19 +69,19 @@ NAMED: Object = {"annotations": {"trainjob.dev/name": "job"}}
     ],
 )
 def test_a_rayjob_without_its_annotation_is_found_by_its_owner(
-    watched: Watched, metadata: Object, kind: str | None, more: Object, is_news: bool
+    watched: Watched, metadata: Object, kind: str | None, more: Object, is_urgent: bool
 ):
     assert watched.train_job("ADDED") == [JOB]
-    assert watched.ray_job(kind, metadata | more) == ([JOB] if is_news else [])
+    assert watched.ray_job(kind, metadata | more) == ([JOB] if is_urgent else [])
     assert watched.ray_job(kind, {"annotations": {}}) == []
 
 
-def test_what_a_list_tells_is_no_news_but_of_a_trainjob_that_nobody_has_seen(watched: Watched):
+def test_what_a_list_tells_is_not_urgent_but_for_a_trainjob_that_nobody_has_seen(watched: Watched):
     watched.train_job(None)
     watched.train_job(None, status={"phase": "Running"})
     watched.ray_job(None, OWNED)
     watched.ray_job("MODIFIED", OWNED)
-    assert watched.news == [True, False, False, True]
+    assert watched.urgent == [True, False, False, True]
 
 
 @pytest.mark.parametrize(

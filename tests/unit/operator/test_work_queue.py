@@ -79,7 +79,7 @@ def test_a_key_waits_once_however_often_it_is_added():
     run(main())
 
 
-def test_news_overtakes_what_is_none():
+def test_urgent_keys_overtake_others():
     async def main() -> None:
         queue, log = WorkQueue[str](), Log()
         for number in range(5):
@@ -95,7 +95,7 @@ def test_news_overtakes_what_is_none():
     run(main())
 
 
-def test_news_without_end_holds_up_nothing_for_ever():
+def test_urgent_keys_without_end_hold_up_nothing_for_ever():
     async def main() -> None:
         queue, log = WorkQueue[str](), Log()
         queue.add("listed", False)

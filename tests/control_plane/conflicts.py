@@ -64,7 +64,7 @@ _WRONG_TUNING: list[tuple[str, Document]] = [
 ]
 """(field to blame, tuning)."""
 
-MISFITS: list[tuple[str, str, dict[str, Any]]] = [
+CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "model", {"model.function": {"name": "a:b"}}),
     ("textClassifier", "model.textClassifier", {"model.textClassifier.pretrained": "bert"}),
     ("textClassifier", "model.textClassifier", {"model.textClassifier.encoder": ...}),
