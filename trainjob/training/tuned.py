@@ -17,7 +17,7 @@ from trainjob.data import Fitted
 from trainjob.errors import Diverged, OutOfMemory, PassingError, StorageError
 from trainjob.progress.channel import Receiver
 from trainjob.progress.snapshots import Snapshots
-from trainjob.runs.files import CHECKPOINTS, METRICS, TENSORBOARD
+from trainjob.runs.files import CHECKPOINTS, METRICS, MORE_METRICS, TENSORBOARD
 from trainjob.runs.folder import begin, to_dict
 from trainjob.runs.history import read_history
 from trainjob.runs.trials import Trial, trial_folder
@@ -166,7 +166,7 @@ class _Epochs:
 def _take_over(run: Folder, trial: Folder) -> None:
     """Makes a trial's checkpoints and measurements the run's."""
     with scratch_folder() as scratch:
-        for name in (CHECKPOINTS, METRICS, TENSORBOARD):
+        for name in (CHECKPOINTS, METRICS, MORE_METRICS, TENSORBOARD):
             run.delete(name)
             if trial.exists(name):
                 trial.download(name, scratch / name)
