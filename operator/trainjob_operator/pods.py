@@ -38,6 +38,9 @@ _ENVIRONMENT = {
     # anew: it would take 30, and the lost one mostly takes 20 to be noticed.
     "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
 }
+_FEW_PODS = 16
+_FOR_FEW_PODS = "RAY_health_check_period_ms"
+"""Of many pods one is more often merely too busy to answer for five seconds, and all would start anew because of it."""
 _AMD_ENVIRONMENT = {
     # Ray shows each worker its own GPU alone, and Ray Train then all those of its pod, as CUDA_VISIBLE_DEVICES: with
     # Ray's HIP_VISIBLE_DEVICES beside it, a worker would look for its GPU under a number that is not there.
@@ -57,12 +60,12 @@ https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/"""
 _UNITS = ["", "K", "M", "G", "T", "P", "E"]
 
 
-def head_template(job: TrainJob, settings: Settings, snapshot: str) -> KubernetesObject:
+def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods: int) -> KubernetesObject:
     """The head pod: it runs the driver, which reads the job from `snapshot` and writes its progress into the TrainJob's
     status, but no worker."""
     head, default = job.spec.head, settings.defaults.head
     own = resources(head.cpus or default.cpus, head.memory or default.memory)
-    template = _template(job, settings, HEAD_CONTAINER, own)
+    template = _template(job, settings, HEAD_CONTAINER, own, worker_pods=worker_pods)
     template["metadata"]["annotations"][SPEC_ANNOTATION] = snapshot
     field = {"path": JOB_FILE, "fieldRef": {"fieldPath": f"metadata.annotations['{SPEC_ANNOTATION}']"}}
     template["spec"]["volumes"].append({"name": "trainjob", "downwardAPI": {"items": [field]}})
@@ -76,10 +79,16 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str) -> Kubernete
 
 
 def worker_template(
-    job: TrainJob, settings: Settings, pool: NodePool, workers: int, container_resources: KubernetesObject
+    job: TrainJob,
+    settings: Settings,
+    pool: NodePool,
+    workers: int,
+    container_resources: KubernetesObject,
+    worker_pods: int,
 ) -> KubernetesObject:
     """A pod of `workers` on the job's node pool."""
-    template = _template(job, settings, "ray-worker", _with_devices(container_resources, pool), pool)
+    container_resources = _with_devices(container_resources, pool)
+    template = _template(job, settings, "ray-worker", container_resources, pool, worker_pods)
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
@@ -146,8 +155,9 @@ def _template(
     container_name: str,
     container_resources: KubernetesObject,
     pool: NodePool | None = None,
+    worker_pods: int = 1,
 ) -> KubernetesObject:
-    """What all pods have alike, and what those on a node pool have besides."""
+    """What all pods have alike, and what those on a node pool have besides; `worker_pods` is how many the job has."""
     pods, storage = job.spec.pods, job.spec.storage
     scratch = _scratch(pods.volume_mounts)
     own_scratch = {"emptyDir": {"sizeLimit": times(settings.defaults.scratch, 1)}}
@@ -157,7 +167,10 @@ def _template(
         claim = {"claimName": storage.persistent_volume_claim}
         volumes.append({"name": "trainjob-storage", "persistentVolumeClaim": claim})
         mounts.append({"name": "trainjob-storage", "mountPath": STORAGE_PATH})
-    own = _variables(_ENVIRONMENT | (_environment(pool) if pool is not None else {}))
+    everywhere = {
+        name: _ENVIRONMENT[name] for name in _ENVIRONMENT if name != _FOR_FEW_PODS or worker_pods <= _FEW_PODS
+    }
+    own = _variables(everywhere | (_environment(pool) if pool is not None else {}))
     container: KubernetesObject = {
         "name": container_name,
         "image": pods.image or settings.image,

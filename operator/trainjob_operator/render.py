@@ -143,7 +143,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
         "rayVersion": settings.ray_version,
         "headGroupSpec": {
             "rayStartParams": HEAD_START,
-            "template": head_template(job, settings, snapshot(job, cpus)),
+            "template": head_template(job, settings, snapshot(job, cpus), pods),
         },
         "workerGroupSpecs": [
             {
@@ -157,7 +157,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
                     "num-gpus": str(gpus),
                     "resources": json.dumps(json.dumps({WORKER_RESOURCE: per_pod})),
                 },
-                "template": worker_template(job, settings, pool, per_pod, container),
+                "template": worker_template(job, settings, pool, per_pod, container, pods),
             }
         ],
     }

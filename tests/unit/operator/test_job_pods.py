@@ -117,6 +117,14 @@ def test_every_pod_has_what_the_job_says_of_pods(which: str):
     assert PODS["securityContext"].items() <= pod["securityContext"].items()
 
 
+@pytest.mark.parametrize(("count", "per_pod", "expected"), [(16, 1, True), (17, 1, False), (128, 8, True)])
+def test_many_pods_are_given_rays_own_time_to_answer(count: int, per_pod: int, expected: bool):
+    made = templates(trainjob(workers={"count": count, "perPod": per_pod}))
+    for which in ("head", "worker"):
+        names = {each["name"] for each in made[which]["spec"]["containers"][0]["env"]}
+        assert ("RAY_health_check_period_ms" in names) == expected
+
+
 @EVERY_POD
 def test_every_pod_has_the_settings_image(which: str):
     pod = templates(trainjob())[which]["spec"]
