@@ -169,7 +169,7 @@ def precision(bench: Bench, name: str) -> str:
     seconds = time.perf_counter() - since
     scores = trainer.scorer.score(trainer.module, "validation").as_metrics("validation")
     assert scores["validation_accuracy"] > 0.9, scores
-    save_model(trainer.module, trainer.preprocessor, bench.folder / name / "saved")
+    save_model(trainer.module, trainer.checkpointer.preprocessor, bench.folder / name / "saved")
     loaded, _ = load_model(bench.folder / name / "saved")
     batch = next(iter(trainer.batches.epoch(0)))
     trainer.module.eval()
@@ -188,8 +188,8 @@ def resume(bench: Bench) -> str:
     cut.spec = cut.spec.model_copy(update={"training": cut.spec.training.model_copy(update={"epochs": 1})})
     seed(1)
     cut.fit()
-    [name] = [name for name, _ in again.store.ranked()]
-    again.resume(bench.folder / "cut" / "checkpoints" / name, 0)
+    [name] = [name for name, _ in again.checkpointer.store.ranked()]
+    again.resume(name)
     again.history.resume(again.state.step)
     again.fit()
     pairs = zip(whole.module.state_dict().values(), again.module.state_dict().values(), strict=True)

@@ -23,15 +23,15 @@ def save(store: CheckpointStore, step: int, weights: str, loss: float = 0.5) -> 
     return store.save(step, step, {"validation_loss": loss}, write)
 
 
-def read(store: CheckpointStore, name: str, folder: Path) -> str:
-    assert store.download(name, folder)
-    return (folder / "weights").read_text()
+def read(store: CheckpointStore, name: str) -> str:
+    assert store.is_sound(name)
+    return (store / name).read("weights").decode()
 
 
 class OwnershipContract:
     """Tests of the fixture `folder`, which a derived class has: an empty one at `run`."""
 
-    def test_who_is_superseded_changes_nothing(self, folder: Folder, tmp_path: Path) -> None:
+    def test_who_is_superseded_changes_nothing(self, folder: Folder) -> None:
         old, new = Owner(folder), Owner(folder)
         old.claim()
         before = CheckpointStore(old.run, Checkpoints(keep=1))
@@ -50,7 +50,7 @@ class OwnershipContract:
         with pytest.raises(Superseded):
             (old.run / "logs").upload(Path(__file__), "rank-0.log")
         assert after.names() == [best, latest]
-        assert [read(after, name, tmp_path / name) for name in (best, latest)] == ["new", "new"]
+        assert [read(after, name) for name in (best, latest)] == ["new", "new"]
         assert set(folder.list()) == {".claims", "checkpoints"}
 
     def test_who_comes_after_goes_on(self, folder: Folder) -> None:
@@ -62,9 +62,7 @@ class OwnershipContract:
             assert claim.startswith(f"{turn:08d}-")
 
     @pytest.mark.parametrize("seed", range(20 if SOAK else 2))
-    def test_of_many_that_start_one_after_the_other_the_last_goes_on(
-        self, folder: Folder, tmp_path: Path, seed: int
-    ) -> None:
+    def test_of_many_that_start_one_after_the_other_the_last_goes_on(self, folder: Folder, seed: int) -> None:
         """Each saves until another has come, at moments of its own; whatever is read then is whole."""
         chance = random.Random(seed)
 
@@ -89,8 +87,8 @@ class OwnershipContract:
         drive("last", [0.0] * 12)
         assert folder.read("summary.json") == b"last"
         store = CheckpointStore(folder, Checkpoints(keep=3))
-        latest, _ = store.names()[-1], store.best(tmp_path / "best")
-        assert read(store, latest, tmp_path / "latest") == "last"
+        latest, _ = store.names()[-1], store.best()
+        assert read(store, latest) == "last"
 
     def test_a_claim_that_came_too_late_ends_its_process(self, folder: Folder) -> None:
         """Another one has counted itself after it meanwhile."""

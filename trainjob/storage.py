@@ -1,5 +1,6 @@
 """Files on local disk, `s3://` and `gs://`, through pyarrow; errors say what to do about them."""
 
+import hashlib
 import os
 import re
 import time
@@ -20,6 +21,7 @@ from trainjob.errors import StorageError, StorageUnreachable
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
 ATTEMPTS = 3
+BLOCK_BYTES = 8 * 2**20
 PAUSES_SECONDS = (1, 2, 4, 8, 15)
 """Before a server that has answered before is tried again."""
 
@@ -164,6 +166,28 @@ class Folder:
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:
             return file.read()
+
+    @_patient
+    def read_range(self, name: str, start: int, size: int) -> bytearray:
+        """`size` bytes of a file from `start` on. Raises StorageError where it is shorter."""
+        filesystem, path = self._open(name)
+        data = bytearray(size)
+        with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:
+            file.seek(start)
+            read = file.readinto(data)
+        if read < size:
+            raise StorageError(f"{self._uri(name)} is cut off: it has fewer than {start + size} bytes")
+        return data
+
+    @_patient
+    def sha256(self, name: str) -> str:
+        """Of a file, in hexadecimal digits."""
+        digest = hashlib.sha256()
+        filesystem, path = self._open(name)
+        with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:
+            while block := file.read(BLOCK_BYTES):
+                digest.update(block)
+        return digest.hexdigest()
 
     @_patient
     @_guarded

@@ -11,12 +11,15 @@ import pyarrow.csv
 import pytest
 import torch
 from pyarrow import parquet
+from safetensors.torch import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_runs import Finished, assert_equal
 from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
 from trainjob import Predictor
+from trainjob.runs.model import on_this_machine
+from trainjob.storage import Folder
 
 ROWS = {"train": 480, "validation": 121, "test": 151}
 LINE = re.compile(r"tags: \S|epoch \d+/6[: ] |  \S")
@@ -132,7 +135,8 @@ def test_the_model_is_the_best_epochs(finished: Finished):
     assert summary["bestCheckpoint"]["value"] == best["validation_loss"]
     assert run.read("evaluation.json")["validation"]["loss"] == best["validation_loss"]
     name = next(path for path in (run.folder / "checkpoints").iterdir() if path.name.endswith(f"{best['step']:08d}"))
-    assert (name / "model.safetensors").read_bytes() == (run.folder / "model" / "model.safetensors").read_bytes()
+    with on_this_machine(Folder(str(name))) as model:
+        assert_equal(load_file(model / "model.safetensors"), run.weights())
 
 
 def test_the_summary_counts_the_rows(finished: Finished):

@@ -21,17 +21,19 @@ from training_runs import (
 )
 
 NewRun = Callable[..., Run]
+SLOW = {"checkpoints.everySteps": 1}
+"""Each step waits until the checkpoint before it is saved, so that training is not over before it is ended."""
 Kill = Callable[[int], None]
 
 
 def test_local_processes(new_run: NewRun, local: Finished):
-    run = new_run("text", {"dataset.loader": "dataLoader", "retries": 1})
+    run = new_run("text", {"dataset.loader": "dataLoader", "retries": 1} | SLOW)
 
-    assert end(run, interrupt_driver) == 130
+    assert end(run, interrupt_driver) == 130, run.output
     assert "stopped. The same command continues from " in run.output
     assert "Traceback (most recent call last)" not in run.output
 
-    assert end(run, crash_driver) == -11
+    assert end(run, crash_driver) == -11, run.output
     assert "training, continues from epoch-0" in run.output, run.output
     assert "Fatal Python error: Segmentation fault" in run.output
     assert "trainjob/training/" in run.output  # where it was
@@ -55,10 +57,10 @@ def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray:
 def test_a_ray_cluster_of_its_own(new_run: NewRun, streamed: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("RAY_ADDRESS")
     monkeypatch.delenv("RAY_AUTH_MODE")
-    run = new_run("text", {"retries": 1})
+    run = new_run("text", {"retries": 1} | SLOW)
     run.first = STREAMED
 
-    assert end(run, interrupt_all) == 130
+    assert end(run, interrupt_all) == 130, run.output
     assert "stopped. The same command continues from " in run.output
     assert "Traceback (most recent call last)" not in run.output
 
@@ -78,8 +80,8 @@ def test_a_student(new_run: NewRun, local: Finished, text_set: Path):
         "dataset.unlabelled": {"uri": str(text_set / "test.csv")},
         "training.distillation": {"teacher": str(local[0].folder)},
     }
-    run = new_run("text", changes)
-    assert end(run, crash_driver) == -11
+    run = new_run("text", changes | SLOW)
+    assert end(run, crash_driver) == -11, run.output
     files = {path: path.stat().st_mtime_ns for path in (run.folder / "soft-labels").iterdir()}
     run.finish()
     assert {path: path.stat().st_mtime_ns for path in (run.folder / "soft-labels").iterdir()} == files

@@ -9,18 +9,20 @@ import torch
 from trainjob.api import Scheduler, TrainJobSpec, WarmUp
 from trainjob.data import Examples, Fitted, Preprocessor, prepare_examples
 from trainjob.data.loaders import Batch, BucketSampler, Shard, collate, memory_windows, scoring_batches
-from trainjob.models import load_weights, objective_of, sample_losses
+from trainjob.models import objective_of, sample_losses
 from trainjob.models.losses import SampleLosses
 from trainjob.models.text import TextClassifier
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
+from trainjob.runs.parts import Parts
 from trainjob.storage import Folder
 from trainjob.training.loop import Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Scorer
+from trainjob.training.sharded_state import load_weights
 
 EPOCHS = 2
 CPU = torch.device("cpu")
@@ -94,5 +96,5 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
     )
     trainer.fit()
     best, _ = store.ranked()[0]
-    load_weights(classifier, Path(folder.uri) / "checkpoints" / best)
+    load_weights(classifier, Parts(store / best))
     classifier.eval()

@@ -3,7 +3,7 @@
 from trainjob.models.classifier import Classifier
 from trainjob.models.losses import distilled_losses, sample_losses
 from trainjob.models.objective import Objective
-from trainjob.models.store import build, load_language_model, load_model, load_weights, objective_of, save_model
+from trainjob.models.store import build, load_language_model, load_model, objective_of, save_config, save_model
 from trainjob.models.trainable import Trainable
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "distilled_losses",
     "load_language_model",
     "load_model",
-    "load_weights",
     "objective_of",
     "sample_losses",
+    "save_config",
     "save_model",
 ]

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import safetensors.torch
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -19,7 +18,7 @@ from trainjob.data.examples import Examples, cut
 from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
-from trainjob.models.pretrained import check_fit, load_pretrained, load_saved, save_network
+from trainjob.models.pretrained import check_fit, load_pretrained, load_saved, save_network, save_network_config
 from trainjob.models.trainable import Trainable
 
 if TYPE_CHECKING:
@@ -40,16 +39,8 @@ class CausalLM(Trainable[PreTrainedModel]):
     def save(self, folder: Path) -> None:
         save_network(self.network, folder)
 
-    def load_weights(self, folder: Path) -> None:
-        """A weight that is tied to another is saved once."""
-        weights = safetensors.torch.load_file(folder / "model.safetensors")
-        loaded = {
-            id(self.network.get_parameter(name)) for name in weights if name in dict(self.network.named_parameters())
-        }
-        missing, unexpected = self.network.load_state_dict(weights, strict=False)
-        tied = [name for name in missing if id(self.network.get_parameter(name)) in loaded]
-        if unexpected or len(tied) < len(missing):
-            raise RuntimeError(f"the weights are those of another model: {missing}, {unexpected}")
+    def save_config(self, folder: Path) -> None:
+        save_network_config(self.network, folder)
 
 
 def build(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> CausalLM:

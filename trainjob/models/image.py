@@ -86,6 +86,9 @@ class ImageClassifier(Classifier[nn.Sequential]):
     def save(self, folder: Path) -> None:
         weights = {name: weight.contiguous() for name, weight in self.network.state_dict().items()}
         safetensors.torch.save_file(weights, folder / "model.safetensors")
+        self.save_config(folder)
+
+    def save_config(self, folder: Path) -> None:
         (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 

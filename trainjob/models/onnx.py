@@ -71,3 +71,6 @@ class OnnxClassifier(Classifier[nn.Identity]):
 
     def save(self, folder: Path) -> None:
         raise NotImplementedError("it is exported from a classifier, and not trained any further")
+
+    def save_config(self, folder: Path) -> None:
+        raise NotImplementedError("it is exported from a classifier, and not trained any further")

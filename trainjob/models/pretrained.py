@@ -48,6 +48,9 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
     def save(self, folder: Path) -> None:
         save_network(self.network, folder)
 
+    def save_config(self, folder: Path) -> None:
+        save_network_config(self.network, folder)
+
 
 def head_of(network: PreTrainedModel) -> list[nn.Module]:
     """What comes after the encoder."""
@@ -179,3 +182,12 @@ def save_network(network: PreTrainedModel, folder: Path) -> None:
     """Under the module's own names of weights, not those of an older pretrained checkpoint."""
     with quiet():
         network.save_pretrained(folder, save_original_format=False)
+
+
+def save_network_config(network: PreTrainedModel, folder: Path) -> None:
+    """What `save_network` writes besides the weights."""
+    network.config.dtype = "float32"
+    network.config.architectures = [type(network).__name__.removeprefix("FSDP")]  # as fully_shard calls the class
+    network.config.save_pretrained(folder)
+    if network.can_generate():
+        network.generation_config.save_pretrained(folder)

@@ -63,6 +63,12 @@ def save_model(module: Trainable[Any], preprocessor: Preprocessor, folder: Path)
     preprocessor.save(folder)
 
 
+def save_config(module: Trainable[Any], preprocessor: Preprocessor, folder: Path) -> None:
+    """The same without the weights."""
+    module.save_config(folder)
+    preprocessor.save(folder)
+
+
 def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
     """The classifier that `save_model` wrote: the module in eval mode on the CPU, and its preprocessor.
 
@@ -117,8 +123,3 @@ def load_language_model(folder: Path) -> "tuple[CausalLM, CausalPreprocessor]":
 
     with _sound(folder):
         return causal.load(folder).eval(), preprocessor
-
-
-def load_weights(module: Trainable[Any], folder: Path) -> None:
-    """Load the weights that `save_model` wrote into a module of the same architecture."""
-    module.load_weights(folder)

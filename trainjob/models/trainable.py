@@ -4,8 +4,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Generic, TypeVar
 
-import safetensors.torch
-from torch import nn
+from torch import Tensor, nn
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -17,10 +16,18 @@ class Trainable(nn.Module, ABC, Generic[Network]):
         super().__init__()
         self.network = network
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """What is saved of the network, parameters and buffers, by name; of those that are tied, the first."""
+        found: dict[int, tuple[str, Tensor]] = {}
+        for name, tensor in self.network.state_dict(keep_vars=True).items():
+            found.setdefault(id(tensor), (name, tensor))
+        return dict(found.values())
+
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write model.safetensors and config.json."""
 
-    def load_weights(self, folder: Path) -> None:
-        """Load the weights that `save` wrote for a model of the same architecture."""
-        self.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+    @abstractmethod
+    def save_config(self, folder: Path) -> None:
+        """Write what `save` does but for the weights."""

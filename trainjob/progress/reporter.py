@@ -1,6 +1,7 @@
 """Rank 0's account of the run: one growing snapshot, sent to the driver."""
 
 import time
+from threading import Lock
 
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
@@ -15,6 +16,7 @@ class Reporter:
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
         self._since: tuple[float, int] | None = None
         self._origin = ""
+        self._lock = Lock()
 
     def begin(self, completed: int, step: int, steps: int, resumed: str | None, metrics: dict[str, float]) -> None:
         """Training starts after `step` and the epochs `completed`. Where it is `resumed` from a checkpoint, `metrics`
@@ -54,12 +56,17 @@ class Reporter:
             learning_rate=learning_rate,
         )
 
-    def checkpoint(self, name: str, epoch: int, step: int, metrics: dict[str, float]) -> None:
+    def epoch(self, completed: int, metrics: dict[str, float]) -> None:
+        """An epoch has come to its end; its checkpoint is being saved."""
+        self._update(always=True, epochs_completed=completed, metrics=metrics)
+
+    def checkpoint(self, name: str, step: int, metrics: dict[str, float]) -> None:
+        """A checkpoint is saved; it has metrics where it ends an epoch."""
+        if self._sender is None:
+            return
         latest = self._checkpoint_status(name, step, metrics.get(self._metric))
-        changes: dict[str, object] = {"latest_checkpoint": latest}
-        if metrics:
-            changes |= {"metrics": metrics, "epochs_completed": epoch, "best_checkpoint": self._best_checkpoint()}
-        self._update(always=True, **changes)
+        best = {"best_checkpoint": self._best_checkpoint()} if metrics else {}
+        self._update(always=True, latest_checkpoint=latest, **best)
 
     def _best_checkpoint(self) -> CheckpointStatus | None:
         """Of those that end an epoch."""
@@ -73,6 +80,8 @@ class Reporter:
         return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._metric, value=value)
 
     def _update(self, *, always: bool = False, **changes: object) -> None:
-        if self._sender is not None:
+        if self._sender is None:
+            return
+        with self._lock:  # the thread that saves tells what it waits for
             self.status = self.status.model_copy(update=changes)
             self._sender.send(self.status, always=always)

@@ -1,6 +1,6 @@
 """Checkpoints: a folder each, complete once its `checkpoint.json` is there and every file matches it.
 
-Rank 0 writes and reads them itself rather than through `ray.train.report`, so that a checkpoint counts as soon as it
+Ranks write and verify them themselves rather than through `ray.train.report`, so that a checkpoint counts as soon as it
 lies in storage, is written alike with and without a Ray cluster, and a torn one is told by its digests.
 """
 
@@ -8,13 +8,14 @@ import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol
 
 from trainjob.api import Checkpoints
 from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError
 from trainjob.runs.files import CHECKPOINTS
 from trainjob.scratch import scratch_folder
-from trainjob.storage import Folder
+from trainjob.storage import Folder, storage_errors
 
 MANIFEST = "checkpoint.json"
 _NAME = re.compile(r"epoch-\d+-step-\d+")
@@ -30,7 +31,44 @@ class Manifest(StrictModel):
     metrics: dict[str, float]
     """Metrics of the epoch that it ends; empty inside an epoch."""
     files: dict[str, str]
-    """SHA-256 of each file by its name."""
+    """SHA-256 of each file by its path in the checkpoint's folder."""
+
+
+class Ranks(Protocol):
+    """The processes that share the work on a checkpoint: each calls the same methods in the same order."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """Every rank's value in order of rank, on rank 0; None on the others."""
+        ...
+
+    def from_first(self, value: Any) -> Any:
+        """Rank 0's value, on every rank."""
+        ...
+
+    def agree(self, vote: bool) -> bool:
+        """Whether every rank votes for it."""
+        ...
+
+
+class Alone:
+    """The only process."""
+
+    rank, count = 0, 1
+
+    def gather(self, value: Any) -> list[Any] | None:
+        return [value]
+
+    def from_first(self, value: Any) -> Any:
+        return value
+
+    def agree(self, vote: bool) -> bool:
+        return vote
 
 
 def checkpoint_name(epoch: int, step: int) -> str:
@@ -41,59 +79,67 @@ def checkpoint_name(epoch: int, step: int) -> str:
 class CheckpointStore:
     """The checkpoints of one run."""
 
-    def __init__(self, run: Folder, spec: Checkpoints) -> None:
+    def __init__(self, run: Folder, spec: Checkpoints, ranks: Ranks | None = None) -> None:
+        """`ranks` are those that save and verify each checkpoint together; by default this process alone."""
         self._folder = run / CHECKPOINTS
         self._spec = spec
+        self.ranks = ranks or Alone()
+
+    def __truediv__(self, name: str) -> Folder:
+        """The folder of a checkpoint."""
+        return self._folder / name
 
     def uri(self, name: str) -> str:
-        return (self._folder / name).uri
+        return (self / name).uri
 
     def save(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> str:
-        """Stores what `write` puts into a folder and returns the checkpoint's name; then drops those not kept."""
+        """Stores what `write` puts into a folder, on every rank other files, and returns the checkpoint's name; then
+        drops those not kept."""
         name = checkpoint_name(epoch, step)
-        self._folder.delete(name)
+        if self.ranks.rank == 0:
+            self._folder.delete(name)
+        self.ranks.from_first(None)  # nobody writes before what was torn is gone
         with scratch_folder() as local:
-            write(local)
+            with storage_errors(str(local)):
+                write(local)
             self._folder.upload(local, name)
-            manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=_digests(local))
-        (self._folder / name).write(MANIFEST, manifest.model_dump_json(indent=1).encode())
-        self._drop_others(name)
+            parts = self.ranks.gather(_digests(local))
+        if parts is not None:
+            files = {file: digest for part in parts for file, digest in part.items()}
+            manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=files)
+            (self / name).write(MANIFEST, manifest.model_dump_json(indent=1).encode())
+            self._drop_others(name)
         return name
 
-    def restore(self, local: Path) -> str | None:
-        """Downloads the latest sound checkpoint to `local` and returns its name, or None where there is none."""
-        for name in reversed(self.names()):
-            if self.download(name, local / name):
-                return name
-        return None
+    def latest(self) -> str | None:
+        """The latest sound checkpoint, or None where there is none."""
+        names = self.ranks.from_first(self.names() if self.ranks.rank == 0 else None)
+        return next((name for name in reversed(names) if self.is_sound(name)), None)
 
-    def best(self, local: Path) -> tuple[str, Manifest]:
-        """Downloads the best of the sound checkpoints that end an epoch to `local`. Raises PassingError without one."""
-        for name, manifest in self.ranked():
-            if self.download(name, local / name):
+    def best(self) -> tuple[str, Manifest]:
+        """The best of the sound checkpoints that end an epoch. Raises PassingError without one."""
+        for name, manifest in self.ranks.from_first(self.ranked() if self.ranks.rank == 0 else None):
+            if self.is_sound(name):
                 return name, manifest
         raise PassingError(f"{self._folder.uri}: no checkpoint that ends an epoch is whole")
 
-    def fetch(self, name: str, target: Path) -> None:
-        """Copies a checkpoint that was sound when another rank has read it. Raises PassingError where it is no more."""
-        if not self.download(name, target):
-            raise PassingError(f"{self.uri(name)}: the checkpoint has changed while it was read")
+    def is_sound(self, name: str) -> bool:
+        """Whether a checkpoint's files are those of its manifest; each rank reads its share of them."""
+        return self.ranks.agree(self._own_share_is_sound(name))
 
-    def download(self, name: str, target: Path) -> bool:
-        """Copies a checkpoint's files without its manifest; False where they are not what the manifest says."""
-        manifest = self.manifest(name)
-        if manifest is None or not manifest.files or not manifest.files.keys() <= set(self._folder.list(name)):
+    def _own_share_is_sound(self, name: str) -> bool:
+        manifest, folder = self.manifest(name), self / name
+        if manifest is None or not manifest.files:
             return False
-        for file in manifest.files:
-            (self._folder / name).download(file, target / file)
-        return _digests(target) == manifest.files
+        own = sorted(manifest.files)[self.ranks.rank :: self.ranks.count]
+        return all(folder.exists(file) and folder.sha256(file) == manifest.files[file] for file in own)
 
     def names(self) -> list[str]:
         """Checkpoint folders from the earliest to the latest, sound or not."""
         return sorted(filter(_NAME.fullmatch, self._folder.list()), key=_step)
 
     def manifest(self, name: str) -> Manifest | None:
-        folder = self._folder / name
+        folder = self / name
         try:
             return Manifest.model_validate_json(folder.read(MANIFEST)) if folder.exists(MANIFEST) else None
         except ValueError:
@@ -114,7 +160,7 @@ class CheckpointStore:
         kept = {name for name, _ in self.ranked()[: self._spec.keep]}
         for name in self.names():
             if _step(name) < _step(latest) and name not in kept:
-                (self._folder / name).delete(MANIFEST)
+                (self / name).delete(MANIFEST)
                 self._folder.delete(name)
 
 
@@ -127,4 +173,5 @@ def _digests(folder: Path) -> dict[str, str]:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
 
-    return {file.name: digest(file) for file in sorted(folder.iterdir())}
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): digest(file) for file in files}

@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainjob.errors import UserError
-from trainjob.runs.files import CHECKPOINTS, MODEL, SUMMARY, TRAINJOB, VARIANTS
+from trainjob.runs.checkpoints import MANIFEST
+from trainjob.runs.files import CHECKPOINTS, EVALUATION, MODEL, SUMMARY, TRAINJOB, VARIANTS
+from trainjob.runs.parts import PROGRESS, RANKS, STATE, Parts
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 PREPROCESSOR, LANGUAGE_MODEL = "preprocessor.json", "continuation"
 """The file that tells the kind of a model, and what it calls a language model."""
+WEIGHTS = "model.safetensors"
 
 
 def model_folder(folder: Folder, variant: str | None = None) -> Folder:
@@ -47,15 +50,34 @@ def is_language_model(model: Folder) -> bool:
 
 @contextmanager
 def on_this_machine(model: Folder) -> Generator[Path]:
-    """A model's folder; of one that is elsewhere a copy for the time of the block."""
-    if "://" not in model.uri:
+    """A model's folder; of one that is elsewhere, and of a checkpoint, a copy for the time of the block."""
+    is_checkpoint = model.exists(MANIFEST)
+    if "://" not in model.uri and not is_checkpoint:
         yield Path(model.uri)
         return
     with scratch_folder() as copy:
-        for name in model.list():
-            if not name.endswith(".pt"):  # the state of a checkpoint's training
-                model.download(name, copy / name)
-        yield copy
+        _download(model, copy)
+        try:
+            yield copy
+        except UserError as error:  # is told of the folder that the user knows
+            raise type(error)(str(error).replace(str(copy), model.uri)) from error
+
+
+def save_as_model(checkpoint: Folder, model: Folder) -> None:
+    """Makes a checkpoint's model, whose weights lie in parts, one in the folder `model`."""
+    with scratch_folder() as copy:
+        _download(checkpoint, copy)
+        for file in copy.iterdir():
+            model.upload(file, file.name)
+
+
+def _download(model: Folder, copy: Path) -> None:
+    """Copies the files of a model or of a checkpoint's model."""
+    for name in model.list():
+        if name not in (STATE, RANKS, PROGRESS, EVALUATION, MANIFEST):
+            model.download(name, copy / name)
+    if model.exists(STATE):
+        Parts(model).export(copy / WEIGHTS)
 
 
 def run_folder_of(folder: Folder) -> Folder:

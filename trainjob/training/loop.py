@@ -3,9 +3,7 @@
 import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,39 +16,17 @@ from trainjob.data import Preprocessor
 from trainjob.data.loaders import Batch, TrainingBatches, ahead
 from trainjob.errors import Diverged
 from trainjob.evaluation import AnyScores
-from trainjob.models import Objective, Trainable, load_weights, save_model
+from trainjob.models import Objective, Trainable
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
-from trainjob.runs.files import EVALUATION
 from trainjob.runs.history import History
-from trainjob.training.distributed import broadcast_buffers, gather_on_rank_0, sum_over_ranks, world_size
-from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision, restore_optimizer
-from trainjob.training.randomness import random_states, set_random_states
+from trainjob.training.checkpointing import Checkpointer
+from trainjob.training.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
+from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
+from trainjob.training.randomness import set_random_states
+from trainjob.training.saving import Saver
 from trainjob.training.scoring import Scorer
-
-TRAINER_STATE = "trainer.pt"
-
-
-@dataclass
-class TrainingState:
-    """How far training has come; saved in each checkpoint."""
-
-    epoch: int = 0
-    """Epochs completed."""
-    batch: int = 0
-    """Batches of the current epoch taken, on each rank."""
-    step: int = 0
-    """Optimizer steps taken."""
-    loss_sum: float = 0.0
-    """Training losses of the current epoch, over all ranks."""
-    weight: float = 0.0
-    """The weight of these losses."""
-    best: float | None = None
-    """The checkpoints' metric at its best."""
-    epochs_since_best: int = 0
-    stopped_early: bool = False
-    seconds: dict[str, float] = field(default_factory=dict)
-    """Wall time by stage, over all attempts."""
+from trainjob.training.state import TrainingState
 
 
 class Trainer:
@@ -77,9 +53,9 @@ class Trainer:
     ) -> None:
         training = spec.training
         self.spec, self.module, self.model = spec, module, model
-        self.preprocessor, self.objective = preprocessor, objective
+        self.objective = objective
         self.batches, self.scorer = batches, scorer
-        self.store, self.reporter, self.history, self.device = store, reporter, history, device
+        self.reporter, self.history, self.device = reporter, history, device
         self.batches_per_epoch = batches_per_epoch
         self.accumulation = training.gradient_accumulation
         self.steps_per_epoch = -(-batches_per_epoch // self.accumulation)
@@ -91,8 +67,12 @@ class Trainer:
         self.dtype = resolve_precision(training.precision, device)
         self.scaler = torch.GradScaler(device.type, enabled=self.dtype == torch.float16)
         self.state = TrainingState()
+        self.saver = Saver(store, reporter.checkpoint)
+        self.checkpointer = Checkpointer(
+            store, self.saver, module, preprocessor, self.optimizer, self.scheduler, self.scaler, device
+        )
         self._random_states: dict[str, Any] | None = None
-        self._buckets_rebuilt = world_size() < 3
+        self._buckets_rebuilt = world_size() < 3 or not isinstance(model, DistributedDataParallel)
         self._stage: str | None = None
         self._stage_since = 0.0
         self._reset_recent()
@@ -102,9 +82,10 @@ class Trainer:
     def fit(self) -> None:
         """Trains to the last epoch or step, or until early stopping ends it."""
         state, epochs = self.state, self.spec.training.epochs
-        while state.epoch < epochs and state.step < self.most_steps and not state.stopped_early:
-            self._train_epoch()
-            self._end_epoch()
+        with self.saver:
+            while state.epoch < epochs and state.step < self.most_steps and not state.stopped_early:
+                self._train_epoch()
+                self._end_epoch()
 
     def _train_epoch(self) -> None:
         state = self.state
@@ -174,6 +155,7 @@ class Trainer:
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
         state.step += 1
+        self.saver.look()
         every = self.spec.checkpoints.every_steps
         saves = every is not None and state.step % every == 0 and not self._ends_epoch
         if saves or self._ends_epoch or state.step % self.log_every == 0 or state.step == 1:
@@ -197,6 +179,7 @@ class Trainer:
         self._compare_with_best(metrics[self.spec.checkpoints.metric])
         self.history.add("epoch", state.step, state.epoch, metrics)
         self._save(metrics, scores)
+        self.reporter.epoch(state.epoch, metrics)
 
     def _compare_with_best(self, value: float) -> None:
         """Counts the epochs since the best value and stops training when early stopping's patience is used up."""
@@ -249,44 +232,16 @@ class Trainer:
     # -- checkpoints -------------------------------------------------------------------------------------------------
 
     def _save(self, metrics: dict[str, float], scores: AnyScores | None) -> None:
-        """Stores a checkpoint: rank 0 writes, every rank gives its random states."""
+        """Begins to save a checkpoint, once the one before it is saved."""
         self.start_stage("checkpoints")
-        ranks = gather_on_rank_0(random_states(self.device))
-        if ranks is None:
-            return
-        state = self.state
-        saved = {
-            "progress": asdict(state),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": self.scheduler.state_dict() if self.scheduler is not None else None,
-            "scaler": self.scaler.state_dict(),
-            "random_states": ranks,
-        }
+        self.saver.join()
+        if rank() == 0:
+            self.history.flush()  # first, so that no checkpoint is without its records
+        self.checkpointer.save(self.state, metrics, scores)
 
-        def write(folder: Path) -> None:
-            save_model(self.module, self.preprocessor, folder)
-            torch.save(saved, folder / TRAINER_STATE)
-            if scores is not None:
-                (folder / EVALUATION).write_text(scores.model_dump_json(by_alias=True))
-
-        self.history.flush()  # first, so that no checkpoint is without its records
-        name = self.store.save(state.epoch, state.step, metrics, write)
-        self.reporter.checkpoint(name, state.epoch, state.step, metrics)
-
-    def resume(self, folder: Path, rank: int) -> None:
-        """Continues from a checkpoint's folder as if training had never been interrupted."""
-        load_weights(self.module, folder)
-        saved = torch.load(folder / TRAINER_STATE, map_location="cpu", weights_only=True)
-        restore_optimizer(self.optimizer, saved["optimizer"])
-        if self.scheduler is not None:
-            self.scheduler.load_state_dict(saved["scheduler"])
-        if self.scaler.is_enabled() and saved.get("scaler"):  # the attempt before may have had other GPUs
-            self.scaler.load_state_dict(saved["scaler"])
-        progress = saved["progress"]
-        if "samples" in progress:  # of an earlier version, where each row counted alike
-            progress["weight"] = progress.pop("samples")
-        self.state = TrainingState(**progress)
-        self._random_states = saved["random_states"][rank] if len(saved["random_states"]) == world_size() else None
+    def resume(self, name: str) -> None:
+        """Continues from a checkpoint as if training had never been interrupted."""
+        self.state, self._random_states = self.checkpointer.restore(name)
 
     def _restore_random_states(self) -> None:
         if self._random_states is not None:

@@ -8,7 +8,6 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from trainjob.api import Optimizer, Scheduler, WarmUp
-from trainjob.errors import UserError
 
 
 def build_optimizer(spec: Optimizer, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
@@ -29,17 +28,6 @@ def build_optimizer(spec: Optimizer, parameters: Iterable[torch.nn.Parameter]) -
     assert adam is not None
     betas = (adam.betas[0], adam.betas[1])
     return kind(trained, adam.learning_rate, betas, adam.epsilon, adam.weight_decay, fused=True)
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
-    """Raises UserError for the state of an optimizer that groups the parameters otherwise."""
-    try:
-        optimizer.load_state_dict(saved)
-    except ValueError as error:
-        raise UserError(
-            f"the run cannot go on: its optimizer's state is of another version of trainjob ({error}). "
-            "Finish the run with that version, or start anew with --fresh"
-        ) from None
 
 
 def build_scheduler(

@@ -1,6 +1,5 @@
 """What one worker does, from its task to the trained model; the same on a Ray cluster and in local processes."""
 
-import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -26,22 +25,25 @@ from trainjob.data.loaders import (
 )
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
-from trainjob.models import build, load_weights, objective_of
+from trainjob.models import build, objective_of
 from trainjob.progress.channel import sender_to
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
 from trainjob.runs.history import History, last_metrics
+from trainjob.runs.model import save_as_model
+from trainjob.runs.parts import Parts
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.training.devices import device_of, is_out_of_memory, out_of_memory
-from trainjob.training.distributed import from_rank_0, rank, world_size
+from trainjob.training.distributed import AllRanks, rank, world_size
 from trainjob.training.imports import quick_imports
-from trainjob.training.loop import TRAINER_STATE, Trainer
+from trainjob.training.loop import Trainer
 from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision, why_not_compiled
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
+from trainjob.training.sharded_state import load_weights
 from trainjob.training.task import Task
 
 DDP = {"gradient_as_bucket_view": True, "broadcast_buffers": False}
@@ -69,13 +71,13 @@ def _train(task: Task, rank: int) -> Outcome | None:
     entered = time.time()
     torch.set_num_threads(task.threads)
     task = replace(task, run=replace(task.run, on_wait=lambda why: reporter.waits(why)))
-    spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints)
+    spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints, AllRanks())
     sender = sender_to(task.driver) if rank == 0 else None
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter, scratch)
-        resumed = _resume(trainer, store, rank, scratch)
+        resumed = _resume(trainer, store)
         state = trainer.state
         reporter.begin(state.epoch, state.step, trainer.steps, resumed, last_metrics(trainer.history.records))
         if task.part != "scoring":
@@ -84,7 +86,7 @@ def _train(task: Task, rank: int) -> Outcome | None:
         if task.part != "training":
             trainer.start_stage("evaluation")
             reporter.evaluating()
-            outcome = _finish(trainer, task, store, rank, scratch)
+            outcome = _finish(trainer, task, store)
             trainer.start_stage("end")
     if sender is None:
         return None
@@ -170,44 +172,36 @@ def _dataset_shard(name: str) -> ray.data.DataIterator:
     return shard
 
 
-def _resume(trainer: Trainer, store: CheckpointStore, rank: int, scratch: Path) -> str | None:
+def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
     """Continues from the latest sound checkpoint, where there is one, and returns its name."""
-    name = from_rank_0(store.restore(scratch) if rank == 0 else None)
-    if name is None:
-        return None
-    if rank != 0:
-        store.fetch(name, scratch / name)
-    trainer.resume(scratch / name, rank)
-    shutil.rmtree(scratch / name)
-    if rank == 0:
-        trainer.history.resume(trainer.state.step)
+    name = store.latest()
+    if name is not None:
+        trainer.resume(name)
+        if rank() == 0:
+            trainer.history.resume(trainer.state.step)
     return name
 
 
-def _finish(trainer: Trainer, task: Task, store: CheckpointStore, rank: int, scratch: Path) -> Outcome:
+def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
     """Scores the test set with the best checkpoint, whose model becomes the run's, and keeps what it predicts there, or
     on the validation rows where there is no test set."""
     has_test = task.spec.dataset is not None and task.spec.dataset.test is not None
-    name, manifest = from_rank_0(store.best(scratch) if rank == 0 else None)
-    best = scratch / name
-    if rank != 0:
-        store.fetch(name, best)
-    load_weights(trainer.module, best)
+    name, manifest = store.best()
+    best = store / name
+    load_weights(trainer.module, Parts(best))
     predicted = Predicted()
     held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)
     table = predicted.gathered()
     if table is not None:
         write_predictions(task.run, MODEL, table)
-    if rank == 0:
-        for file in best.iterdir():
-            if file.name not in (TRAINER_STATE, EVALUATION):
-                task.run.upload(file, f"{MODEL}/{file.name}")
+    if rank() == 0:
+        save_as_model(best, task.run / MODEL)
     return Outcome(
         best_checkpoint=name,
         best_epoch=manifest.epoch,
         best_step=manifest.step,
         best_value=store.value(manifest),
-        validation=TypeAdapter[AnyScores](AnyScores).validate_json((best / EVALUATION).read_bytes()),
+        validation=TypeAdapter[AnyScores](AnyScores).validate_json(best.read(EVALUATION)),
         test=held if has_test else None,
         epochs=trainer.state.epoch,
         steps=trainer.state.step,

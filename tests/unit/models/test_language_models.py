@@ -10,13 +10,14 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
 from transformers.models.mamba.configuration_mamba import MambaConfig
 from transformers.models.mamba.modeling_mamba import MambaForCausalLM
 
+from through_checkpoint import carry
 from trainjob.api import CausalLM as Spec
 from trainjob.data import CausalPreprocessor
 from trainjob.data.causal import train_byte_bpe
 from trainjob.data.loaders import Batch
 from trainjob.data.packing import pack, unpacked
 from trainjob.errors import UserError
-from trainjob.models import load_language_model, load_model, load_weights, save_model
+from trainjob.models import load_language_model, load_model, save_model
 from trainjob.models.causal import CausalLM, NextToken, TokenTally, build, token_losses
 
 LENGTH = 24
@@ -100,7 +101,7 @@ def test_a_saved_model_loads_with_the_same_answers(model: CausalLM, preprocessor
     with torch.inference_mode():
         torch.testing.assert_close(loaded(**batch.inputs), model(**batch.inputs), rtol=1e-5, atol=1e-5)
     other = build(SPEC, preprocessor)
-    load_weights(other, tmp_path)
+    carry(model, other, tmp_path / "checkpoint")
     for (name, weight), kept in zip(other.named_parameters(), model.parameters(), strict=True):
         assert torch.equal(weight, kept), name
     with pytest.raises(UserError, match="holds a language model, and no classifier"):

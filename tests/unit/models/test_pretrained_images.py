@@ -22,13 +22,14 @@ from transformers.models.dinov2.modeling_dinov2 import Dinov2ForImageClassificat
 from transformers.models.vit.configuration_vit import ViTConfig
 from transformers.models.vit.modeling_vit import ViTForImageClassification, ViTModel
 
+from through_checkpoint import carry
 from tiny_image_models import save_resnet, save_vit
 from trainjob import Predictor
 from trainjob.api import Model
 from trainjob.data import PretrainedImagePreprocessor
 from trainjob.data.image_processor import pretrained_processor
 from trainjob.errors import UserError
-from trainjob.models import Classifier, build, load_model, load_weights, save_model
+from trainjob.models import Classifier, build, load_model, save_model
 
 CLASSES = ["bird", "cat", "dog"]
 PIXELS = torch.arange(4 * 3 * 16 * 16).remainder(251).to(torch.uint8).reshape(4, 3, 16, 16)
@@ -162,8 +163,7 @@ def test_weights_of_a_checkpoint_are_restored(tmp_path: Path):
     assert not torch.equal(logits(saved), logits(other))
     expected = logits(saved)
     saved = saved.to(memory_format=torch.channels_last)  # as on a GPU
-    save_model(saved, preprocessor_of(tmp_path / "vit"), tmp_path / "model")
-    load_weights(other, tmp_path / "model")
+    carry(saved, other, tmp_path / "checkpoint")
     assert torch.equal(logits(other), expected)
 
 

@@ -19,10 +19,11 @@ from transformers.models.mpnet.modeling_mpnet import MPNetModel
 from transformers.models.roberta.configuration_roberta import RobertaConfig
 from transformers.models.roberta.modeling_roberta import RobertaModel
 
+from through_checkpoint import carry
 from trainjob.api import Model
 from trainjob.data import TextPreprocessor
 from trainjob.errors import UserError
-from trainjob.models import build, load_model, load_weights, save_model
+from trainjob.models import build, load_model, save_model
 
 Inputs = dict[str, torch.Tensor]
 MakeModel = Callable[..., Model]
@@ -97,12 +98,11 @@ def test_logits_are_float32_under_autocast(
         assert build(text_model(), text_preprocessor)(**text_inputs).dtype == torch.float32
 
 
-def test_load_weights_restores_a_module_that_was_built_anew(
+def test_a_checkpoint_restores_a_module_that_was_built_anew(
     tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
 ) -> None:
     saved, other = build(text_model(), text_preprocessor), build(text_model(), text_preprocessor)
-    save_model(saved, text_preprocessor, tmp_path)
-    load_weights(other, tmp_path)
+    carry(saved, other, tmp_path)
     assert torch.equal(logits(other, text_inputs), logits(saved, text_inputs))
 
 
@@ -183,7 +183,7 @@ def test_a_checkpoint_in_half_precision_with_old_names_trains_in_float32_and_res
     assert {value.dtype for value in module.parameters()} == {torch.float32}
     save_model(module, text_preprocessor, tmp_path / "model")
     resumed = build(spec, text_preprocessor)
-    load_weights(resumed, tmp_path / "model")
+    carry(module, resumed, tmp_path / "checkpoint")
     loaded, _ = load_model(tmp_path / "model")
     expected = logits(module, text_inputs)
     assert torch.equal(logits(resumed, text_inputs), expected)

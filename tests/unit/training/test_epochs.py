@@ -17,6 +17,8 @@ from trainjob.api.training_status import CheckpointStatus
 from trainjob.data.loaders import collate
 from trainjob.evaluation import Scores
 from trainjob.models import load_model, sample_losses
+from trainjob.runs.model import on_this_machine
+from trainjob.storage import Folder
 
 ONE_STEP = {"gradientAccumulation": 9}
 """An epoch."""
@@ -115,6 +117,10 @@ def test_the_best_checkpoints_stay_and_the_latest(tmp_path: Path, checkpoints: d
     assert setup.store.names() == [f"epoch-{epoch:04d}-step-{epoch:08d}" for epoch in kept]
 
 
+PARTS = (("state", "bin"), ("state", "json"), ("ranks", "pt"))
+"""What each rank has in a checkpoint: folders, and how the names end."""
+
+
 def checkpoints_seen(snapshots: list[Any]) -> list[CheckpointStatus]:
     """Latest checkpoints in the order in which they were reported."""
     seen: list[CheckpointStatus] = []
@@ -145,9 +151,12 @@ def test_a_checkpoint_holds_the_very_model_that_was_validated(tmp_path: Path, mo
     make = image_setup if model is CNN else text_setup
     setup = make(tmp_path, model=model, training={"epochs": 2}, checkpoints={"keep": 2})
     results = run_on(ranks, train, setup)
+    weights: dict[str, np.ndarray] = {}
     for name, record in zip(setup.store.names(), setup.records("epoch"), strict=True):
         folder = tmp_path / "checkpoints" / name
-        module, preprocessor = load_model(folder)
+        with on_this_machine(Folder(str(folder))) as copy:
+            module, preprocessor = load_model(copy)
+            weights = load_file(copy / "model.safetensors")
         batch = collate(preprocessor, setup.examples["validation"])
         loss = sample_losses(setup.spec.model, preprocessor)(module(**batch.inputs), batch.labels).mean()
         assert record["validation_loss"] == pytest.approx(loss.item(), rel=1e-5)
@@ -156,8 +165,8 @@ def test_a_checkpoint_holds_the_very_model_that_was_validated(tmp_path: Path, mo
         manifest = setup.store.manifest(name)
         assert manifest is not None
         assert manifest.metrics == saved.as_metrics("validation") | {"train_loss": record["train_loss"]}
-        assert {"model.safetensors", "config.json", "preprocessor.json", "trainer.pt"} <= manifest.files.keys()
-    weights = load_file(tmp_path / "checkpoints" / setup.store.names()[-1] / "model.safetensors")
+        parts = {f"{name}/{rank:05d}.{end}" for rank in range(ranks) for name, end in PARTS}
+        assert manifest.files.keys() >= parts | {"config.json", "preprocessor.json", "progress.json"}
     for name, saved in weights.items():
         for trained in results:
             np.testing.assert_array_equal(trained.weights[f"network.{name}"], saved)

@@ -5,8 +5,7 @@ import torch
 
 from trainjob.api import SGD, Adam, AdamW, Optimizer, ReduceOnPlateau, Scheduler, WarmUp
 from trainjob.api.training import Constant
-from trainjob.errors import UserError
-from trainjob.training.optim import build_optimizer, build_scheduler, fastest, resolve_precision, restore_optimizer
+from trainjob.training.optim import build_optimizer, build_scheduler, fastest, resolve_precision
 
 
 def _weights() -> list[torch.nn.Parameter]:
@@ -77,13 +76,6 @@ def test_weight_decay_is_for_matrices():
     optimizer = build_optimizer(Optimizer(adam_w=AdamW()), [*norm.parameters(), *linear.parameters()])
     decays = {parameter: group["weight_decay"] for group in optimizer.param_groups for parameter in group["params"]}
     assert decays == {linear.weight: 0.01, linear.bias: 0.0, norm.weight: 0.0, norm.bias: 0.0}
-
-
-def test_the_state_of_an_optimizer_with_other_groups_is_refused_in_words():
-    parameters = list(torch.nn.Linear(2, 3).parameters())
-    earlier = torch.optim.AdamW(parameters)
-    with pytest.raises(UserError, match=r"of another version of trainjob .* start anew with --fresh"):
-        restore_optimizer(build_optimizer(Optimizer(adam_w=AdamW()), parameters), earlier.state_dict())
 
 
 def test_precision_is_what_is_asked_for():

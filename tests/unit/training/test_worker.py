@@ -19,6 +19,7 @@ from trainjob.data import Examples, Fitted
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address, Receiver
+from trainjob.runs.parts import Parts
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 from trainjob.training.distributed import rank
@@ -68,6 +69,7 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     assert isinstance(outcome.test, Scores)
     assert outcome.test.rows == 7
     saved, model = tmp_path / "checkpoints" / outcome.best_checkpoint, tmp_path / "model"
+    Parts(Folder(str(saved))).export(saved / "model.safetensors")
     assert {file.name for file in model.iterdir()} == {"model.safetensors", "config.json", "preprocessor.json"}
     for file in model.iterdir():
         assert file.read_bytes() == (saved / file.name).read_bytes()
@@ -119,7 +121,7 @@ def test_a_worker_continues_from_the_latest_sound_checkpoint(tmp_path: Path):
         tmp_path / "checkpoints" / "epoch-0003-step-00000015",
         load_file(tmp_path / "model/model.safetensors"),
     )
-    (latest / "model.safetensors").write_bytes(b"damaged")
+    (latest / "state" / "00001.bin").write_bytes(b"damaged")
     snapshots: list[TrainingStatus] = []
     with Receiver(snapshots.append) as receiver:
         again, _ = run_on(2, work, task_of(setup, receiver.address))

@@ -29,12 +29,12 @@ from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History, read_history
-from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
-from trainjob.training.distributed import from_rank_0, rank, world_size
-from trainjob.training.loop import Trainer, TrainingState
+from trainjob.training.distributed import AllRanks, rank, world_size
+from trainjob.training.loop import Trainer
 from trainjob.training.optim import resolve_precision
 from trainjob.training.scoring import Predicted, Scorer
+from trainjob.training.state import TrainingState
 
 CLASSES = ["blue", "green", "red"]
 CPU = torch.device("cpu")
@@ -222,7 +222,7 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
         batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
         batches_per_epoch=shard.batches(len(setup.examples["train"])),
         scorer=scorer if setup.script is None else ScriptedScorer(preprocessor.classes, setup.script),
-        store=setup.store,
+        store=CheckpointStore(Folder(str(setup.folder)), spec.checkpoints, AllRanks()),
         reporter=reporter or Reporter(None, setup.store, spec.checkpoints.metric, spec.training.epochs),
         history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),
         device=CPU,
@@ -248,7 +248,7 @@ def train(setup: Setup, stop_after: int | None = None, seconds: float = 0.0) -> 
     checkpoints = setup.spec.checkpoints
     reporter = Reporter(recorder if rank() == 0 else None, setup.store, checkpoints.metric, setup.spec.training.epochs)
     trainer = build_trainer(setup, reporter)
-    name = _resume(trainer, setup)
+    name = _resume(trainer)
     assert isinstance(trainer.batches, InMemoryBatches)
     trainer.batches = batches = WatchedBatches(trainer.batches, stop_after, seconds)
     reporter.begin(trainer.state.epoch, trainer.state.step, trainer.steps, name, {})
@@ -268,14 +268,11 @@ def train(setup: Setup, stop_after: int | None = None, seconds: float = 0.0) -> 
     )
 
 
-def _resume(trainer: Trainer, setup: Setup) -> str | None:
-    with scratch_folder() as scratch:
-        name = from_rank_0(setup.store.restore(scratch) if rank() == 0 else None)
-        if name is not None:
-            if rank() != 0:
-                setup.store.download(name, scratch / name)
-            trainer.resume(scratch / name, rank())
-            trainer.history.resume(trainer.state.step)
+def _resume(trainer: Trainer) -> str | None:
+    name = trainer.checkpointer.store.latest()
+    if name is not None:
+        trainer.resume(name)
+        trainer.history.resume(trainer.state.step)
     return name
 
 

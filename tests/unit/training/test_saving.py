@@ -1,0 +1,128 @@
+"""Checkpoints are saved while training goes on."""
+
+import errno
+import os
+import re
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+from ranks import run_on
+from trainers import Setup, image_setup, train
+
+from trainjob.api import Checkpoints
+from trainjob.errors import StorageError
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.storage import Folder
+from trainjob.training import checkpointing
+from trainjob.training.distributed import rank
+from trainjob.training.saving import Saver
+
+
+def store(folder: Path) -> CheckpointStore:
+    return CheckpointStore(Folder(str(folder)), Checkpoints())
+
+
+def fill(folder: Path) -> None:
+    (folder / "weights").write_text("1")
+
+
+def fail(folder: Path) -> None:
+    raise RuntimeError("out of disk")
+
+
+def test_who_saves_need_not_wait(tmp_path: Path):
+    may_write, seen = Event(), list[str]()
+
+    def write(folder: Path) -> None:
+        assert may_write.wait(30)
+        fill(folder)
+
+    with Saver(store(tmp_path), lambda name, step, metrics: seen.append(f"{name} {step} {metrics}")) as saver:
+        saver.begin(1, 10, {"validation_loss": 0.5}, write)
+        saver.look()
+        assert seen == store(tmp_path).names() == []
+        may_write.set()
+    assert seen == ["epoch-0001-step-00000010 10 {'validation_loss': 0.5}"]
+    assert store(tmp_path).latest() == "epoch-0001-step-00000010"
+
+
+def test_the_next_one_waits_for_the_one_before(tmp_path: Path):
+    seen: list[int] = []
+    with Saver(store(tmp_path), lambda name, step, metrics: seen.append(step)) as saver:
+        for step in range(1, 6):
+            saver.begin(1, step, {}, fill)
+            assert seen == list(range(1, step))
+    assert seen == [1, 2, 3, 4, 5]
+
+
+def test_what_went_wrong_is_told_at_the_next_call(tmp_path: Path):
+    saver = Saver(store(tmp_path), lambda *_: None)
+    saver.begin(1, 1, {}, fail)
+    with pytest.raises(RuntimeError, match="out of disk"):
+        saver.begin(1, 2, {}, fill)
+    saver.begin(1, 3, {}, fail)
+    with pytest.raises(RuntimeError, match="out of disk"), saver:
+        pass
+    saver.begin(1, 4, {}, fail)
+    with pytest.raises(ValueError, match="first"), saver:
+        raise ValueError("first")
+    assert store(tmp_path).latest() is None
+
+
+def _die_while_saving(setup: Setup) -> None:
+    if rank() == 1:
+        checkpointing.write_part = lambda *_: os._exit(9)  # type: ignore[assignment]
+    train(setup)
+
+
+def test_a_rank_that_dies_while_it_saves_costs_that_checkpoint_alone(tmp_path: Path):
+    training = {"epochs": 3, "optimizer": {"adamW": {"learningRate": 0.01}}}
+    setup = image_setup(tmp_path / "killed", training=training, checkpoints={"keep": 9})
+    whole = run_on(2, train, setup.elsewhere(tmp_path / "whole"))
+    run_on(2, train, setup, 6)
+    with pytest.raises(AssertionError, match="rank 1 of 2 failed: the process ended with exit code 9"):
+        run_on(2, _die_while_saving, setup)
+    torn = "epoch-0002-step-00000010"
+    assert (setup.store.latest(), setup.store.manifest(torn)) == ("epoch-0001-step-00000005", None)
+    resumed = run_on(2, train, setup)
+    assert resumed[0].resumed == "epoch-0001-step-00000005"
+    for name, weights in whole[0].weights.items():
+        np.testing.assert_array_equal(resumed[0].weights[name], weights)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused_in_words(tmp_path: Path):
+    setup = image_setup(tmp_path)
+    setup.store.save(1, 5, {}, fill)
+    assert run_on(1, _refused, setup) == ["told"]
+
+
+def _refused(setup: Setup) -> str:
+    with pytest.raises(checkpointing.UserError, match=r"of an earlier version of trainjob: finish .* with --fresh"):
+        train(setup)
+    return "told"
+
+
+def _run_out_of_disk(setup: Setup) -> str:
+    if rank() == 1:
+        checkpointing.write_part = _full  # type: ignore[assignment]
+    try:
+        train(setup)
+    except (StorageError, RuntimeError) as error:  # the other ranks lose this one
+        return str(error)
+    return "nothing"
+
+
+def _full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_disk_that_is_full_is_told_in_words(tmp_path: Path):
+    """The run ends with it, and goes on from the checkpoint before once there is room."""
+    setup = image_setup(tmp_path / "run", training={"epochs": 3}, checkpoints={"keep": 9})
+    run_on(2, train, setup, 6)
+    told = run_on(2, _run_out_of_disk, setup)
+    assert re.fullmatch(r"/\S+: the disk is full \(.*\)", told[1]), told
+    assert setup.store.manifest("epoch-0002-step-00000010") is None
+    assert run_on(2, train, setup)[0].resumed == "epoch-0001-step-00000005"
