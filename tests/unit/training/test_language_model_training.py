@@ -80,6 +80,8 @@ def test_a_run_that_was_killed_ends_like_one_that_was_not(tmp_path: Path, ranks:
         assert np.array_equal(resumed[0].weights[name], weight), name
     losses = [record["validation_loss"] for record in unbroken[0].records if record["kind"] == "epoch"]
     assert losses[1] < losses[0] < np.log(300)
+    for record in unbroken[0].records:
+        assert record["kind"] == "epoch" or 0 < record["samples_per_second"] < record["tokens_per_second"]
 
 
 @pytest.fixture(scope="module")

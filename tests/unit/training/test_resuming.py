@@ -104,6 +104,16 @@ def test_float16_is_taken_up_with_the_scale_of_its_losses(tmp_path: Path, optimi
     assert json.loads(saved.read_text())["scaler"]["scale"] > 1
 
 
+@pytest.mark.parametrize(("before", "after"), [("fp16", "float32"), ("float32", "fp16")])
+def test_the_next_attempt_may_have_another_precision(tmp_path: Path, before: str, after: str):
+    """As on a GPU of another kind."""
+    [first] = run_on(1, train, image_setup(tmp_path, training={"precision": before}), 6)
+    [second] = run_on(1, train, image_setup(tmp_path, training={"precision": after}))
+    assert second.resumed == "epoch-0001-step-00000005"
+    assert (first.state.step, second.state.step) == (6, 10)
+    assert all(np.isfinite(weights).all() for weights in second.weights.values())
+
+
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 2)])
 def test_an_epoch_that_another_number_of_ranks_ends_holds_each_row_once(tmp_path: Path, before: int, after: int):
     changes = {"training": {"batchSize": 12}, "checkpoints": {"everySteps": 2}}
