@@ -32,17 +32,9 @@ def test_bad_rows_are_found_while_workers_start(
     assert len(message.splitlines()) == 1
 
 
-def test_a_mistake_that_local_workers_find_is_not_tried_again(new_run: NewRun):
-    snapshots = new_run("image", DIVERGES | {"dataset.loader": "dataLoader"}).snapshots()
-    assert [snapshot for snapshot in snapshots if "starting again" in snapshot["message"]] == []
-    failure = snapshots[-1]["failure"]
-    assert "training diverged: the loss is nan at step" in failure["message"]
-    assert failure["retryable"] is False
-    assert snapshots[-1]["stage"] == "Training"
-
-
 @pytest.mark.usefixtures("warm_ray")
 def test_a_mistake_that_workers_on_ray_find_is_not_tried_again(new_run: NewRun):
+    """On local workers: tests/unit/training/launch/test_local.py."""
     run = new_run("image", DIVERGES | {"dataset.loader": "dataLoader", "workers.count": 1})
     message = run.refused()
     assert message.startswith("training diverged: the loss is nan at step")

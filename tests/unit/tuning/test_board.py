@@ -6,8 +6,9 @@ import pytest
 
 from trainjob.api import Checkpoints, Tuning
 from trainjob.api.training_status import TrainingStatus
-from trainjob.errors import UserError
+from trainjob.errors import UserError, may_pass
 from trainjob.storage import Folder
+from trainjob.training.outcome import failure_of
 from trainjob.tuning.board import Board
 
 TUNING = Tuning.model_validate({"parameters": {"training.epochs": {"range": [1, 9]}}, "trials": 3}, by_alias=True)
@@ -48,10 +49,16 @@ def test_another_driver_goes_on_with_the_same_trials(tmp_path: Path):
 
 
 def test_that_all_have_failed_is_said_with_the_reasons(tmp_path: Path):
-    failing = board(tmp_path, [])
+    seen: list[TrainingStatus] = []
+    failing = board(tmp_path, seen)
     for number in range(1, 4):
         failing.begin_next()
         failing.measured(number, 1, 0.9)  # a failed trial counts as bad, whatever it had reached
         failing.ended(number, "failed", f"reason {number}")
-    with pytest.raises(UserError, match=r"all 3 trials failed:\n  trial 1: reason 1\n(.|\n)*--fresh"):
+    with pytest.raises(UserError, match=r"all 3 trials failed:\n  trial 1: reason 1\n(.|\n)*--fresh") as raised:
         failing.best()
+    status = seen[-1].tuning
+    assert status is not None
+    assert (status.failed, status.ended) == (3, "3/3")
+    failure = failure_of(raised.value, may_pass(raised.value))
+    assert (failure.exception, failure.retryable) == ("UserError", False)

@@ -20,7 +20,7 @@ from worker_functions import (
 )
 
 from trainjob.api.trainjob import Workers
-from trainjob.errors import UserError
+from trainjob.errors import Diverged
 from trainjob.training.launch.local import LocalWorkers
 from trainjob.training.outcome import WorkerError
 
@@ -68,7 +68,7 @@ def test_workers_share_the_libraries_memory(workers: LocalWorkers):
 
 
 def test_the_failure_of_one_ends_the_others(workers: LocalWorkers):
-    with pytest.raises(UserError, match="rank 1 is at fault"):
+    with pytest.raises(Diverged, match="rank 1 is at fault"):
         workers.run(fail_on_rank_1_while_rank_0_waits)
 
 

@@ -11,7 +11,7 @@ import ray.train
 import torch
 from torch import distributed
 
-from trainjob.errors import UserError
+from trainjob.errors import Diverged
 
 
 def introduce() -> dict[str, Any]:
@@ -39,7 +39,7 @@ def own_and_all_memory() -> tuple[int, int]:
 def fail_on_rank_1_while_rank_0_waits() -> None:
     if ray.train.get_context().get_world_rank() == 0:
         time.sleep(600)
-    raise UserError("rank 1 is at fault")
+    raise Diverged("rank 1 is at fault")
 
 
 def killed_on_rank_1() -> None:
