@@ -35,12 +35,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if SOAK else 1)))
 
 
-_ON_ONE_RAY = ("front_page", "function", "mistakes", "ray_token", "results", "resume", "tuning")
-ON_ONE_RAY = {f"tests/training/test_{name}.py" for name in _ON_ONE_RAY}
-"""Files whose tests use the same Ray cluster, and finished runs."""
+def _training(*names: str) -> set[str]:
+    return {f"tests/training/test_{name}.py" for name in names}
 
 
-LONGEST = ("ray", "control plane, l to z", "control plane, a to k", "chart", "tests/training/test_serving.py")
+ON_ONE_RAY = _training("front_page", "function", "mistakes", "ray_token", "resume_on_ray", "tuning")
+"""Files whose tests use the same Ray cluster."""
+OF_ONE_RUN = _training("object_storage", "results", "resume")
+"""Files whose tests look at the same finished run."""
+
+LONGEST = (
+    "ray",
+    "control plane, l to z",
+    "control plane, a to k",
+    "one run",
+    "chart",
+    "tests/training/test_serving.py",
+)
 """Groups of tests that begin first: one of them that came last would keep one process busy when the others are done."""
 
 
@@ -52,6 +63,8 @@ def group_of(nodeid: str) -> str:
         return "chart"
     if file.startswith("tests/control_plane/"):
         return "control plane, a to k" if file < "tests/control_plane/test_l" else "control plane, l to z"
+    if file in OF_ONE_RUN:
+        return "one run"
     return "ray" if file in ON_ONE_RAY else file
 
 

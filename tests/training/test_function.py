@@ -111,7 +111,7 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
     assert (Path(summary["checkpoint"]) / "state.pt").exists()
     assert (run.folder / "report.html").exists()
 
-    [last] = run.snapshots()
+    last = run.snapshot_again()
     assert (last["stage"], last["percent"], last["step"]) == ("Finished", 100.0, 10)
     assert last["metrics"] == summary["metrics"]
     again = run.again()

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ import yaml
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+from trainjob.api.load import load_trainjob
+from trainjob.api.training_status import TrainingStatus
 from trainjob.cli.app import app
+from trainjob.training.run import run
 
 TEXT_MODEL = {"textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}}
 IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "dropout": 0.3}}
@@ -27,6 +30,8 @@ LIMIT = 600  # seconds; runs through Ray start some ten processes, which takes a
 MARK = "TRAINJOB_TEST_RUN"
 STREAMED = "import trainjob.training.classifier as classifier; classifier.KEPT_BYTES = 0"
 """Ray Data streams the training rows in every epoch, however few they are."""
+SLOW = {"checkpoints.everySteps": 1}
+"""Each step waits until the checkpoint before it is saved, so that training is not over before it is ended."""
 TELLING = """
 import sys, time
 from contextlib import suppress
@@ -83,14 +88,18 @@ class Run:
 
     def again(self, *arguments: str) -> str:
         """What the command prints for a run that has finished. It is called here, as it starts no other process."""
-        environment = dict(os.environ)
-        try:
+        with _environment_kept():
             done = CliRunner().invoke(app, ["run", str(self.file), *arguments], catch_exceptions=False)
-            assert (done.exit_code, done.stderr) == (0, "")
-            return done.stdout
-        finally:
-            for name in os.environ.keys() - environment.keys():
-                del os.environ[name]
+        assert (done.exit_code, done.stderr) == (0, "")
+        return done.stdout
+
+    def snapshot_again(self) -> dict[str, Any]:
+        """The only snapshot of a run that had finished before. It is called here, too."""
+        told: list[TrainingStatus] = []
+        with _environment_kept():
+            run(load_trainjob(self.file), source=self.file.parent, started=time.time(), on_status=told.append)
+        [status] = told
+        return status.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def snapshots(self) -> list[dict[str, Any]]:
         """Runs, to whatever end, and returns the run's snapshots, each as `status.training` has it."""
@@ -100,10 +109,10 @@ class Run:
         assert lines != [], done.stderr
         return [json.loads(line) for line in lines]
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts in a process group of its own, as a shell does; what it starts is marked with the run's file."""
         return subprocess.Popen(
-            self.command(),
+            self.command(*arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -115,10 +124,10 @@ class Run:
         """What `start` has started, and whatever that has started."""
         return [process for process in psutil.process_iter() if _environment(process).get(MARK) == str(self.file)]
 
-    def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None]) -> int:
+    def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None], *arguments: str) -> int:
         """Starts the run, calls `kill` with the driver's process number once its checkpoints have `reached` a point,
         and returns the exit code. The workers stand still until `kill` is done, so that the run cannot end before."""
-        driver = self.start()
+        driver = self.start(*arguments)
         while not reached(self.complete_checkpoints()):
             assert driver.poll() is None, driver.communicate()[0]
             time.sleep(0.005)
@@ -132,6 +141,27 @@ class Run:
         left = psutil.wait_procs(self.processes(), timeout=120)[1]  # Ray's agents look for their raylet now and then
         assert [process.cmdline() for process in left] == []
         return driver.returncode
+
+    def end_at_checkpoint(self, kill: Callable[[int], None], *arguments: str) -> int:
+        """Starts the run, calls `kill` once it has a new checkpoint, and returns the exit code."""
+        before = set(self.complete_checkpoints())
+
+        def check_and_kill(driver: int) -> None:
+            assert len(self.processes()) >= 3  # the driver and two workers: what must not be left behind is seen
+            kill(driver)
+
+        return self.kill_at(lambda checkpoints: bool(set(checkpoints) - before), check_and_kill, *arguments)
+
+    def assert_same_end(self, whole: "Run") -> None:
+        """This run has come to the same as one that was never ended on the way."""
+        assert_equal(self.weights(), whole.weights())
+        steps, losses = (
+            [[record[field] for record in run.records(kind)] for run in (self, whole)]
+            for kind, field in (("step", "step"), ("epoch", "train_loss"))
+        )
+        assert steps[0] == steps[1]
+        assert losses[0] == losses[1]
+        assert self.read("evaluation.json") == whole.read("evaluation.json")
 
     def _hold(self, driver: subprocess.Popen[str]) -> list[psutil.Process]:
         """Stops the run's processes, the driver first: without it, no run ends. Returns the others."""
@@ -198,6 +228,17 @@ def write_trainjob(folder: Path, name: str, spec: dict[str, Any]) -> Run:
 def assert_equal(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
     assert weights.keys() == expected.keys()
     assert [name for name in weights if not torch.equal(weights[name], expected[name])] == []
+
+
+@contextmanager
+def _environment_kept() -> Generator[None]:
+    """After the block, no name is in the environment that was not there before it."""
+    names = set(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - names:
+            del os.environ[name]
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:

@@ -1,0 +1,36 @@
+"""On Ray, too, the same command continues a run that was ended to the very weights of one that was not."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from training_runs import SLOW, STREAMED, Run, interrupt_all, kill_worker, write_run
+
+
+@pytest.fixture
+def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray: None) -> Run:
+    """A finished run whose rows Ray Data streamed in every epoch: they come in an order of their own."""
+    run = write_run(tmp_path_factory.mktemp("streamed"), "text", text_set, {}, "streamed")
+    run.first = STREAMED
+    run.finish()
+    return run
+
+
+def test_a_ray_cluster_of_its_own(new_run: Callable[..., Run], streamed: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("RAY_ADDRESS")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    run = new_run("text", {"retries": 1} | SLOW)
+    run.first = STREAMED
+
+    assert run.end_at_checkpoint(interrupt_all) == 130, run.output
+    assert "stopped. The same command continues from " in run.output
+    assert "Traceback (most recent call last)" not in run.output
+
+    assert run.end_at_checkpoint(kill_worker) == 0, run.output
+    assert "training, continues from epoch-0" in run.output, run.output
+    assert re.search(r"worker [01] failed: WorkerDied: .*; starting again", run.output), run.output
+    assert "Traceback (most recent call last)" not in run.output
+    assert "(raylet)" not in run.output
+    assert run.read("summary.json")["attempts"] == 2
+    run.assert_same_end(streamed)
