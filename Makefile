@@ -32,7 +32,7 @@ kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO a
 
 e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY; CORE=1: the main tests
 	PYTHONPATH=hack $(BIN)/python -m kind $(if $(REGISTRY),install,up)
-	$(BIN)/python -m pytest tests/e2e $(if $(CORE),-m core) -n 3 --dist loadfile
+	$(BIN)/python -m pytest tests/e2e $(if $(CORE),-m core) -n 3 --dist loadfile --no-loadscope-reorder
 
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down

@@ -51,6 +51,9 @@ LONGEST = (
     "one run",
     "chart",
     "tests/training/test_serving.py",
+    "tests/e2e/test_serving.py",
+    "tests/e2e/test_text_job.py",
+    "tests/e2e/test_own_functions.py",
 )
 """Groups of tests that begin first: one of them that came last would keep one process busy when the others are done."""
 
