@@ -21,21 +21,18 @@ def cluster(control_plane: ControlPlane) -> Generator[Cluster]:
         control_plane.restart(name)
 
 
-def test_the_newest_snapshot_is_written_afterwards(control_plane: ControlPlane, jobs: Jobs, reporter: StatusReporter):
+def test_what_is_newest_is_written_afterwards_and_the_end_waits_for_it(
+    control_plane: ControlPlane, jobs: Jobs, reporter: StatusReporter
+):
     reporter.update(at_step(1))
     eventually(lambda: training(jobs).get("step") == 1)
     control_plane.kill("kube-apiserver")
     for step in range(2, 6):
         reporter.update(at_step(step))
-        time.sleep(1)
+        time.sleep(0.5)
     control_plane.start("kube-apiserver")
     eventually(lambda: training(jobs).get("step") == 5, seconds=60)
-    reporter.close()
 
-
-def test_the_end_waits_until_the_last_word_is_written(
-    control_plane: ControlPlane, jobs: Jobs, reporter: StatusReporter
-):
     control_plane.kill("kube-apiserver")
     reporter.update(TrainingStatus(stage="Finished", percent=100.0))
     closing = threading.Thread(target=reporter.close)
