@@ -32,7 +32,7 @@ _UNREACHABLE = (
 _REMEDIES = {
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|INVALID_SIGNATURE|SIGNATURE_DOES_NOT_MATCH": (
         "access is refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (in a cluster, those in the Secret of "
-        "spec.storage.secretName), and the rights of that key"
+        "spec.storage.secretName), and the permissions of that key"
     ),
     r"NO_SUCH_BUCKET|Bucket does not exist": "there is no such bucket: make it first, or correct the URI",
     _UNREACHABLE: "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up",

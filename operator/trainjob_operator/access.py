@@ -39,8 +39,8 @@ class Access:
         self.problem = ""
 
     async def watch_policy(self, api: Api) -> None:
-        """Looks for the policy again and again, and says when it is gone; work goes on, as the rights that it narrows
-        are others'. A server that does not answer says nothing about it."""
+        """Looks for the policy again and again, and says when it is gone; work goes on, as the permissions that it
+        narrows are others'. A server that does not answer says nothing about it."""
         while self.policy is not None:
             await asyncio.sleep(POLICY_SECONDS)
             try:

@@ -49,7 +49,7 @@ def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[Train
 
 
 def _config_of(ray_job: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None where somebody has made the snapshot unreadable: it will be put back."""
+    """None where somebody has made the snapshot unreadable: it will be reconciled."""
     try:
         template = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
         written: Any = yaml.load(template["metadata"]["annotations"][SPEC_ANNOTATION], yaml.CSafeLoader)

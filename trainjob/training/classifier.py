@@ -89,13 +89,13 @@ class Training:
         """Joins or starts a Ray cluster while the preprocessor is fitted. Also returns what the training rows are read
         from where a teacher has labelled them."""
         with quick_imports(), ThreadPoolExecutor(2) as executor:
-            fitting, importing = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
+            fitting, library = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
             model = self.spec.model
             if model.pretrained is not None:
                 field = f"spec.model.{model.in_yaml(model.chosen)}.pretrained"
                 is_cached_only(model.pretrained, field)  # raises before Ray starts, which takes longer
             start_ray(self.spec, self.threads)
-            importing.result()
+            library.result()
             fitted = fitting.result()
         with self.data_time.running():
             train_rows = self._soft_labels(fitted, on_ray=True)  # before workers take the CPUs and GPUs
