@@ -39,7 +39,7 @@ def _training(*names: str) -> set[str]:
     return {f"tests/training/test_{name}.py" for name in names}
 
 
-ON_ONE_RAY = _training("front_page", "function", "mistakes", "ray_token", "resume_on_ray", "tuning")
+ON_ONE_RAY = _training("front_page", "mistakes", "own_function", "ray_token", "resume_on_ray", "tuning")
 """Files whose tests use the same Ray cluster."""
 OF_ONE_RUN = _training("object_storage", "results", "resume")
 """Files whose tests look at the same finished run."""
