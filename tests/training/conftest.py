@@ -17,6 +17,7 @@ from training_runs import Finished, Run, write_run
 
 from cluster.component import ENDS_WITH_US
 from tiny_sets import write_digits, write_texts
+from trainjob import local_ray
 
 
 @pytest.fixture
@@ -92,8 +93,9 @@ def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO)
             stdout=output,
             stderr=subprocess.STDOUT,
             env=os.environ
+            | local_ray.ENVIRONMENT
             | minio_process.environment
-            | {"RAY_AUTH_MODE": "token", "AWS_ENDPOINT_URL": minio_process.endpoint},
+            | {"AWS_ENDPOINT_URL": minio_process.endpoint},
         )
     while "Ray runtime started" not in log.read_text():
         assert head.poll() is None, log.read_text()
