@@ -8,7 +8,7 @@ INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --pyt
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate lock chart dist manifests sbom bench clean
+.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate lock platforms chart dist manifests sbom bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ generate: $(VENV)/dev.stamp  ## Write what is derived: the CRD, the reference pa
 lock: $(VENV)/dev.stamp  ## Write locked.txt: the packages of constraints.txt with the digests of their files
 	$(BIN)/uv pip compile --quiet --system-certs --universal --no-deps --generate-hashes --no-header --no-annotate \
 		constraints.txt --output-file locked.txt
+	@$(MAKE) --no-print-directory platforms
+
+platforms: $(VENV)/dev.stamp  ## Ask the package index whether both images can be built for amd64 and arm64 without a compiler
+	set -e; for machine in x86_64 aarch64; do $(BIN)/uv pip install --quiet --dry-run --system-certs --only-binary :all: \
+		--python-version 3.11 --python-platform $$machine-unknown-linux-gnu --target build/none -r pyproject.toml \
+		--extra operator --extra train --extra compress --extra serve --extra cluster -c locked.txt; done
 
 chart: $(VENV)/dev.stamp  ## Check the Helm chart and pack it into dist/
 	helm=$$(PYTHONPATH=hack $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \

@@ -39,6 +39,17 @@ def test_base_images_have_digests():
     assert set(stages) <= {"${BASE_IMAGE}", "base", "requirements"}
 
 
+def test_images_are_of_no_platform():
+    """`make platforms` asks whether there are packages for each that a release has."""
+    text = (ROOT / "Dockerfile").read_text()
+    assert not re.search(r"amd64|x86|arm64|aarch64|--platform", text)
+    [python] = re.findall(r"^ARG BASE_IMAGE=python:(\d+\.\d+)-", text, re.MULTILINE)
+    [command] = re.findall(r"^platforms:.*?\n\n", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
+    assert f"--python-version {python} " in command
+    [built] = re.findall(r"platforms: (.*)", (ROOT / ".github" / "workflows" / "release.yaml").read_text())
+    assert built == "linux/amd64,linux/arm64"
+
+
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
 def test_actions_are_named_by_commit_with_their_version(file: Path):
     used = re.findall(r"^[ -]*uses: (.*)$", file.read_text(), re.MULTILINE)
