@@ -101,7 +101,7 @@ class Seen:
         self._task = asyncio.create_task(self._watch(jobs, resource, holds))
 
     async def time(self, name: str) -> float:
-        return await asyncio.wait_for(self._future(name), 30)
+        return await asyncio.wait_for(self._future(name), 120)
 
     def end(self) -> None:
         self._task.cancel()

@@ -4,12 +4,14 @@ with many namespaces of its own.
 The API server and etcd are real; KubeRay and the controllers do not run, and no pod does. The TrainJobs that are there
 before are copies of two that the operator itself has brought to Running and Succeeded, written into etcd as the API
 server had stored them, with their RayJobs: to create them by requests would take an hour. Their NetworkPolicies are
-made by the operator at its first start; what is measured of a start is the second one.
+made by the operator at its first start; what is measured of a start is the second one. At full size the API
+server takes some 8 GB of memory, and etcd 1 GB of disk; where Go is to free memory sooner, set GOGC.
 """
 
 import argparse
 import asyncio
 import base64
+import itertools
 import json
 import random
 import time
@@ -28,7 +30,7 @@ from operator_jobs import RUNNING, is_running
 from cluster.control_plane import ControlPlane
 from cluster.jobs import document
 from control_plane.operator_process import OperatorProcess, operator
-from trainjob_operator.api import METADATA
+from trainjob_operator.reconcile import LONGEST_SECONDS
 
 COMPLETE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
 AIMS: Aims = {
@@ -48,12 +50,16 @@ class Stored:
         keys = (f"/registry/trainjob.dev/trainjobs/{namespace}/{name}", f"/registry/ray.io/rayjobs/{namespace}/{name}")
         self._values = {key: self._get(key) for key in keys}
 
-    def copy(self, count: int, namespaces: list[str]) -> None:
-        """So many of the same, with names and UIDs of their own, spread over the namespaces."""
+    def copy(self, count: int, namespaces: list[str]) -> tuple[str, str]:
+        """So many of the same, with names and UIDs of their own, spread over the namespaces. Returns namespace and name
+        of the last one."""
         for first in range(0, count, 50):
             numbers = range(first, min(first + 50, count))
             puts = [put for number in numbers for put in self._puts(number, namespaces[number % len(namespaces)])]
             self._call("txn", {"success": [{"requestPut": put} for put in puts]})
+            if first % 1000 == 0:
+                print(f"  {first} of {count} copies of {self._name} are written", flush=True)
+        return namespaces[(count - 1) % len(namespaces)], f"{self._name}-{count - 1}"
 
     def _puts(self, number: int, namespace: str) -> Iterator[dict[str, str]]:
         own = json.loads(next(iter(self._values.values())))["metadata"]["uid"]
@@ -86,6 +92,10 @@ def _encoded(text: str) -> str:
 class ScaleBench(Bench):
     """An operator beside very many TrainJobs, or in very many namespaces."""
 
+    def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
+        super().__init__(control_plane, client)
+        self._begun = self._said = time.monotonic()
+
     async def namespace(self, name: str) -> Client:
         await CoreV1Api(self.client).create_namespace(V1Namespace(metadata=V1ObjectMeta(name=name)))
         return Client(self.client, name)
@@ -112,18 +122,17 @@ class ScaleBench(Bench):
     async def many(self, unfinished: int, finished: int, samples: int) -> None:
         jobs, (of_running, of_complete) = await self.namespace("many"), await self.templates()
         new = await self.namespace("new")  # with a watch of few objects: that of all others is much to read
-        of_running.copy(unfinished, [jobs.namespace])
-        of_complete.copy(finished, [jobs.namespace])
         total = unfinished + finished
-        await self.until_served(total)
-        print(f"  {unfinished} unfinished and {finished} finished TrainJobs are there", flush=True)
+        await self.until_served(
+            of_running.copy(unfinished, [jobs.namespace]), of_complete.copy(finished, [jobs.namespace])
+        )
         process = OperatorProcess(self.control_plane, self.control_plane.folder, [])
         try:
-            await known(process, total)
-            await self.delays("many, just started", new, samples // 3)
-            await quiet(process)
-            await self.delays("many", new, samples)
-            await quiet(process)
+            await self.known(process, total)
+            await self.delays("many, just started", [new], samples // 3)
+            await self.quiet(process)
+            await self.delays("many", [new], samples)
+            await self.quiet(process)
         finally:
             process.kill()
         total += samples // 3 + samples
@@ -131,14 +140,14 @@ class ScaleBench(Bench):
         process = OperatorProcess(self.control_plane, self.control_plane.folder, [])
         try:
             watched = psutil.Process(process.process.pid)
-            await known(process, total)
+            await self.known(process, total)
             self.note("many: start → all known, s", time.perf_counter() - since)
             self.note("many: CPU until all are known, s", cpu_seconds(watched))
-            await quiet(process)
+            await self.quiet(process)
             self.note("many: start → all looked at, s", time.perf_counter() - since)
             self.note("many: writes", await jobs.server_writes() - before)
             spent, begun = cpu_seconds(watched), time.perf_counter()
-            await asyncio.sleep(60)
+            await asyncio.sleep(LONGEST_SECONDS + 60)  # in which it looks at all of them once more
             self.note("many: CPU, % of a core", 100 * (cpu_seconds(watched) - spent) / (time.perf_counter() - begun))
             self.note("many: RSS, MB", watched.memory_info().rss / 1e6)
             self.note("many: most RSS, MB", peak_mb(watched.pid))
@@ -149,58 +158,68 @@ class ScaleBench(Bench):
         """An operator that may look into its own namespaces only, each of which has ten TrainJobs."""
         names = [f"team-{number}" for number in range(count)]
         clients = [await self.namespace(name) for name in names]
-        for stored in await self.templates():
-            stored.copy(5 * count, names)
-        await self.until_served(10 * count)
+        await self.until_served(*(stored.copy(5 * count, names) for stored in await self.templates()))
         since = time.perf_counter()
         process = OperatorProcess(self.control_plane, self.control_plane.folder, names)
         try:
-            await known(process, 10 * count)
+            await self.known(process, 10 * count)
             self.note("namespaces: start → all known, s", time.perf_counter() - since)
-            await quiet(process)
-            await self.delays("namespaces", random.choice(clients), samples)
+            await self.quiet(process)
+            await self.delays("namespaces", random.sample(clients, min(count, 10)), max(1, samples // 10))
             self.note("namespaces: most RSS, MB", peak_mb(process.process.pid))
         finally:
             process.kill()
 
-    async def until_served(self, count: int) -> None:
-        """Returns when the API server has taken up so many TrainJobs and RayJobs from etcd."""
-        for group, version, plural in (TRAIN_JOBS, RAY_JOBS):
-            path, headers, found = f"/apis/{group}/{version}/{plural}?resourceVersion=0", {"Accept": METADATA}, 0
+    async def until_served(self, *last: tuple[str, str]) -> None:
+        """Returns when the API server's caches, which what is written into etcd reaches late, have the TrainJobs and
+        RayJobs of these namespaces and names, which were the last ones to be written."""
+        for (group, version, plural), (place, name) in itertools.product((TRAIN_JOBS, RAY_JOBS), last):
+            path = f"/apis/{group}/{version}/namespaces/{place}/{plural}/{name}?resourceVersion=0"
+            headers = {"Accept": "application/json"}
             await self.client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
-            while found < count:
-                response = await self.client.call_api("GET", self.client.configuration.host + path, headers)
-                found = len(json.loads(await response.read()).get("items", ()))
+            while (await self.client.call_api("GET", self.client.configuration.host + path, headers)).status != 200:
+                self.say(f"the API server does not know {plural} {name} yet")
                 await asyncio.sleep(0.5)
 
-    async def delays(self, what: str, jobs: Client, samples: int) -> None:
-        """One new TrainJob after the other, beside all others."""
-        made, values = Seen(jobs, RAY_JOBS, lambda _: True), list[float]()
-        await asyncio.sleep(1)
-        for number in range(samples):
-            name = f"new-{uuid4().hex[:8]}-{number}"
-            await asyncio.sleep(random.uniform(0.02, 0.2))
-            since = time.perf_counter()
-            await jobs.create(TRAIN_JOBS, document(name))
-            values.append(await made.time(name) - since)
-        made.end()
+    async def delays(self, what: str, places: list[Client], samples: int) -> None:
+        """One new TrainJob after the other, beside all others, so many in each of the namespaces."""
+        values = list[float]()
+        for jobs in places:
+            made = Seen(jobs, RAY_JOBS, lambda _: True)
+            await asyncio.sleep(1)
+            for number in range(samples):
+                name = f"new-{uuid4().hex[:8]}-{number}"
+                await asyncio.sleep(random.uniform(0.02, 0.2))
+                since = time.perf_counter()
+                await jobs.create(TRAIN_JOBS, document(name))
+                values.append(await made.time(name) - since)
+            made.end()
         self.note(f"{what}: new TrainJob → RayJob, ms, p50", 1000 * percentile(values, 0.5))
         self.note(f"{what}: new TrainJob → RayJob, ms, p99", 1000 * percentile(values, 0.99))
 
+    async def known(self, process: OperatorProcess, count: int) -> None:
+        """Returns when the operator is ready and has seen so many TrainJobs."""
+        while (found := counted(process)) < count:
+            assert process.process.poll() is None, process.log.read_text()[-2000:]
+            self.say(f"the operator knows {found:g} of {count} TrainJobs")
+            await asyncio.sleep(0.2)
 
-async def known(process: OperatorProcess, count: int) -> None:
-    """Returns when the operator is ready and has seen so many TrainJobs."""
-    while counted(process) < count:
-        await asyncio.sleep(0.2)
+    async def quiet(self, process: OperatorProcess) -> None:
+        """Returns when nothing has waited in the operator's queue for a while."""
+        calm = 0
+        while calm < 5:
+            depth = next(
+                line for line in process.get("/metrics").splitlines() if line.startswith("trainjob_queue_depth ")
+            )
+            calm = calm + 1 if depth.endswith(" 0.0") else 0
+            self.say(f"{depth} in the operator's queue")
+            await asyncio.sleep(1)
 
-
-async def quiet(process: OperatorProcess) -> None:
-    """Returns when nothing has waited in the operator's queue for a while."""
-    calm = 0
-    while calm < 5:
-        lines = process.get("/metrics").splitlines()
-        calm = calm + 1 if "trainjob_queue_depth 0.0" in lines else 0
-        await asyncio.sleep(1)
+    def say(self, what: str) -> None:
+        """How far it is, every ten seconds."""
+        if time.monotonic() > self._said + 10:
+            self._said = time.monotonic()
+            print(f"  {self._said - self._begun:.0f} s: {what}", flush=True)
 
 
 async def measure(arguments: argparse.Namespace, control_plane: ControlPlane, client: ApiClient) -> Figures:
