@@ -1,11 +1,12 @@
-"""Files on local disk, `s3://` and `gs://`, through pyarrow; errors say what to do about them."""
+"""Files on local disk, `s3://`, `gs://` and, to be read, the Hugging Face hub, through pyarrow; errors say what to do
+about them."""
 
 import hashlib
 import os
 import re
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from trainjob.errors import StorageError, StorageUnreachable
+from trainjob.errors import StorageError, StorageUnreachable, UserError
 
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 60.0
@@ -59,6 +60,8 @@ def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSyste
             return _s3(endpoint or os.environ.get("AWS_ENDPOINT_URL"), rest.partition("/")[0]), rest.rstrip("/")
         if scheme == "gs":
             return _gcs(), rest.rstrip("/")
+        if scheme == "hf":
+            return _hub(), rest.rstrip("/")
     raise StorageError(f"{uri}: {scheme}:// is not supported; use a path, s3:// or gs://")
 
 
@@ -66,10 +69,25 @@ def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSyste
 def storage_errors(uri: str) -> Generator[None]:
     """Turns an OSError inside into a StorageError that names `uri` and a remedy."""
     try:
-        yield
+        with _hub_errors(uri) if uri.startswith("hf://") else nullcontext():
+            yield
     except OSError as error:
         kind = StorageUnreachable if re.search(_UNREACHABLE, str(error)) else StorageError
         raise kind(f"{uri}: {_explained(str(error))}") from error
+
+
+@contextmanager
+def _hub_errors(uri: str) -> Generator[None]:
+    """Turns what the hub's client raises where nobody answers into a StorageUnreachable."""
+    try:
+        yield
+    except (OSError, ValueError, UserError):  # Arrow's are ValueErrors
+        raise
+    except Exception as error:  # of the HTTP library that the hub's client happens to use
+        raise StorageUnreachable(
+            f"{uri}: the Hugging Face hub does not answer ({error}): connect to the network, or copy the data set to a "
+            "folder or a bucket"
+        ) from error
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -264,6 +282,14 @@ def _s3(endpoint: str | None, bucket: str) -> fs.S3FileSystem:
 @cache
 def _gcs() -> fs.FileSystem:
     return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
+
+
+@cache
+def _hub() -> fs.FileSystem:
+    """To be read only; HF_TOKEN opens what is private."""
+    from huggingface_hub import HfFileSystem
+
+    return fs.PyFileSystem(fs.FSSpecHandler(HfFileSystem()))
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -30,7 +30,16 @@ _ABOVE_0: list[Any] = [0, -1e-9, "0.1", True]
 _FRACTION: list[Any] = [-0.1, 1, 1.5, "0.1"]
 _NAME: list[Any] = ["", "Upper", "-a", "a-", "a b", "x" * 254, 3]
 _RELATIVE: list[Any] = ["", "data/rows.csv", "./rows.csv", "../rows.csv", "~/rows.csv", "s3:/rows", "x" * 4097, 3]
-_ADDRESS: list[Any] = ["s3://", "gs:///rows", "ftp://host/rows", "hf://rows", "azure://rows", "://x", "file://rows"]
+_ADDRESS: list[Any] = [
+    "s3://",
+    "gs:///rows",
+    "ftp://host/rows",
+    "hf://rows",
+    "hf://models/a/b",
+    "azure://rows",
+    "://x",
+    "file://rows",
+]
 _URI: list[Any] = [*_RELATIVE, *_ADDRESS, "s3://data/rows\n", "/rows\n.csv", "http://", "https://a b/rows.csv"]
 _DURATION: list[Any] = ["", "0s", "5", "1.5h", "-1h", "1w", "1h30m", "100000s", 30]
 _QUANTITY: list[Any] = ["", "0", "-1Gi", "0.0Gi", "16gb", "16 Gi", "16", "1.5", 16, -1, 10**15, True, [], {}]

@@ -38,7 +38,14 @@ amounts = st.floats(1e-9, 1e3)
 booleans = st.booleans()
 columns = st.sampled_from(["title", "description", "Überschrift", "a column"])
 uris = st.sampled_from(
-    ["s3://data/a.csv", "gs://b/c/*.parquet", "https://example.com/x.jsonl", "/data/rows", "file:///d"]
+    [
+        "s3://data/a.csv",
+        "gs://b/c/*.parquet",
+        "https://example.com/x.jsonl",
+        "/data/rows",
+        "file:///d",
+        "hf://datasets/a/b@v1/c",
+    ]
 )
 folders = st.sampled_from(["s3://runs", "gs://b/c", "/data/runs", "file:///d"])
 durations = st.tuples(st.integers(1, 9999), st.sampled_from("smhd")).map(lambda pair: f"{pair[0]}{pair[1]}")

@@ -15,7 +15,8 @@ class Source(StrictModel):
     """Where rows come from."""
 
     uri: DataURI
-    """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://` or `https://`."""
+    """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://`, `https://`, or
+    `hf://datasets/OWNER/NAME` of the Hugging Face hub, with `@REVISION` after the name for a branch, tag or commit."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
     """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default
     told by the file's ending."""

@@ -9,12 +9,14 @@ _STEP = r"[^/\x00-\x1f\x7f]*[^/:\x00-\x1f\x7f]"
 """The first step of a relative path: it cannot end in a colon, as a scheme does."""
 _PATH = rf"({_STEP})?/{_CHARACTER}*|{_STEP}"
 _BUCKET = rf"(s3|gs)://[A-Za-z0-9][A-Za-z0-9_.-]*(/{_CHARACTER}*)?"
+_HUB = rf"hf://datasets/[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+(@[A-Za-z0-9_.%-]+)?(/{_CHARACTER}*)?"
+"""A data set of the Hugging Face hub, at a branch, tag or commit where one is given: `@refs%2Fconvert%2Fparquet`."""
 _WEB = r"https?://[^/\s@]+(/\S*)?"
 """Without a user and a password, which would be kept wherever the address is."""
 
 PATH = rf"^({_PATH})$"
 FOLDER_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)$"
-DATA_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*|{_WEB})$"
+DATA_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*|{_HUB}|{_WEB})$"
 ENDPOINT = rf"^{_WEB}$"
 
 DataURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=DATA_URI)]

@@ -20,7 +20,10 @@ PATTERNS = {
     QUANTITY: "a number of bytes, such as 500M, 1.5Gi or 8000000000",
     CPUS: "a number of CPU cores, such as 2, 0.5 or 500m",
     IMAGE: "the name of an image, such as registry.example.com/team/trainer:1.0",
-    DATA_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET, https://HOST (without a user) or file:///",
+    DATA_URI: (
+        "a path, or an address that starts with s3://BUCKET, gs://BUCKET, hf://datasets/OWNER/NAME, https://HOST "
+        "(without a user) or file:///"
+    ),
     FOLDER_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///",
     PATH: "a name on the Hugging Face hub or a folder",
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",

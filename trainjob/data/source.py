@@ -143,7 +143,8 @@ def _find(uri: str, endpoint: str | None) -> tuple[list[File], bool]:
         elif glob.has_magic(path):
             folder, found = _glob(filesystem, path)
         else:
-            raise DataError(f"{uri}: there is nothing here; correct the URI")
+            hint = ", or set HF_TOKEN if the data set is private" if scheme == "hf://" else ""
+            raise DataError(f"{uri}: there is nothing here; correct the URI{hint}")
     start = len(folder.rstrip("/")) + 1
     pattern = "" if is_folder else path[start:]
     found = [info for info in found if not _is_hidden(info.path[start:], pattern)]

@@ -105,13 +105,13 @@ BAD_FIELDS = [
         "{uri: data/train.csv}",
         "{uri: 'hf://datasets/rows'}",
         "9  spec.dataset.train.uri  must be a path, or an address that starts with s3://BUCKET, gs://BUCKET, "
-        "https://HOST (without a user) or file:///, got 'hf://datasets/rows'",
+        "hf://datasets/OWNER/NAME, https://HOST (without a user) or file:///, got 'hf://datasets/rows'",
     ),
     (
         "{uri: data/train.csv}",
         '{uri: "rows.csv\\n"}',
         "9  spec.dataset.train.uri  must be a path, or an address that starts with s3://BUCKET, gs://BUCKET, "
-        "https://HOST (without a user) or file:///, got 'rows.csv\\n'",
+        "hf://datasets/OWNER/NAME, https://HOST (without a user) or file:///, got 'rows.csv\\n'",
     ),
     (
         "    epochs: 3",
