@@ -96,6 +96,10 @@ class TrainingStatus(StrictModel):
     """Seconds to go, where known."""
     samples_per_second: float | None = None
     """Training rows a second over all workers, of late."""
+    tokens_per_second: float | None = None
+    """Of a language model: tokens a second that it learned from, over all workers, of late."""
+    padding: float | None = None
+    """Of texts: the share of padding in the training batches of late, 0 to 1."""
     loss: float | None = None
     """Training loss of late, over all workers."""
     learning_rate: float | None = None

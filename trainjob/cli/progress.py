@@ -115,7 +115,7 @@ def position(status: TrainingStatus) -> list[str]:
 
 
 def speed(status: TrainingStatus) -> list[str]:
-    """How it goes: loss, learning rate and samples a second, as far as they are known."""
+    """How it goes: loss, learning rate, samples and tokens a second and padding, as far as they are known."""
     facts: list[str] = []
     if status.loss is not None:
         facts.append(f"loss {score(status.loss)}")
@@ -123,6 +123,10 @@ def speed(status: TrainingStatus) -> list[str]:
         facts.append(f"learning rate {status.learning_rate:.3g}")
     if status.samples_per_second is not None:
         facts.append(f"{status.samples_per_second:,.0f} samples/s")
+    if status.tokens_per_second is not None:
+        facts.append(f"{status.tokens_per_second:,.0f} tokens/s")
+    if status.padding is not None:
+        facts.append(f"{status.padding:.0%} padding")
     return facts
 
 

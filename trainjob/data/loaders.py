@@ -45,6 +45,13 @@ class Batch:
     """Of a batch that is scored: where its rows are in their set, int64 [n]."""
     teacher: torch.Tensor | None = None
     """The logits that a teacher gives its rows, float32 [n, C]."""
+    padding: int = 0
+    """Places that hold no token of a text."""
+
+    @property
+    def places(self) -> int:
+        """For tokens, in all its rows; 0 where it holds no texts."""
+        return self.inputs["input_ids"].numel() if "input_ids" in self.inputs else 0
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,7 +71,7 @@ class Batch:
     def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
         inputs = {name: change(tensor) for name, tensor in self.inputs.items()}
         teacher = change(self.teacher) if self.teacher is not None else None
-        return Batch(inputs, change(self.labels), self.rows, teacher)
+        return replace(self, inputs=inputs, labels=change(self.labels), teacher=teacher)
 
 
 class TrainingBatches(Protocol):
@@ -109,7 +116,8 @@ def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
     teacher = torch.from_numpy(np.ascontiguousarray(examples.teacher)) if examples.teacher is not None else None
     if labels is None:
         labels = torch.from_numpy(np.ascontiguousarray(examples.labels))
-    return Batch(inputs, labels, teacher=teacher)
+    batch = Batch(inputs, labels, teacher=teacher)
+    return replace(batch, padding=max(batch.places - int(examples.lengths.sum()), 0))
 
 
 @dataclass(frozen=True)

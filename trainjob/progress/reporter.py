@@ -42,19 +42,13 @@ class Reporter:
     def evaluating(self) -> None:
         self._update(always=True, stage="Evaluating", eta=None)
 
-    def step(self, epoch: int, step: int, *, loss: float, rate: float, learning_rate: float) -> None:
+    def step(self, epoch: int, step: int, values: dict[str, float]) -> None:
+        """A step was recorded with these values, which have the names of the status' fields."""
         steps = self.status.steps or step
         start, first = self._since or (time.monotonic(), step)
         eta = (time.monotonic() - start) / (step - first) * (steps - step) if step > first else None
-        self._update(
-            epoch=epoch,
-            step=step,
-            percent=round(100 * step / steps, 1),
-            eta=eta,
-            loss=loss,
-            samples_per_second=rate,
-            learning_rate=learning_rate,
-        )
+        percent = round(100 * step / steps, 1)
+        self._update(always=False, epoch=epoch, step=step, percent=percent, eta=eta, **values)
 
     def epoch(self, completed: int, metrics: dict[str, float]) -> None:
         """An epoch has come to its end; its checkpoint is being saved."""

@@ -20,7 +20,8 @@ Record = dict[str, Any]
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼"}
 """The marker that matplotlib draws for each series of a chart, and the character that the legend shows for it."""
 MAX_POINTS, MAX_MARKERS = 400, 20
-NOT_METRICS = {"kind", "step", "epoch", "time", "seconds", "learning_rate", "samples_per_second"}
+PACE = ("learning_rate", "samples_per_second", "tokens_per_second", "padding")
+NOT_METRICS = {"kind", "step", "epoch", "time", "seconds", *PACE}
 
 INK, GRID = "#000001", "#000002"
 SERIES = [f"#00000{digit}" for digit in range(3, 3 + len(MARKERS))]
@@ -78,7 +79,7 @@ def charts(steps: Sequence[Record], epochs: Sequence[Record]) -> list[Chart]:
     losses = [series for series in reported if series.name.endswith("loss")]
     fractions = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
     others = [series for series in reported if series not in losses and series not in fractions]
-    progress = [series_of(steps or epochs, name, marked=not steps) for name in ("learning_rate", "samples_per_second")]
+    progress = [series_of(steps or epochs, name, marked=not steps) for name in PACE]
     return [
         *grouped("Loss", [smoothed(series_of(steps, "loss")), *losses]),
         *grouped("Metrics" if len(fractions) > 1 else "", fractions),

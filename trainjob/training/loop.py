@@ -24,6 +24,7 @@ from trainjob.training.checkpointing import Checkpointer
 from trainjob.training.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
 from trainjob.training.randomness import set_random_states
+from trainjob.training.recent import Recent
 from trainjob.training.saving import Saver
 from trainjob.training.scoring import Scorer
 from trainjob.training.state import TrainingState
@@ -75,7 +76,7 @@ class Trainer:
         self._buckets_rebuilt = world_size() < 3 or not isinstance(model, DistributedDataParallel)
         self._stage: str | None = None
         self._stage_since = 0.0
-        self._reset_recent()
+        self._recent = Recent(self.device)
 
     # -- training ----------------------------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class Trainer:
         for _ in range(state.batch):
             next(batches)
         self._restore_random_states()
-        self._reset_recent()
+        self._recent = Recent(self.device)
         while state.step < self.most_steps and (group := list(islice(batches, self.accumulation))):
             self._train_group(group)
         if not self._ends_epoch:
@@ -114,9 +115,7 @@ class Trainer:
             with self._gradients_synced(number == len(group)):
                 losses = self.objective.losses(self._answers(moved), moved)
                 self.scaler.scale(losses.sum() / weight).backward()
-            self._recent_loss += losses.detach().sum(dtype=torch.float64)
-            self._recent_weight += batch.weight
-            self._recent_samples += len(batch)
+            self._recent.add(batch, losses)
         self.state.batch += len(group)
         self._optimizer_step()
 
@@ -163,7 +162,7 @@ class Trainer:
         if saves:
             self._save({}, None)
             self.start_stage("training")
-            self._reset_recent()
+            self._recent = Recent(self.device)
 
     def _end_epoch(self) -> None:
         state = self.state
@@ -194,28 +193,17 @@ class Trainer:
 
     # -- measurements ------------------------------------------------------------------------------------------------
 
-    def _reset_recent(self) -> None:
-        self._recent_loss = torch.zeros((), dtype=torch.float64, device=self.device)
-        self._recent_weight = 0.0
-        self._recent_samples = 0
-        self._recent_since = time.perf_counter()
-
     def _log_step(self, learning_rate: float) -> None:
-        """Records the mean loss over all ranks since the last record, and the learning rate of this step."""
+        """Records what was measured over all ranks since the last record, and the learning rate of this step."""
         state = self.state
-        counted = self._recent_loss.new_tensor([self._recent_weight, self._recent_samples])
-        loss_sum, weight, samples = sum_over_ranks(torch.cat([self._recent_loss[None], counted])).tolist()
-        seconds = time.perf_counter() - self._recent_since
-        loss, rate = loss_sum / max(weight, 1), samples / seconds
-        _check_finite("the loss", loss, f"at step {state.step}")
+        loss_sum, weight, values = self._recent.over_ranks(self.objective.unit)
+        _check_finite("the loss", values["loss"], f"at step {state.step}")
         state.loss_sum += loss_sum
         state.weight += weight
-        values = {"loss": loss, "learning_rate": learning_rate, "samples_per_second": rate}
-        if self.objective.unit is not None:
-            values[f"{self.objective.unit}_per_second"] = weight / seconds
+        values["learning_rate"] = learning_rate
         self.history.add("step", state.step, state.epoch + 1, values)
-        self.reporter.step(state.epoch + 1, state.step, loss=loss, rate=rate, learning_rate=learning_rate)
-        self._reset_recent()
+        self.reporter.step(state.epoch + 1, state.step, values)
+        self._recent = Recent(self.device)
 
     def start_stage(self, stage: str) -> None:
         """From now on, wall time is counted for `stage`."""

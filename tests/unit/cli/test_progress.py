@@ -130,6 +130,11 @@ def test_the_live_display_shows_where_the_run_is() -> None:
         assert fact in out
 
 
+def test_of_a_language_model_tokens_and_padding_are_told() -> None:
+    out = shown([TRAINING.model_copy(update={"tokens_per_second": 56789.1, "padding": 0.034})], terminal=False)
+    assert "1,234 samples/s  56,789 tokens/s  3% padding" in out
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_the_cursor_is_back_after_an_error(error: type[BaseException]) -> None:
     out = io.StringIO()

@@ -18,6 +18,8 @@ from trainjob.api import TrainJobSpec
 from trainjob.cli.app import app
 from trainjob.data import CausalPreprocessor, Examples
 from trainjob.data.causal import train_byte_bpe
+from trainjob.data.loaders import InMemoryBatches
+from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
 
@@ -216,3 +218,25 @@ def test_what_is_for_classifiers_is_refused(model: Path, command: list[str], sai
     done = CliRunner().invoke(app, [command[0], str(model), *command[1:]])
     assert isinstance(done.exception, UserError)
     assert said in str(done.exception)
+
+
+def test_the_share_of_padding_is_that_of_all_ranks(tmp_path: Path):
+    """And is told with the speed."""
+    ranks, made = run_on(2, train, setup(tmp_path)), setup(tmp_path)
+    shares = [
+        list(InMemoryBatches(made.examples["train"], made.preprocessor, made.shard(rank, 2)).epoch(0))
+        for rank in range(2)
+    ]
+    records = [record for record in ranks[0].records if record["kind"] == "step" and record["epoch"] == 1]
+    assert len(records) == -(-len(shares[0]) // 2)
+    for step, record in enumerate(records):
+        step_batches = [batch for share in shares for batch in share[2 * step : 2 * step + 2]]
+        places = sum(batch.labels.numel() for batch in step_batches)
+        empty = sum(
+            int(((batch.inputs["position_ids"] == 0) & (batch.labels == IGNORED)).sum()) for batch in step_batches
+        )
+        assert record["padding"] == pytest.approx(empty / places)  # as each text's first token says what follows it
+        assert {"loss", "learning_rate", "samples_per_second", "tokens_per_second"} < record.keys()
+    told = [snapshot.padding for snapshot in ranks[0].snapshots]
+    assert set(told) >= {record["padding"] for record in records}
+    assert any(record["padding"] > 0 for record in records)
