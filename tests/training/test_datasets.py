@@ -21,12 +21,16 @@ from trainjob.models import build, save_model
 from trainjob.storage import Folder
 from trainjob.training.distillation import soft_labels
 from unit.data.data_specs import (
+    causal_spec,
     image_spec,
     random_images,
+    save_chat_tokenizer,
+    some_chats,
     some_rows,
     text_spec,
     write_csv,
     write_images,
+    write_jsonl,
     write_mnist,
     write_parquet,
 )
@@ -61,7 +65,7 @@ def assert_equal(some: Examples, others: Examples) -> None:
     assert np.array_equal(some.values, others.values)
 
 
-@pytest.fixture(params=["text", "image"])
+@pytest.fixture(params=["text", "image", "messages", "completion"])
 def spec(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainJobSpec:
     """Sets that take several tasks each."""
     if request.param == "image":
@@ -69,9 +73,18 @@ def spec(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         images = {name: random_images(100, seed=seed) for seed, name in enumerate("ab")}
         return image_spec(write_images(tmp_path / "images", images))
     monkeypatch.setattr(prepare, "TASK_BYTES", 4000)
+    if request.param == "messages":
+        model = {"pretrained": str(save_chat_tokenizer(tmp_path / "model"))}
+        for start in (0, 50):
+            write_jsonl(tmp_path / "rows" / f"{start}.jsonl", some_chats(100)[start : start + 50])
+        test = write_parquet(tmp_path / "test.parquet", some_chats(9))
+        return causal_spec(tmp_path / "rows", model, messages="chat", test={"uri": str(test)})
     for start in range(0, 400, 50):
         write_csv(tmp_path / "rows" / f"{start:03d}.csv", some_rows(400)[start : start + 50])
-    return text_spec(tmp_path / "rows", test={"uri": str(write_csv(tmp_path / "test.csv", some_rows(9)))})
+    test = {"uri": str(write_csv(tmp_path / "test.csv", some_rows(9)))}
+    if request.param == "completion":
+        return causal_spec(tmp_path / "rows", prompt="text", completion="label", test=test)
+    return text_spec(tmp_path / "rows", test=test)
 
 
 @pytest.mark.parametrize("store_share", [prepare.STORE_SHARE, 0])

@@ -85,7 +85,7 @@ def turns(messages: list[Message], config: dict[str, Any], where: str) -> Pieces
     whole, done = render(messages[: answers[-1] + 1], config, where), 0
     pieces: Pieces = []
     for number in answers:
-        given = render(messages[:number], config, where, asks=True) if number else ""
+        given = render(messages[:number], config, where, asks=True) if number else _opening(config, where)
         told = render(messages[: number + 1], config, where).rstrip()
         if not (whole.startswith(given) and whole.startswith(told) and done <= len(given) < len(told)):
             raise DataError(
@@ -96,3 +96,14 @@ def turns(messages: list[Message], config: dict[str, Any], where: str) -> Pieces
         pieces += [(whole[done : len(given)], False), (whole[len(given) : len(told)], True)]
         done = len(told)
     return pieces
+
+
+def _opening(config: dict[str, Any], where: str) -> str:
+    """How the assistant's answer begins where it is the first message."""
+    try:
+        return render([], config, where, asks=True)
+    except DataError:
+        raise DataError(
+            f"{where}: the conversation begins with the assistant, and the tokenizer's chat template does not say how "
+            'that is asked for: put a message of the role "user" or "system" first'
+        ) from None

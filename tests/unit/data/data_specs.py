@@ -13,11 +13,16 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from trainjob.api import Source, TrainJobSpec
-from trainjob.data import fit, prepare_examples
+from trainjob.data import CausalPreprocessor, fit, prepare_examples
+from trainjob.data.causal import train_byte_bpe
 from trainjob.data.fitting import read_all
 from trainjob.data.source import parts
 
 Rows = list[dict[str, Any]]
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 
 
 def text_spec(
@@ -42,6 +47,33 @@ def image_spec(uri: str | Path, size: tuple[int, int] | None = None, **dataset: 
             "dataset": {"train": {"uri": str(uri)}} | dataset,
         }
     )
+
+
+def causal_spec(uri: str | Path, model: dict[str, Any] | None = None, **columns: Any) -> TrainJobSpec:
+    """A language model, from scratch by default, on the `columns` of `uri`, such as `messages="chat"`."""
+    model = {"maxLength": 64} | (model or {"decoder": {"vocabularySize": 300}})
+    return TrainJobSpec.model_validate(
+        {"model": {"causalLM": model}, "dataset": {"train": {"uri": str(uri)}} | columns}
+    )
+
+
+def save_chat_tokenizer(folder: Path) -> Path:
+    """Of a pretrained model that knows conversations."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer, config = train_byte_bpe(["what of row 1 2 3"] * 3, 300, 64)
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    config |= {"eos_token": "<|im_end|>", "chat_template": CHATML}
+    CausalPreprocessor([], 64, 8.0, tokenizer, config, "messages").save(folder)
+    return folder
+
+
+def some_chats(count: int) -> Rows:
+    """Distinct conversations in the column `chat`, of two and of four messages in turn."""
+
+    def said(index: int) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": f"row {index}?"}, {"role": "assistant", "content": f"ü{index}"}]
+
+    return [{"chat": said(index) * (1 + index % 2)} for index in range(count)]
 
 
 def some_rows(count: int = 60, classes: Sequence[str] = ("art", "law", "war")) -> Rows:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from data_specs import CHATML
 
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import CausalPreprocessor, Examples, fit, load_preprocessor, prepare_examples
@@ -15,10 +16,6 @@ from trainjob.data.documents import Form
 from trainjob.data.source import parts
 from trainjob.errors import DataError
 
-CHATML = (
-    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 TURNS = [
     {"role": "system", "content": "Be short."},
     {"role": "user", "content": "1+1?"},
@@ -63,6 +60,14 @@ def test_of_a_prompt_nothing_is_learned():
 def test_of_a_conversation_the_assistants_turns_are_learned():
     pre = preprocessor("messages", ["chat"])
     assert learned(pre, {"chat": [json.dumps(TURNS)]}) == ["2<|im_end|>", "It is 4.<|im_end|>"]
+
+
+def test_a_conversation_may_begin_with_the_assistant():
+    chat = json.dumps([TURNS[2], TURNS[1], TURNS[4]])
+    assert learned(preprocessor("messages", ["chat"]), {"chat": [chat]}) == ["2<|im_end|>", "It is 4.<|im_end|>"]
+    picky = preprocessor("messages", ["chat"], template="{{ messages[0].role }}" + CHATML)
+    with pytest.raises(DataError, match=r'row 1: the conversation begins with the assistant, .* of the role "user" or'):
+        learned(picky, {"chat": [chat]})
 
 
 def test_a_conversation_is_asked_as_it_was_learned():

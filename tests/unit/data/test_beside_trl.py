@@ -1,0 +1,113 @@
+"""What is learned of prompts, completions and conversations, beside what trl's SFTTrainer learns of the same rows."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from datasets import Dataset
+from transformers.models.llama.configuration_llama import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaForCausalLM
+from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
+
+from trainjob.data import CausalPreprocessor, Examples
+from trainjob.data.causal import train_byte_bpe
+from trainjob.data.documents import Form
+from trainjob.data.packing import IGNORED
+
+pytestmark = pytest.mark.filterwarnings(r"ignore::FutureWarning:(trl|transformers)\.")
+
+LENGTH = 256
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n"
+    "{% if message.role == 'assistant' %}{% generation %}{{ message.content }}<|im_end|>{% endgeneration %}"
+    "{% else %}{{ message.content }}<|im_end|>{% endif %}\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""With the marks that trl needs."""
+PAIRS = [
+    ("How many rows?", " Two rows."),
+    ("Zeile für Zeile: 漢字 🙂\n", "\n  über 🙂"),
+    ("", "from nothing"),
+    ("row 1\trow 2", "\n\n"),
+]
+CHATS = [
+    [("user", "1+1?"), ("assistant", "2")],
+    [("system", "Be short."), ("user", "1+1?"), ("assistant", "\n2"), ("user", "And 2+2?"), ("assistant", "It is 4.")],
+    [("user", "ünï 🙂?"), ("assistant", "ja: 🙂\n\nrows "), ("user", "unanswered")],
+    [("assistant", "I begin."), ("user", "Do."), ("assistant", "")],
+]
+Document = tuple[list[int], list[int]]
+"""A row's tokens, and what is learned at each of them."""
+
+
+def preprocessor(form: Form, columns: list[str]) -> CausalPreprocessor:
+    tokenizer, config = train_byte_bpe(["How many rows? Two rows.", "1+1 is 2 rows"] * 3, 320, LENGTH)
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    if form == "messages":
+        config |= {"eos_token": "<|im_end|>", "chat_template": CHATML}
+    return CausalPreprocessor(columns, LENGTH, 8.0, tokenizer, config, form)
+
+
+def ours(pre: CausalPreprocessor, rows: list[dict[str, Any]]) -> list[Document]:
+    """Each row by itself, so that no other is packed beside it."""
+    documents: list[Document] = []
+    for row in rows:
+        values = pre.transform(pa.table({name: [value] for name, value in row.items()}))
+        inputs = pre.inputs(Examples.from_table(pa.table({"values": values, "label": [0]})))
+        length = int(np.flatnonzero(inputs["labels"][0] != IGNORED)[-1]) + 2
+        labels = [IGNORED, *inputs["labels"][0].tolist()][:length]  # each under the token that it predicts
+        documents.append(([*inputs["input_ids"][0].tolist()][: length - 1] + labels[-1:], labels))
+    return documents
+
+
+def trls(pre: CausalPreprocessor, rows: list[dict[str, Any]], folder: Path) -> list[Document]:
+    (folder / "model").mkdir()
+    pre.save(folder / "model")
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder / "model")
+    config = LlamaConfig(
+        vocab_size=pre.vocabulary_size, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
+    )
+    settings = SFTConfig(
+        output_dir=str(folder / "trl"),
+        max_length=None,
+        completion_only_loss=True if pre.form == "completion" else None,
+        assistant_only_loss=pre.form == "messages",
+        bf16=False,
+        report_to="none",
+        use_cpu=True,
+    )
+    trainer = SFTTrainer(
+        model=LlamaForCausalLM(config),
+        args=settings,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=tokenizer,
+    )
+    found: list[Document] = []
+    for row in cast("list[dict[str, Any]]", trainer.train_dataset):
+        batch = trainer.data_collator([row])
+        found.append((batch["input_ids"][0].tolist(), batch["labels"][0].tolist()))
+    return found
+
+
+@pytest.mark.parametrize("form", ["completion", "messages"])
+def test_the_same_tokens_are_learned(form: Form, tmp_path: Path):
+    if form == "completion":
+        pre = preprocessor(form, ["prompt", "completion"])
+        rows: list[dict[str, Any]] = [{"prompt": prompt, "completion": completion} for prompt, completion in PAIRS]
+        mine = rows
+    else:
+        pre = preprocessor(form, ["messages"])
+        chats = [[{"role": role, "content": content} for role, content in chat] for chat in CHATS]
+        rows = [{"messages": chat} for chat in chats]
+        mine = [{"messages": json.dumps(chat)} for chat in chats]
+    for (tokens, labels), (their_tokens, their_labels) in zip(ours(pre, mine), trls(pre, rows, tmp_path), strict=True):
+        end = len(tokens)  # of what comes after the last answer, nothing is learned
+        assert their_tokens[:end] == tokens
+        assert [IGNORED, *their_labels[1:end]] == labels  # nothing predicts the first token
+        assert set(their_labels[end:]) <= {IGNORED}
+        assert set(labels) > {IGNORED}
