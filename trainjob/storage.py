@@ -180,6 +180,15 @@ class Folder:
             )
 
     @_patient
+    def sizes(self) -> dict[str, tuple[int, str]]:
+        """Of the files that lie in this folder, by their names: bytes, and when each was written; none where it is
+        missing."""
+        filesystem, path = self._open("")
+        with storage_errors(self.uri):
+            found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+            return {info.base_name: (info.size, str(info.mtime)) for info in found if info.type == fs.FileType.File}
+
+    @_patient
     def read(self, name: str) -> bytes:
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:

@@ -37,8 +37,12 @@ _classifier = part(dropout=fractions, loss=_losses, classWeights=_class_weights)
 _encoder = st.tuples(part(layers=positive, vocabularySize=st.integers(100, 10**6)), positive, positive).map(
     lambda found: {**found[0], "heads": found[1], "hiddenSize": found[1] * found[2]}
 )
-_pretrained_image = part({"pretrained": st.sampled_from(["org/vit", "/models/vit"])}, freezeEncoder=booleans)
-_pretrained = part({"pretrained": st.sampled_from(["prajjwal1/bert-tiny", "/models/bert"])}, freezeEncoder=booleans)
+_pretrained_image = part(
+    {"pretrained": st.sampled_from(["org/vit", "/models/vit", "s3://models/vit"])}, freezeEncoder=booleans
+)
+_pretrained = part(
+    {"pretrained": st.sampled_from(["prajjwal1/bert-tiny", "/models/bert", "gs://models/bert"])}, freezeEncoder=booleans
+)
 _text_classifier = merged(
     _classifier, part(maxLength=st.integers(4, 8192)), _pretrained | part({"encoder": part() | _encoder})
 )
@@ -54,7 +58,7 @@ _decoder = st.tuples(
 ).map(lambda found: {**found[0], "heads": found[1], "hiddenSize": 2 * found[1] * found[2]})
 _causal_lm = merged(
     part(maxLength=st.integers(8, 131_072)),
-    one_of(pretrained=st.sampled_from(["gpt2", "/models/qwen"]), decoder=part() | _decoder),
+    one_of(pretrained=st.sampled_from(["gpt2", "/models/qwen", "s3://models/qwen"]), decoder=part() | _decoder),
 )
 _function = part(
     {"name": st.sampled_from(["train:loop", "my.package.train:train_loop", "_a._b:_c1"])},

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from trainjob.api.base import OneOf, StrictModel, refuse_conflicts
-from trainjob.api.uris import PATH
+from trainjob.api.uris import MODEL
 
 PositiveInt = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -63,7 +63,7 @@ class Encoder(StrictModel):
         return self
 
 
-Pretrained = Annotated[str, Field(min_length=1, pattern=PATH)]
+Pretrained = Annotated[str, Field(min_length=1, pattern=MODEL)]
 
 
 class Classifier(OneOf):
@@ -87,7 +87,7 @@ class TextClassifier(Classifier):
     """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
     token embeddings."""
     pretrained: Pretrained | None = None
-    """A transformers encoder: a name on the Hugging Face hub or a folder."""
+    """A transformers encoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
     encoder: Encoder | None = None
     """A small encoder trained from scratch."""
     max_length: Annotated[int, Field(ge=4, le=8192)] = 128
@@ -145,7 +145,8 @@ class ImageClassifier(Classifier):
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "mlp", "cnn")
 
     pretrained: Pretrained | None = None
-    """A transformers image classifier, which gets a new head: a name on the Hugging Face hub or a folder."""
+    """A transformers image classifier, which gets a new head: a name on the Hugging Face hub or a folder, also on
+    s3:// or gs://."""
     freeze_encoder: bool = False
     """Train the head alone and leave the rest of a pretrained network as it is."""
     mlp: MLP | None = None
@@ -200,7 +201,7 @@ class CausalLM(OneOf):
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "decoder")
 
     pretrained: Pretrained | None = None
-    """A transformers decoder: a name on the Hugging Face hub or a folder."""
+    """A transformers decoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
     decoder: Decoder | None = None
     """A small decoder trained from scratch."""
     max_length: Annotated[int, Field(ge=8, le=131_072)] = 512
@@ -234,5 +235,5 @@ class Model(OneOf):
 
     @property
     def pretrained(self) -> str | None:
-        """The name or the folder of the pretrained network that training begins with, where there is one."""
+        """The name, folder or URI of the pretrained network that training begins with, where there is one."""
         return getattr(getattr(self, self.chosen), "pretrained", None)

@@ -15,6 +15,7 @@ _WEB = r"https?://[^/\s@]+(/\S*)?"
 """Without a user and a password, which would be kept wherever the address is."""
 
 PATH = rf"^({_PATH})$"
+MODEL = rf"^({_PATH}|{_BUCKET})$"
 FOLDER_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)$"
 DATA_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*|{_HUB}|{_WEB})$"
 ENDPOINT = rf"^{_WEB}$"

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from trainjob.api.base import StrictModel
 from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
-from trainjob.api.uris import DATA_URI, ENDPOINT, FOLDER_URI, PATH
+from trainjob.api.uris import DATA_URI, ENDPOINT, FOLDER_URI, MODEL
 from trainjob.redaction import without_secrets
 
 PATTERNS = {
@@ -25,7 +25,7 @@ PATTERNS = {
         "(without a user) or file:///"
     ),
     FOLDER_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///",
-    PATH: "a name on the Hugging Face hub or a folder",
+    MODEL: "a name on the Hugging Face hub, a folder, or an address that starts with s3://BUCKET or gs://BUCKET",
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
 }

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from trainjob.api import CausalLM, Dataset, ImageClassifier, Source, TextClassifier, TrainJobSpec
+from trainjob.api import CausalLM, Dataset, ImageClassifier, Model, Source, TextClassifier, TrainJobSpec
 from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
 from trainjob.data.cleaning import clean
 from trainjob.data.documents import Layout, layout_of
@@ -15,6 +15,7 @@ from trainjob.data.fit_images import fit_images
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
+from trainjob.data.remote_model import local_model
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
@@ -102,18 +103,22 @@ def fit(spec: TrainJobSpec) -> Fitted:
     sets = {
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
-    if spec.model.text_classifier is not None:
-        fitted = _fit_text(spec.dataset, spec.model.text_classifier, sets["train"], spec.training.seed)
-    elif spec.model.causal_lm is not None:
-        fitted = _fit_causal(spec.dataset, spec.model.causal_lm, sets["train"], spec.training.seed)
-    else:
-        assert spec.model.image_classifier is not None
-        fitted = _fit_images(spec.dataset, spec.model.image_classifier, sets["train"], spec.training.seed)
+    with local_model(spec, weights=False) as model:
+        fitted = _fit(spec.dataset, model, sets["train"], spec.training.seed)
     for name, others in sets.items():
         if name != "train":
             survey = _survey_unlabelled if name == UNLABELLED else _survey_others
             fitted.rows[name], fitted.contents[name] = survey(others, fitted, spec.training.seed)
     return replace(fitted, sources=sources)
+
+
+def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int) -> Fitted:
+    if model.text_classifier is not None:
+        return _fit_text(dataset, model.text_classifier, train, seed)
+    if model.causal_lm is not None:
+        return _fit_causal(dataset, model.causal_lm, train, seed)
+    assert model.image_classifier is not None
+    return _fit_images(dataset, model.image_classifier, train, seed)
 
 
 def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:

@@ -13,6 +13,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
 from trainjob.data.hub import is_cached_only
 from trainjob.data.prepare import Loading
+from trainjob.data.remote_model import local_model
 from trainjob.data.source import UNLABELLED
 from trainjob.progress.channel import Address
 from trainjob.runs.files import FITTED
@@ -90,10 +91,9 @@ class Training:
         from where a teacher has labelled them."""
         with quick_imports(), ThreadPoolExecutor(2) as executor:
             fitting, library = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
-            model = self.spec.model
-            if model.pretrained is not None:
-                field = f"spec.model.{model.in_yaml(model.chosen)}.pretrained"
-                is_cached_only(model.pretrained, field)  # raises before Ray starts, which takes longer
+            with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
+                if model.pretrained is not None:
+                    is_cached_only(model.pretrained, f"spec.model.{model.in_yaml(model.chosen)}.pretrained")
             start_ray(self.spec, self.threads)
             library.result()
             fitted = fitting.result()

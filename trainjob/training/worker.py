@@ -23,6 +23,7 @@ from trainjob.data.loaders import (
     read_windows,
     scoring_batches,
 )
+from trainjob.data.remote_model import local_model
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
 from trainjob.models import build, objective_of
@@ -101,7 +102,8 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     workers, device = world_size(), _device(task)
     training = spec.training
     seed(training.seed)
-    module = build(spec.model, preprocessor)
+    with local_model(spec, weights=True) as model_here:
+        module = build(model_here, preprocessor)
     if device.type == "cuda":
         allow_tf32(training.precision)
         module.to(memory_format=torch.channels_last)  # of convolutions

@@ -1,0 +1,67 @@
+"""Pretrained models on S3 and Google Cloud Storage, of which a machine has one copy for all that read them."""
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+
+from trainjob.api import Model, TrainJobSpec
+from trainjob.errors import DataError, UserError
+from trainjob.storage import Folder
+
+_WEIGHTS = re.compile(r".*\.(safetensors|bin|pth?|ckpt|h5|msgpack|onnx|gguf|tflite|npz)")
+_TORCH_WEIGHTS = re.compile(r"pytorch_model.*\.bin")
+
+
+@contextmanager
+def local_model(spec: TrainJobSpec, weights: bool) -> Generator[Model]:
+    """The spec's model. Where it is pretrained and lies on s3:// or gs://, the folder of a copy on this machine takes
+    the place of that URI, without the weights unless they are wanted; what is raised in the block names the URI.
+
+    Raises DataError where nothing is there, and StorageError where it cannot be read or kept.
+    """
+    model = spec.model
+    uri, part = model.pretrained, getattr(model, model.chosen)
+    if uri is None or "://" not in uri:
+        yield model
+        return
+    field = f"spec.model.{model.in_yaml(model.chosen)}.pretrained"
+    folder = _copied(Folder(uri.rstrip("/"), spec.storage.endpoint if spec.storage else None), field, weights)
+    try:
+        yield model.model_copy(update={model.chosen: part.model_copy(update={"pretrained": str(folder)})})
+    except UserError as error:
+        raise type(error)(str(error).replace(str(folder), uri)) from error
+
+
+def _copied(remote: Folder, field: str, weights: bool) -> Path:
+    """Of these very files: those that are written later, under the same names, make another copy. One process at a time
+    copies, and the others wait for it."""
+    from huggingface_hub.constants import HF_HOME  # where downloads from the hub are kept, too
+
+    sizes = remote.sizes()
+    if "config.json" not in sizes:
+        found = ", ".join(sorted(sizes)[:10]) or "nothing"
+        raise DataError(f"{field}: {remote.uri} holds no model of transformers: it has no config.json, but {found}")
+    written = sorted((name, size, time) for name, (size, time) in sizes.items())
+    digest = hashlib.blake2b(repr((remote.uri, remote.endpoint, written)).encode(), digest_size=16).hexdigest()
+    folder = Path(HF_HOME) / "trainjob" / digest
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for name in _wanted(sizes, weights):
+            if not (folder / name).exists():
+                remote.download(name, folder / f"{name}.part")
+                os.replace(folder / f"{name}.part", folder / name)
+    return folder
+
+
+def _wanted(names: Iterable[str], weights: bool) -> list[str]:
+    """What transformers reads, and of the weights, which often lie there in several formats, the safe ones."""
+    others = [name for name in names if not _WEIGHTS.fullmatch(name)]
+    if not weights:
+        return others
+    safe = [name for name in names if name.endswith(".safetensors")]
+    return [*others, *(safe or [name for name in names if _TORCH_WEIGHTS.fullmatch(name)])]
