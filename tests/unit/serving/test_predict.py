@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
+from http_servers import served
 from PIL import Image
 
 from asking import Answer, Server
+from predictor_runs import make_run
+from tiny_image_models import save_resnet
 from trainjob.predictor import Predictor
 
 TEXTS = ["red1 red2 word3", "blue5", "", "word1 " * 500, "Ünïcode \x00 \U0001f600 \u202e end"]
@@ -59,6 +63,20 @@ def test_images(images: Server, image_run: Path):
     predictor = Predictor.load(image_run)
     probabilities = predictor.predict_proba(np.stack(pixels).astype(np.uint8))
     expected(images.predict({"images": [png(each) for each in pixels]}), probabilities, predictor.classes)
+
+
+def test_images_of_any_size_for_a_pretrained_network(image_run: Path, tmp_path: Path):
+    train = yaml.safe_load((image_run / "trainjob.yaml").read_text())["spec"]["dataset"]["train"]
+    model = {"imageClassifier": {"pretrained": str(save_resnet(tmp_path / "resnet"))}}
+    predictor = Predictor.load(make_run(tmp_path / "run", {"model": model, "dataset": {"train": train}}))
+    pixels = [np.full((8, 8), 90), np.arange(20 * 31 * 3).reshape(20, 31, 3) % 256]
+    rows = [Image.fromarray(each.astype(np.uint8)) for each in pixels]
+    with served(predictor, "resnet") as server:
+        found = server.predict({"images": [png(each) for each in pixels]})
+        expected(found, predictor.predict_proba(rows), predictor.classes)
+        refused = server.predict({"images": [png(np.zeros((2, 80)))]})
+    assert refused.status == 422
+    assert "no side may be more than 32 times as long as the other" in refused.text
 
 
 def bomb() -> bytes:

@@ -13,6 +13,7 @@ from ranks import run_on
 from safetensors.torch import load_file, save_file
 from trainers import Setup, image_setup, train
 
+from tiny_image_models import save_vit
 from trainjob import Predictor
 from trainjob.api import Model, TrainJob, TrainJobSpec
 from trainjob.api.training import Distillation
@@ -135,6 +136,19 @@ def test_images(tmp_path: Path, images: Path) -> None:
     assert rows.teacher is not None
     assert rows.teacher.shape == (fitted.rows["train"] + fitted.rows["unlabelled"], 5)
     assert (rows.labels == -1).sum() == fitted.rows["unlabelled"] > 0
+
+
+def test_a_pretrained_network_teaches_a_small_one(tmp_path: Path, images: Path) -> None:
+    """It resizes the images by itself; the student takes them as they are."""
+    network = {"imageClassifier": {"pretrained": str(save_vit(tmp_path / "vit"))}}
+    teacher = write_teacher(tmp_path / "teacher", images, **network)
+    spec = spec_of(images, teacher)
+    _, rows = labelled_rows(spec, tmp_path / "run")
+    assert rows.lengths.tolist() == [64] * len(rows)
+    first = rows.take(np.arange(9))
+    logits = Predictor.load(teacher).logits(first.values.reshape(-1, 8, 8)).numpy()
+    assert first.teacher is not None
+    np.testing.assert_allclose(first.teacher, logits, rtol=1e-4, atol=1e-5)
 
 
 def test_a_teacher_that_is_none(tmp_path: Path, texts: Path, images: Path) -> None:
