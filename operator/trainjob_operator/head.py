@@ -1,6 +1,7 @@
 """What becomes of a job's head pod, where the driver runs: pure functions of what the cluster holds."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -55,8 +56,9 @@ def ran_out_of_memory(head: Object) -> bool:
 
 
 def time_of(text: str | None) -> datetime | None:
-    """What Kubernetes writes as a time."""
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+    """What Kubernetes writes as a time; None of what it takes as one and Python does not, such as the year 0."""
+    with suppress(ValueError, OverflowError):
+        return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _is_running(head: Object) -> bool:

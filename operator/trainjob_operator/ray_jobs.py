@@ -1,5 +1,7 @@
 """The RayJob of a TrainJob: found, created, and kept as the TrainJob asks for it."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainjob.api import TrainJob
@@ -8,9 +10,9 @@ from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import NETWORK_POLICIES, RAY_JOBS, Api, ApiError
 from trainjob_operator.drift import has_drifted
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.names import QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
+from trainjob_operator.names import ASKED_ANNOTATION, QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
 from trainjob_operator.network_policy import network_policy, policy_name
-from trainjob_operator.render import changeable, digest, render
+from trainjob_operator.render import asked_workers, changeable, digest, render
 from trainjob_operator.settings import Settings
 from trainjob_operator.verdict import has_finished
 
@@ -28,13 +30,17 @@ class RayJobs:
 
     async def get(self, job: TrainJob) -> KubernetesObject | None:
         """The job's RayJob, or None where there is none. Raises RayJobError where another owner's has its name."""
-        name, uid = ray_job_name(job.metadata.name), job.metadata.uid
-        found = await self.api.get(RAY_JOBS, str(job.metadata.namespace), name)
+        uid = job.metadata.uid
+        found = await self.api.get(RAY_JOBS, *_place(job))
+        if found is not None:
+            found.setdefault("spec", {})  # which anybody may remove
         if found is None or uid == found["metadata"].get("labels", {}).get(UID_LABEL):
             return found
         if uid in (owner["uid"] for owner in found["metadata"].get("ownerReferences", [])):
             return found
-        raise RayJobError("NameTaken", f"there is a RayJob {name} already that is not this TrainJob's")
+        raise RayJobError(
+            "NameTaken", f"there is a RayJob {ray_job_name(job.metadata.name)} already that is not this TrainJob's"
+        )
 
     async def ensure(
         self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None
@@ -45,20 +51,38 @@ class RayJobs:
             return None
         if found is not None and "deletionTimestamp" in found["metadata"]:
             return found
-        await self._isolate(job)
-        name = str(job.metadata.namespace), ray_job_name(job.metadata.name)
         if found is not None:
             found["spec"].setdefault("suspend", False)  # KubeRay leaves that out when it writes its finalizer
         try:
-            if found is not None and self._has_other_settings(found):
-                changes = changeable(job, self.settings, before.training)
-                return await self.api.merge(RAY_JOBS, *name, changes) if has_drifted(found, changes) else found
-            desired = render(job, self.settings, before.training)
-            return await self.api.apply(RAY_JOBS, *name, desired) if has_drifted(found, desired) else found
-        except ApiError as error:
-            if error.status not in REFUSALS:
-                raise
-            raise RayJobError("RayJobRefused", str(error)) from None
+            await self._isolate(job)
+        except RayJobError:
+            if found is not None and job.spec.suspend:
+                await self._change(job, before, found)
+            raise
+        if found is not None and not self._is_rendered(job, found):
+            return await self._change(job, before, found)
+        try:
+            return await self._render(job, before, found)
+        except RayJobError:
+            if found is not None:
+                await self._change(job, before, found)
+            raise
+
+    async def _render(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None) -> KubernetesObject:
+        """Has the whole RayJob as it should be."""
+        desired = render(job, self.settings, before.training)
+        if found is not None and not has_drifted(found, desired):
+            return found
+        with _refused_as("RayJobRefused"):
+            return await self.api.apply(RAY_JOBS, *_place(job), desired)
+
+    async def _change(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject) -> KubernetesObject:
+        """Has that as it should be which may be changed of any RayJob."""
+        changes = changeable(job, self.settings, before.training)
+        if not has_drifted(found, changes):
+            return found
+        with _refused_as("RayJobRefused"):
+            return await self.api.merge(RAY_JOBS, *_place(job), changes)
 
     async def _isolate(self, job: TrainJob) -> None:
         """Has the job's NetworkPolicy as it should be. Raises RayJobError where that is impossible: without it there
@@ -67,26 +91,41 @@ class RayJobs:
             return
         name = str(job.metadata.namespace), policy_name(job)
         desired = network_policy(job, self.settings.network)
-        try:
+        with _refused_as("NetworkPolicyRefused"):
             found = await self.api.get(NETWORK_POLICIES, *name)
             # what others have added to its selectors would make it hold for fewer pods
             if found is None or found["spec"] != desired["spec"] or has_drifted(found, desired):
                 await self.api.apply(NETWORK_POLICIES, *name, desired)
-        except ApiError as error:
-            if error.status not in REFUSALS:
-                raise
-            raise RayJobError("NetworkPolicyRefused", str(error)) from None
 
     async def delete(self, ray_job: KubernetesObject) -> None:
         metadata = ray_job["metadata"]
         await self.api.delete(RAY_JOBS, metadata["namespace"], metadata["name"], metadata["uid"])
 
-    def _has_other_settings(self, ray_job: KubernetesObject) -> bool:
-        """Whether a RayJob was created with other settings or by another version of the operator."""
-        return ray_job["metadata"].get("annotations", {}).get(RENDERED_ANNOTATION) != digest(self.settings)
+    def _is_rendered(self, job: TrainJob, ray_job: KubernetesObject) -> bool:
+        """Whether all of the RayJob is to be what this operator makes of the job: one of other settings or of another
+        version stays as it is until its user asks for other workers."""
+        annotations = ray_job["metadata"].get("annotations", {})
+        asked = annotations.get(ASKED_ANNOTATION)
+        return annotations.get(RENDERED_ANNOTATION) == digest(self.settings) or asked not in (None, asked_workers(job))
 
 
 def is_wanted(job: TrainJob, before: TrainJobStatus) -> bool:
     """Whether a RayJob that is not there is to be created. The queue of a suspended job would start it."""
     is_held = job.spec.suspend and QUEUE_LABEL in job.metadata.labels
     return not is_held and not has_finished(before.training)
+
+
+def _place(job: TrainJob) -> tuple[str, str]:
+    """Namespace and name of the RayJob."""
+    return str(job.metadata.namespace), ray_job_name(job.metadata.name)
+
+
+@contextmanager
+def _refused_as(reason: str) -> Generator[None]:
+    """Raises RayJobError where the API server refuses what the block asks of it."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status not in REFUSALS:
+            raise
+        raise RayJobError(reason, str(error)) from None

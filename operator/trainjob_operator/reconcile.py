@@ -116,7 +116,7 @@ class Reconciler:
         """In a queue it is Kueue that suspends and resumes the RayJob: its Workload says whether it may run at all.
         What others have deactivated stays so."""
         for workload in workloads:
-            metadata, active = workload["metadata"], workload["spec"].get("active", True)
+            metadata, active = workload["metadata"], workload.get("spec", {}).get("active", True)
             if active == job.spec.suspend and (active or _has_deactivated(workload)):
                 changes = {"spec": {"active": not active}}
                 await self.api.merge(WORKLOADS, metadata["namespace"], metadata["name"], changes)

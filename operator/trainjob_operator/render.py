@@ -15,6 +15,7 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import (
+    ASKED_ANNOTATION,
     MANAGER,
     NAME_ANNOTATION,
     QUEUE_LABEL,
@@ -90,6 +91,7 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
             "annotations": {
                 NAME_ANNOTATION: job.metadata.name,
                 RENDERED_ANNOTATION: digest(settings),
+                ASKED_ANNOTATION: asked_workers(job),
                 STORAGE_ANNOTATION: job.spec.storage.model_dump_json(by_alias=True, exclude_none=True),
             },
             "ownerReferences": [owner_reference(job)],
@@ -103,6 +105,11 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
             "rayClusterSpec": _ray_cluster(job, settings),
         },
     }
+
+
+def asked_workers(job: TrainJob) -> str:
+    """What the user has written in `spec.workers`, whatever the settings make of it."""
+    return job.spec.workers.model_dump_json(by_alias=True, exclude_defaults=True)
 
 
 def changeable(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:

@@ -88,6 +88,16 @@ class NodePool(StrictModel):
             )
         return self
 
+    @field_validator("tolerations")
+    @classmethod
+    def _tolerates_what_has_a_name(cls, tolerations: list[KubernetesObject]) -> list[KubernetesObject]:
+        refuse_conflicts(
+            (f"{number}.key", "must be the name of a taint")
+            for number, toleration in enumerate(tolerations)
+            if not isinstance(toleration.get("key"), str | None)
+        )
+        return tolerations
+
     @field_validator("pod")
     @classmethod
     def _leaves_the_operators_own_alone(cls, pod: KubernetesObject) -> KubernetesObject:

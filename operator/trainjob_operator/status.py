@@ -1,5 +1,6 @@
 """A TrainJob's status: a pure function of the TrainJob, what the cluster holds of it, and the time."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import head_uid
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
-from trainjob_operator.names import QUEUE_LABEL, WORKERS_ANNOTATION
+from trainjob_operator.names import QUEUE_LABEL, SPEC_ANNOTATION, WORKERS_ANNOTATION
 from trainjob_operator.render import storage_of
 from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of
 
@@ -62,7 +63,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         conditions=_conditions(before.conditions, verdict, observed.error, generation, now),
         observed_generation=generation,
         start_time=start,
-        completion_time=(verdict.at or now) if final else None,
+        completion_time=min(verdict.at or now, now) if final else None,
         attempt=_attempt(ray, before),
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=cluster,
@@ -149,7 +150,7 @@ def _attempt(ray: Object, before: TrainJobStatus) -> int:
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
     group = filter(is_ready, of_kind(pods, "worker"))
     numbers = [pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, "") for pod in group]
-    ready = sum(int(number) for number in numbers if number.isdecimal())
+    ready = sum(int(number) for number in numbers if re.fullmatch("[0-9]{1,6}", number))
     return min(job.spec.places, ready)
 
 
@@ -158,9 +159,22 @@ def _with_problems(message: str, job: TrainJob, observed: Observed) -> str:
     problems, ray_job, queue = [*observed.unreadable], observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
     if queue and job.spec.suspend and ray_job and not ray_job["spec"].get("suspend") and not observed.workloads:
         problems.append(f"spec.suspend waits for the queue {queue}, which has no Workload of this job: does Kueue run?")
+    if ray_job is not None and _has_other_spec(ray_job, observed.pods):
+        problems.append("spec.workers was changed: the next attempt has the new ones, and so has a job that is resumed")
     if ray_job is not None and observed.error is not None:
         problems.append(f"the RayJob stays as it is: {observed.error}")
     return "; ".join(filter(None, [message, *problems]))
+
+
+def _has_other_spec(ray_job: Object, pods: Sequence[Object]) -> bool:
+    """Whether the present attempt was begun with another spec than the RayJob has by now: KubeRay changes no pods."""
+    wanted = _snapshot(ray_job["spec"].get("rayClusterSpec", {}).get("headGroupSpec", {}).get("template", {}))
+    current = [_snapshot(pod) for pod in of_kind(pods, "head") if is_current(pod, ray_job.get("status", {}))]
+    return wanted is not None and any(each not in (None, wanted) for each in current)
+
+
+def _snapshot(pod: Object) -> str | None:
+    return pod.get("metadata", {}).get("annotations", {}).get(SPEC_ANNOTATION)
 
 
 def _waiting_message(pods: int, message: str) -> str:

@@ -63,6 +63,16 @@ CHANGES = {
         step(FAILED, then=has_failed("AppFailed"), says="Failed", answers=True),
         left={"suspend": True, "backoffLimit": 1},
     ),
+    "other-workers-after-its-pool-is-removed": story(
+        step(created(workers=OLD_POOL), then=CREATED, says="Created"),
+        TRAINING,
+        step(new_settings, then=TRAINS | {"accepted": "Accepted"}),
+        step(user(workers={"count": 2}), then=TRAINS | {"accepted": "UnknownNodePool"}),
+        step(user(suspend=True), then=IS_SUSPENDED | {"accepted": "UnknownNodePool"}, says="Suspended"),
+        step(user(workers={"nodePool": "other"}), then=IS_SUSPENDED | {"accepted": "Accepted"}),
+        step(FAILED, then=has_failed("AppFailed"), says="Failed", answers=True),
+        left={"suspend": True},
+    ),
     "its-pool-is-removed-after-the-end": story(
         step(created(workers=OLD_POOL), then=CREATED, says="Created"),
         SUCCESS,

@@ -3,9 +3,10 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from operator_process import operator
+from operator_process import SETTINGS, operator
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
@@ -157,3 +158,22 @@ def _settled(jobs: Jobs) -> dict[str, str]:
 def _versions(jobs: Jobs) -> dict[str, str]:
     found = json.loads(jobs.kubectl("get", "trainjobs,rayjobs", "--output=json"))["items"]
     return {f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"] for item in found}
+
+
+def test_other_workers_are_taken_up_though_the_settings_have_changed(jobs: Jobs, tmp_path: Path):
+    with operator(jobs.cluster, tmp_path, [jobs.namespace]):
+        jobs.create(suspend=True)
+        jobs.until(phase="Suspended")
+    other = {**SETTINGS, "image": "registry.example/trainjob:2"}
+    with operator(jobs.cluster, tmp_path, [jobs.namespace], settings=other):
+        jobs.patch("trainjobs", "job", {"metadata": {"labels": {"look": "again"}}, "spec": {"retries": 1}})
+        eventually(lambda: jobs.ray_job()["spec"]["backoffLimit"] == 1)
+        assert _worker_group(jobs)["template"]["spec"]["containers"][0]["image"] == SETTINGS["image"]
+        jobs.patch("trainjobs", "job", {"spec": {"workers": {"count": 2}}})
+        eventually(lambda: _worker_group(jobs)["replicas"] == 2)
+        assert _worker_group(jobs)["template"]["spec"]["containers"][0]["image"] == other["image"]
+
+
+def _worker_group(jobs: Jobs) -> dict[str, Any]:
+    (group,) = jobs.ray_job()["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    return group

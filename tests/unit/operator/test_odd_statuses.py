@@ -21,7 +21,17 @@ from trainjob_operator.train_job import read_status, read_train_job, status_patc
 from trainjob_operator.verdict import Observed
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-TIMES = st.sampled_from(["2026-01-01T11:59:58Z", "2026-01-01T12:00:05+02:00", "1970-01-01T00:00:00Z"])
+TIMES = st.sampled_from(
+    [
+        "2026-01-01T11:59:58Z",
+        "2026-01-01T12:00:05+02:00",
+        "1970-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "2026-01-01t00:00:00x5z",
+    ]
+)
 """The CRDs take nothing else as a time."""
 WORDS = st.sampled_from(["", "x", "OOMKilled", "exit code 137", "é\N{ROCKET}\n", "w" * 5000])
 NUMBERS = st.sampled_from([-(2**31), -1, 0, 1, 2, 7, 2**31 - 1])
@@ -122,7 +132,7 @@ PODS = st.lists(
         st.sampled_from([{}, {"ray.io/cluster": "job-abcde"}, {"ray.io/cluster": "job-next"}]),
         some(deletionTimestamp=TIMES),
         some(nodeName=words("n1")),
-        some(**{"trainjob.dev/workers": st.sampled_from(["1", "2", "-1", "many", ""])}),
+        some(**{"trainjob.dev/workers": st.sampled_from(["1", "2", "-1", "many", "", "9" * 5000])}),
         some(
             status=some(
                 phase=words("Pending", "Running", "Succeeded", "Failed"),

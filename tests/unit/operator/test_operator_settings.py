@@ -104,6 +104,13 @@ def test_volumes_of_a_pool_have_names(tmp_path: Path, volumes: str):
         load_settings(path)
 
 
+def test_a_taint_of_a_pool_has_a_name(tmp_path: Path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("{image: i, nodePools: {a100: {tolerations: [{key: gpu}, {operator: Exists}, {key: [gpu]}]}}}")
+    with pytest.raises(UserError, match=r":1  nodePools\.a100\.tolerations\.2\.key  must be the name of a taint"):
+        load_settings(path)
+
+
 def test_yaml_is_read_as_kubernetes_reads_it(tmp_path: Path):
     path = tmp_path / "settings.yaml"
     path.write_text(
