@@ -83,5 +83,5 @@ class Access:
             raise ApiError(409, "it or its binding was changed so that it denies nothing")
 
     async def _check_list(self, api: Api, resource: Resource) -> None:
-        await api.keys(resource, self.namespaces, limit=1)
+        await api.check_list(resource, self.namespaces)
         await api.discover(resource)

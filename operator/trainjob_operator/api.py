@@ -88,13 +88,24 @@ class Api:
         """Objects by `labelSelector` or `fieldSelector`; of many, `limit`."""
         return (await self._send("GET", _path(resource, namespace), query=query))["items"]
 
-    async def keys(self, resource: Resource, namespaces: Sequence[str], limit: int = 0) -> set[tuple[str, str]]:
-        """Namespace and name of each object, or of the first ones, in these namespaces or, if none is named, in all."""
+    async def keys(self, resource: Resource, namespaces: Sequence[str], page: int = 500) -> set[tuple[str, str]]:
+        """Namespace and name of each object in these namespaces or, if none is named, in all; so many are asked for at
+        a time, as all of a large cluster would take hundreds of megabytes."""
         found: set[tuple[str, str]] = set()
         for namespace in namespaces or (None,):
-            answer = await self._send("GET", _path(resource, namespace), query={"limit": str(limit)}, accept=METADATA)
-            found |= {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in answer["items"] or ()}
+            query = {"limit": str(page)}
+            while True:
+                answer = await self._send("GET", _path(resource, namespace), query=query, accept=METADATA)
+                found |= {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in answer["items"] or ()}
+                if not (token := answer["metadata"].get("continue")):
+                    break
+                query["continue"] = token
         return found
+
+    async def check_list(self, resource: Resource, namespaces: Sequence[str]) -> None:
+        """Raises ApiError where a resource cannot be listed in all of these namespaces, or everywhere."""
+        for namespace in namespaces or (None,):
+            await self._send("GET", _path(resource, namespace), query={"limit": "1"}, accept=METADATA)
 
     async def discover(self, resource: Resource) -> None:
         """Raises ApiError as long as the API server's discovery, which lags behind a new CRD, has no such resource."""

@@ -30,6 +30,8 @@ from trainjob_operator.work_queue import WorkQueue
 WORKERS = 16
 STUCK_SECONDS = 120
 """A request that takes longer will not come back: it should have timed out long ago."""
+WATCH_SECONDS = 1.0
+"""Between a watching that has ended and the next."""
 BUSY_SECONDS = 1.0, 5.0
 """When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
 
@@ -90,6 +92,18 @@ class Operator:
             if not await _ends_first(self.access.gain(api), self.stop.wait()):
                 return
             workers.append(asyncio.create_task(self.access.watch_policy(api)))
+            while not await self._watch(registry):
+                pass
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await recorder.flush()
+
+    async def _watch(self, registry: kopf.OperatorRegistry) -> bool:
+        """Watches until the process is to stop, or until a watch tells what makes no sense, or is refused for too long:
+        returns whether it is to stop. What has waited to be reconciled goes on meanwhile."""
+        namespaces = self.settings.namespaces
+        try:
             await kopf.operator(
                 registry=registry,
                 settings=kopf_settings(),
@@ -99,10 +113,11 @@ class Operator:
                 ready_flag=self.ready,
                 stop_flag=self.stop,
             )
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await recorder.flush()
+        except Exception as error:
+            logger.warning("what changes cannot be watched: %s: %s; beginning anew", type(error).__name__, error)
+            self.ready.clear()
+            return await _ends_first(self.stop.wait(), asyncio.sleep(WATCH_SECONDS))
+        return True  # a signal, which kopf takes in the place of this process
 
     async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
         with RECONCILE_SECONDS.time():

@@ -1,0 +1,63 @@
+"""Watches that tell what they should not: the operator begins them anew and goes on."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from http_proxy import http_proxy_to
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+from operator_process import operator
+
+from cluster.control_plane import ControlPlane
+from cluster.jobs import Jobs, eventually
+from trainjob_operator.api import TRAIN_JOBS, Api
+
+
+def _error(code: int) -> bytes:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": "etcdserver: no leader",
+        "code": code,
+    }
+    return json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [b'{"type": "MODIFIED", "object": {"kind', _error(500), _error(410), b"<html>502 Bad Gateway</html>\n", b"null\n"],
+    ids=["half an object", "an error", "a version that is gone", "a page", "null"],
+)
+def test_a_watch_that_ends_in_nonsense_is_begun_anew(
+    control_plane: ControlPlane, jobs: Jobs, tmp_path: Path, last: bytes
+):
+    with (
+        http_proxy_to(control_plane, tmp_path) as (proxy, environment),
+        operator(jobs.cluster, tmp_path, [jobs.namespace], environment=environment) as process,
+    ):
+        jobs.create("first", suspend=True)
+        jobs.until("first", phase="Suspended")
+        assert proxy.end_watches(last) == 3
+        jobs.create("second", suspend=True)
+        jobs.until("second", phase="Suspended")
+        assert process.process.poll() is None
+        eventually(lambda: process.get("/readyz") == "")
+        assert process.stop() == 0
+
+
+def test_all_trainjobs_are_found_page_by_page(jobs: Jobs):
+    names = {f"job-{number}" for number in range(5)}
+    for name in names:
+        jobs.create(name)
+    found = asyncio.run(_keys(jobs, page=2))
+    assert found == {(jobs.namespace, name) for name in names}
+
+
+async def _keys(jobs: Jobs, page: int) -> set[tuple[str, str]]:
+    configuration = Configuration()
+    await config.load_kube_config(str(jobs.cluster.kubeconfig), client_configuration=configuration)
+    async with ApiClient(configuration) as client:
+        return await Api(client).keys(TRAIN_JOBS, [jobs.namespace], page)
