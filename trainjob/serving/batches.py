@@ -3,7 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Condition, Thread
 from typing import Generic, TypeVar
 
 Row = TypeVar("Row")
@@ -19,15 +20,18 @@ class Batches(Generic[Row, Answer]):
 
     A row that finds the function idle is computed at once. While it computes, rows gather, so batches become larger
     the more there is to do, and nobody waits for others to come: Ray Serve's own batches, which are filled before the
-    function is free, would either have each row wait for company or mostly hold one row.
+    function is free, would either have each row wait for company or mostly hold one row. The thread takes its next
+    batch itself: it would be idle while the event loop, which has many requests to read and answers to write, came to
+    hand it one.
     """
 
     def __init__(self, compute: Callable[[Sequence[Row]], Sequence[Answer]], most_rows: int, most_waiting: int) -> None:
         self._compute = compute
         self._most_rows, self._most_waiting = most_rows, most_waiting
         self._waiting: deque[tuple[Row, asyncio.Future[Answer]]] = deque()
-        self._arrived = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, "model")
+        self._ends = False
+        self._news = Condition()
+        """Of more rows that wait, or of the end."""
 
     @property
     def waiting(self) -> int:
@@ -39,40 +43,44 @@ class Batches(Generic[Row, Answer]):
 
         Raises QueueFull, unless no row waits: then any number is taken.
         """
-        if self._waiting and len(self._waiting) + len(rows) > self._most_waiting:
+        waiting = self.waiting
+        if waiting and waiting + len(rows) > self._most_waiting:
             raise QueueFull
         loop = asyncio.get_running_loop()
         futures = [loop.create_future() for _ in rows]
-        self._waiting.extend(zip(rows, futures, strict=True))
-        self._arrived.set()
+        with self._news:
+            self._waiting.extend(zip(rows, futures, strict=True))
+            self._news.notify()
         return await asyncio.gather(*futures, return_exceptions=True)
 
     async def work(self) -> None:
-        """Computes batches until it is cancelled."""
+        """Has batches computed until it is cancelled."""
         loop = asyncio.get_running_loop()
-        while True:
-            await self._arrived.wait()
-            batch = self._next()
-            rows = [row for row, _ in batch]
-            answers = await loop.run_in_executor(self._thread, self._each, rows) if rows else ()
-            for (_, future), answer in zip(batch, answers, strict=True):
-                if future.done():  # its client has gone
-                    continue
-                if isinstance(answer, BaseException):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(answer)
+        Thread(target=self._compute_all, args=[loop], name="model", daemon=True).start()
+        try:
+            await loop.create_future()
+        finally:
+            with self._news:
+                self._ends = True
+                self._news.notify()
+
+    def _compute_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+            while batch := self._next():
+                answers = self._each([row for row, _ in batch])
+                loop.call_soon_threadsafe(_settle, [future for _, future in batch], answers)
 
     def _next(self) -> list[tuple[Row, asyncio.Future[Answer]]]:
-        """The rows that have waited longest, without those whose client has gone."""
+        """The rows that have waited longest, without those whose client has gone; waits for some. None at the end."""
         batch: list[tuple[Row, asyncio.Future[Answer]]] = []
-        while self._waiting and len(batch) < self._most_rows:
-            row, future = self._waiting.popleft()
-            if not future.done():
-                batch.append((row, future))
-        if not self._waiting:
-            self._arrived.clear()
-        return batch
+        with self._news:
+            while not batch and not self._ends:
+                self._news.wait_for(lambda: self._waiting or self._ends)
+                while self._waiting and len(batch) < self._most_rows:
+                    row, future = self._waiting.popleft()
+                    if not future.done():
+                        batch.append((row, future))
+        return [] if self._ends else batch
 
     def _each(self, rows: Sequence[Row]) -> Sequence[Answer | BaseException]:
         """The answer of each row; where the batch fails, each row is tried alone."""
@@ -82,3 +90,13 @@ class Batches(Generic[Row, Answer]):
             if len(rows) == 1:
                 return [error]
         return [answer for row in rows for answer in self._each([row])]
+
+
+def _settle(futures: Sequence[asyncio.Future[Answer]], answers: Sequence[Answer | BaseException]) -> None:
+    for future, answer in zip(futures, answers, strict=True):
+        if future.done():  # its client has gone
+            continue
+        if isinstance(answer, BaseException):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -48,7 +49,10 @@ def play(story: Callable[["Batches[int, int]", Doubling], Awaitable[None]]) -> D
             model.free.set()
             work.cancel()
 
+    threads = threading.active_count()
     asyncio.run(main())
+    while threading.active_count() > threads:  # it ends with `work`, or this test does at its limit
+        time.sleep(0.001)
     return model
 
 
@@ -63,6 +67,22 @@ def test_rows_that_wait_are_computed_together_in_their_order():
         assert await asyncio.gather(*others) == [[2 * number] for number in range(1, 7)]
 
     assert play(story).batches == [[0], [1, 2, 3, 4], [5, 6]]
+
+
+def test_the_next_batch_needs_no_event_loop():
+    """Which may be busy with other requests for long."""
+
+    async def story(batches: "Batches[int, int]", model: Doubling) -> None:
+        first = await model.hold(batches)
+        second = asyncio.create_task(batches.answers([1, 2]))
+        await asyncio.sleep(0)
+        model.started.clear()
+        model.free.set()
+        assert model.started.wait(30)  # the event loop does nothing meanwhile
+        assert not first.done()
+        assert [await first, await second] == [[0], [2, 4]]
+
+    assert play(story).batches == [[0], [1, 2]]
 
 
 def test_a_row_that_fails_fails_alone():
