@@ -2,7 +2,8 @@
 
 Without RUN it trains the text example for one epoch. Then one after the other: 50 requests a second at even times, each
 with one text and its time counted from when it was due; one client that asks again and again; many that do; and a
-burst of clients that all ask at once. The clients share the machine with the server.
+burst of clients that all ask at once. What batches are good for is told beside one client and, like for like, beside
+as many clients of a server that computes one row at a time. The clients share the machine with the server.
 """
 
 import argparse
@@ -24,10 +25,20 @@ from urllib.request import urlopen
 import numpy as np
 
 from trainjob.serving.app import CPU_ROWS
+from trainjob.serving.config import BATCH_ROWS
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TRAINJOB = [str(Path(sys.executable).parent / "trainjob")]
 TEXTS = 500
+SERVE = """
+import sys
+from trainjob.serving.config import Served
+from trainjob.serving.server import serve_here
+run, port, rows = sys.argv[1:]
+served = Served(folder=run, name="benchmark", batch_rows=int(rows))
+serve_here(served, "127.0.0.1", int(port), lambda: print("http://", file=sys.stderr, flush=True))
+"""
+"""What `trainjob serve` does, which always computes as many rows together as it may."""
 RATE = 50
 """Requests a second."""
 MIB = 2**20
@@ -83,11 +94,12 @@ def own_times(run: str, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, f
 
 
 @contextmanager
-def served(run: str) -> Generator[int]:
-    """The port of a server of the run."""
+def served(run: str, batch_rows: int = BATCH_ROWS) -> Generator[int]:
+    """The port of a server of the run that computes at most so many rows together."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    with subprocess.Popen([*TRAINJOB, "serve", run, "--port", str(port)], stderr=subprocess.PIPE, text=True) as server:
+    command = [sys.executable, "-c", SERVE, run, str(port), str(batch_rows)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         for line in server.stderr:
             if "http://" in line:
@@ -188,6 +200,9 @@ def measure(run: str, seconds: float, clients: int) -> None:
         before = memory(port)
         bursts = [asyncio.run(burst(port, bodies, 1000)) for _ in range(3)]
         after = memory(port)
+    with served(run, 1) as port:
+        asyncio.run(throughput(port, bodies, 1, 2))
+        unbatched = asyncio.run(throughput(port, bodies, clients, seconds / 4))
     p50, p99 = np.percentile(times, [50, 99])
     paced_p50, paced_p99 = np.percentile(paced, [50, 99])
     print("| figure | aim | measured | |\n|---|---|---|---|")
@@ -204,6 +219,8 @@ def measure(run: str, seconds: float, clients: int) -> None:
     _show("one client, one text after the other: texts a second", "", f"{single:.0f}")
     _show(f"{clients} clients: texts a second", "", f"{many:.0f}")
     _show("... beside one client", ">= 3 x", f"{many / single:.2f} x", many >= 3 * single)
+    title = "... beside as many clients of a server that computes one row at a time"
+    _show(title, ">= 3 x", f"{many / unbatched:.2f} x ({unbatched:.0f})", many >= 3 * unbatched)
     limit = 1 / (1 / empty + batched)
     _show("... requests that need no model; with what a text takes in a batch", "", f"{empty:.0f}; {limit:.0f}")
     for statuses, took, displaced in bursts:

@@ -17,15 +17,15 @@ from trainjob import __version__
 from trainjob.errors import UserError
 from trainjob.predictor import Predictor
 from trainjob.serving.batches import Batches, QueueFull
+from trainjob.serving.config import BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
 from trainjob.serving.requests import Predictions, Refusal, Row, as_table, predictions, question_type
 
-BATCH_ROWS = 64
-"""Of waiting rows, at most, that are answered together."""
 CPU_ROWS = 8
-"""Of these, how many of like length a CPU computes at once: more would be faster by little and padded by much."""
+"""Of the rows of a batch, how many of like length a CPU computes at once: more would be faster by little and padded by
+much."""
 MOST_WAITING_ROWS = 2000
 MOST_PROBLEMS = 10
 """That an answer names."""
@@ -46,14 +46,14 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 _log = logging.getLogger(__name__)
 
 
-def build_app(predictor: Predictor, name: str) -> FastAPI:
+def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> FastAPI:
     """The API of the model `name`: /predict, /healthz, /metrics, its documentation, and a page to try it on."""
     preprocessor, metrics = predictor.preprocessor, Metrics()
 
     def compute(rows: Sequence[Row]) -> Sequence[np.ndarray]:
         return _probabilities(predictor, rows, metrics)
 
-    batches = Batches(compute, BATCH_ROWS, MOST_WAITING_ROWS)
+    batches = Batches(compute, batch_rows, MOST_WAITING_ROWS)
     metrics.waiting_rows.set_function(lambda: batches.waiting)
 
     @asynccontextmanager
@@ -105,7 +105,7 @@ def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) 
     metrics.batch_rows.observe(len(rows))
     with metrics.batch_seconds.time():
         table = as_table(rows, preprocessor.columns)
-        together = CPU_ROWS if predictor.device.type == "cpu" else BATCH_ROWS
+        together = CPU_ROWS if predictor.device.type == "cpu" else len(rows)
         logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.kind}")
         probabilities = predictor.model.probabilities(logits).numpy()
     if not np.isfinite(probabilities).all():

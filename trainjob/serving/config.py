@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PositiveInt
 
 APPLICATION = "model"
 DEPLOYMENT = "Model"
 PORT = 8000
+BATCH_ROWS = 64
+"""Of waiting rows, at most, that are answered together."""
 
 ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0", "RAY_worker_niceness": "0"}
 """The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread. And
@@ -23,6 +25,8 @@ class Served(BaseModel):
     """How people call it."""
     endpoint: str | None = None
     """An S3 server other than Amazon's."""
+    batch_rows: PositiveInt = BATCH_ROWS
+    """See BATCH_ROWS."""
 
 
 def http_options(host: str, port: int = PORT) -> dict[str, Any]:
@@ -41,7 +45,7 @@ def serve_config(served: Served, cpus: int, gpus: int) -> dict[str, Any]:
                 "name": APPLICATION,
                 "import_path": "trainjob.serving.deployment:build",
                 "route_prefix": "/",
-                "args": served.model_dump(exclude_none=True),
+                "args": served.model_dump(exclude_defaults=True),
                 "deployments": [
                     {
                         "name": DEPLOYMENT,

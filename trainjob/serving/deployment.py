@@ -30,10 +30,10 @@ class Model:
     def __init__(self, served: Served) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         torch.set_num_threads(max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))))
-        self._name, self._predictor = served.name, Predictor.load(served.folder, served.endpoint)
+        self._served, self._predictor = served, Predictor.load(served.folder, served.endpoint)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
-        self._app = build_app(self._predictor, self._name)
+        self._app = build_app(self._predictor, self._served.name, self._served.batch_rows)
         return self._app
 
     def stop(self) -> None:

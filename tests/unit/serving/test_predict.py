@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from http_servers import served
+from http_servers import running, served
 from PIL import Image
 
 from asking import Answer, Server
 from predictor_runs import make_run
 from tiny_image_models import save_resnet
 from trainjob.predictor import Predictor
+from trainjob.serving.app import build_app
 
 TEXTS = ["red1 red2 word3", "blue5", "", "word1 " * 500, "Ünïcode \x00 \U0001f600 \u202e end"]
 
@@ -175,3 +176,9 @@ def test_other_paths_and_methods_are_refused(texts: Server):
 
 def test_as_many_rows_as_a_request_may_have(texts: Server):
     assert len(texts.predict({"texts": ["red1"] * 1000}).classes) == 1000
+
+
+def test_batches_may_be_smaller(text_run: Path):
+    with running(build_app(Predictor.load(text_run), "tags", batch_rows=2)) as server:
+        assert len(server.predict({"texts": ["a"] * 5}).classes) == 5
+        assert "trainjob_serving_batch_rows_count 3.0" in server.get("/metrics").text
