@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,10 +17,12 @@ from ray.data.dataset import MaterializedDataset
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.data.loaders import read_windows
 from trainjob.errors import DataError
 from trainjob.models import build, save_model
 from trainjob.storage import Folder
 from trainjob.training.distillation import soft_labels
+from trainjob.training.launch.shares import Shares
 from unit.data.data_specs import (
     causal_spec,
     image_spec,
@@ -150,6 +153,41 @@ def test_a_set_larger_than_the_object_store_streams_through_it(tmp_path: Path) -
         assert np.array_equal(values, images[indices % 97])
         row += len(batch)
     assert row == count
+
+
+def test_a_set_to_be_scored_is_shared_out_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice, as in two epochs: the same rows to the same workers, each with its place in the set."""
+    monkeypatch.setattr(prepare, "TASK_BYTES", 400)
+    monkeypatch.setattr(prepare, "STORE_SHARE", 0)
+    for start in range(0, 100, 7):
+        write_csv(tmp_path / "rows" / f"{start:03d}.csv", some_rows(100)[start : start + 7])
+    spec = text_spec(tmp_path / "rows", validation={"uri": str(tmp_path / "rows")})
+    fitted = fit(spec)
+    datasets = prepare_datasets(spec, fitted)
+    expected = prepare_examples(spec, fitted)["validation"]
+    options = ray.data.DataContext.get_current().execution_options
+    shares = Shares(["train", "validation"], options).configure(datasets, 3, None, None)
+
+    def read(share: dict[str, ray.data.DataIterator]) -> list[Examples]:
+        return [window for _ in range(2) for window in read_windows(share["validation"], 16)]
+
+    with ThreadPoolExecutor(3) as threads:
+        windows = list(threads.map(read, shares))
+    keys = [np.concatenate([window.rows for window in each if window.rows is not None]) for each in windows]
+    for each in keys:
+        first, second = np.split(each, 2)
+        assert np.array_equal(first, second)
+    found = {
+        int(key): window.take(np.array([row]))
+        for each in windows
+        for window in each
+        if window.rows is not None
+        for row, key in enumerate(window.rows)
+    }
+    assert sum(map(len, keys)) == 2 * len(found) == 200
+    ordered = [found[key] for key in sorted(found)]
+    assert np.array_equal(np.concatenate([row.values for row in ordered]), expected.values)
+    assert np.array_equal(np.concatenate([row.labels for row in ordered]), expected.labels)
 
 
 def function_spec(uri: Path, **dataset: Any) -> TrainJobSpec:

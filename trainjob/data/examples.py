@@ -12,6 +12,8 @@ from trainjob.data.arrays import as_numpy
 
 TEACHER = "teacher"
 """The column with the logits of a teacher."""
+ROW = "row"
+"""The column that tells where a row of a set is that is read in parts: of two, the larger comes later."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Examples:
     """int64 [n]; -1 for a row that has none but the teacher's."""
     teacher: np.ndarray | None = None
     """The logits that a teacher gives them, float32 [n, C]."""
+    rows: np.ndarray | None = None
+    """Where they are in their set, int64 [n]: of two, the larger comes later."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -42,19 +46,21 @@ class Examples:
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         values = self.values[np.repeat(self.offsets[indices], lengths) + within]
         teacher = self.teacher[indices] if self.teacher is not None else None
-        return type(self)(values, offsets, self.labels[indices], teacher)
+        rows = self.rows[indices] if self.rows is not None else None
+        return type(self)(values, offsets, self.labels[indices], teacher, rows)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
         """Rows of a table with the columns `values` (lists of int32 or uint8), `label` (int64) and, where there are
-        any, `teacher` (lists of float32, all of one length)."""
+        any, `teacher` (lists of float32, all of one length) and `row` (int64)."""
         lists = table["values"]
         dtype = lists.type.value_type.to_pandas_dtype()
         values = [as_numpy(chunk.flatten()) for chunk in lists.chunks]
         lengths = [as_numpy(chunk.value_lengths()) for chunk in lists.chunks]
         labels = [as_numpy(chunk) for chunk in table["label"].chunks]
         joined = _joined(labels, np.int64)
-        return cls(_joined(values, dtype), _offsets(_joined(lengths, np.int64)), joined, _teacher(table, len(joined)))
+        offsets = _offsets(_joined(lengths, np.int64))
+        return cls(_joined(values, dtype), offsets, joined, _teacher(table, len(joined)), _rows(table))
 
     @classmethod
     def concat(cls, tables: Iterable[pa.Table]) -> Self:
@@ -67,6 +73,12 @@ def _teacher(table: pa.Table, rows: int) -> np.ndarray | None:
         return None
     logits = [as_numpy(chunk.flatten()) for chunk in table[TEACHER].chunks]
     return _joined(logits, np.float32).reshape(rows, -1 if rows else 0)
+
+
+def _rows(table: pa.Table) -> np.ndarray | None:
+    if ROW not in table.column_names:
+        return None
+    return _joined([as_numpy(chunk) for chunk in table[ROW].chunks], np.int64)
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

@@ -1,5 +1,8 @@
 """Names on the Hugging Face hub, told apart from folders and looked up once, before its client tries for a minute."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -9,13 +12,32 @@ HUB_SECONDS = 8
 FIELD = "spec.model.textClassifier.pretrained"
 
 
-@cache
+_from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
+
+
+@contextmanager
+def from_cache(cached: bool = True) -> Generator[None]:
+    """In the block, models come from the cache alone if they are `cached`: another process has just downloaded them."""
+    token = _from_cache.set(cached)
+    try:
+        yield
+    finally:
+        _from_cache.reset(token)
+
+
 def is_cached_only(name: str, field: str = FIELD) -> bool:
-    """Whether the model `name` must come from the cache, because the hub does not answer; False for a folder. `field`
-    is where it was named.
+    """Whether the model `name` must come from the cache, because the hub does not answer or need not be asked; False
+    for a folder. `field` is where it was named.
 
     Raises DataError where there is neither a folder of this name nor a model on the hub, or in the cache without it.
     """
+    if _from_cache.get():
+        return not Path(name).is_dir()
+    return _is_unreachable(name, field)
+
+
+@cache
+def _is_unreachable(name: str, field: str) -> bool:
     if Path(name).is_dir():
         return False
     if Path(name).is_absolute():

@@ -42,7 +42,7 @@ class Batch:
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
     rows: np.ndarray | None = None
-    """Of a batch that is scored: where its rows are in their set, int64 [n]."""
+    """Of a batch that is scored: where its rows are in their set, int64 [n]; of two, the larger comes later."""
     teacher: torch.Tensor | None = None
     """The logits that a teacher gives its rows, float32 [n, C]."""
     padding: int = 0
@@ -260,11 +260,12 @@ def memory_windows(examples: Examples, rows: int) -> Iterator[Examples]:
 
 
 def scoring_batches(windows: Iterable[Examples], preprocessor: Preprocessor, shard: Shard) -> Iterator[Batch]:
-    """This rank's batches of a set that every rank reads whole: each row is in exactly one batch of one rank."""
+    """This rank's batches of a set of which every rank has all rows: each row is in exactly one batch of one rank."""
     number = first_row = 0
     for window in windows:
         for indices in cut(window.lengths, shard.batch_size):
             if number % shard.world_size == shard.rank:
-                yield replace(collate(preprocessor, window.take(indices)), rows=first_row + indices)
+                rows = first_row + indices if window.rows is None else window.rows[indices]
+                yield replace(collate(preprocessor, window.take(indices)), rows=rows)
             number += 1
         first_row += len(window)

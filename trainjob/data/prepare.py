@@ -13,7 +13,7 @@ import pyarrow as pa
 from trainjob import api
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
-from trainjob.data.examples import Examples
+from trainjob.data.examples import ROW, Examples
 from trainjob.data.fitting import Fitted, classes_of, parts_of, read_all
 from trainjob.data.labels import label_indices
 from trainjob.data.rows import Part, Rows
@@ -29,6 +29,7 @@ TASK_BYTES = 16 * 2**20
 """Source bytes that one Ray task reads, where the parts allow; starting a process for less does not pay."""
 STORE_SHARE = 0.4
 """Share of the object store that prepared rows may fill; the rest is for shuffling and batches."""
+MOST_ROWS_OF_A_TASK = 2**40
 
 
 class Sized(Protocol):
@@ -114,16 +115,23 @@ def prepare_datasets(spec: TrainJobSpec, fitted: Fitted, train: Loading | None =
     """
     import ray
 
-    datasets = {name: dataset_of(*loading) for name, loading in _loadings(spec, fitted, train)}
+    datasets = {
+        name: dataset_of(*loading, numbered=name != "train") for name, loading in _loadings(spec, fitted, train)
+    }
     room = STORE_SHARE * ray.cluster_resources()["object_store_memory"]
-    sizes = {name: fitted.rows[name] * fitted.preprocessor.row_bytes for name in datasets}
-    sizes["train"] = fitted.training_rows * fitted.training_row_bytes(spec)
+    sizes = bytes_of_sets(spec, fitted)
     for name in sorted(datasets, key=lambda name: sizes[name]):
         room -= sizes[name]
         if room >= 0:
             with user_errors():
                 datasets[name] = datasets[name].materialize()
     return datasets
+
+
+def bytes_of_sets(spec: TrainJobSpec, fitted: Fitted) -> dict[str, int]:
+    """Memory that the prepared rows of each set take."""
+    sizes = {name: rows * fitted.preprocessor.row_bytes for name, rows in fitted.rows.items() if name != UNLABELLED}
+    return sizes | {"train": fitted.training_rows * fitted.training_row_bytes(spec)}
 
 
 def read_datasets(datasets: "Mapping[str, Dataset]") -> dict[str, Examples]:
@@ -173,8 +181,9 @@ def _raw_contents(rows: Rows) -> list[bytes]:
     return [repr(row).encode() for row in rows.table.to_pylist()]
 
 
-def dataset_of(parts: Sequence[Sized], loader: Loader, gpus: int = 0) -> "Dataset":
-    """What `loader` makes of the parts, in their order; each task is given as many GPUs."""
+def dataset_of(parts: Sequence[Sized], loader: Loader, gpus: int = 0, numbered: bool = False) -> "Dataset":
+    """What `loader` makes of the parts, in their order; each task is given as many GPUs. Rows that are `numbered` have
+    a column that tells which come later."""
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors reach the user as exceptions
@@ -182,18 +191,26 @@ def dataset_of(parts: Sequence[Sized], loader: Loader, gpus: int = 0) -> "Datase
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     context.raise_original_map_exception = True
-    tasks = [{"parts": pickle.dumps(task)} for task in tasks_of(parts)]
+    tasks = [{"number": number, "parts": pickle.dumps(task)} for number, task in enumerate(tasks_of(parts))]
+    run = partial(_run_tasks, loader=loader, numbered=numbered)
     return ray.data.from_items(tasks, override_num_blocks=len(tasks)).map_batches(
-        partial(_run_tasks, loader=loader), batch_size=1, batch_format="pyarrow", num_gpus=gpus or None
+        run, batch_size=1, batch_format="pyarrow", num_gpus=gpus or None
     )
 
 
-def _run_tasks(tasks: pa.Table, loader: Loader) -> Iterator[pa.Table]:
+def _run_tasks(tasks: pa.Table, loader: Loader, numbered: bool) -> Iterator[pa.Table]:
     try:
-        for task in tasks["parts"].to_pylist():
-            yield from loader(pickle.loads(task))
+        for task in tasks.to_pylist():
+            tables = loader(pickle.loads(task["parts"]))
+            yield from _numbered(tables, task["number"] * MOST_ROWS_OF_A_TASK) if numbered else tables
     except UserError as error:
         raise TaskError(error) from None
+
+
+def _numbered(tables: Iterable[pa.Table], first: int) -> Iterator[pa.Table]:
+    for table in tables:
+        yield table.append_column(ROW, pa.array(np.arange(first, first + len(table))))
+        first += len(table)
 
 
 def tasks_of(parts: Sequence[Some]) -> list[list[Some]]:

@@ -12,7 +12,7 @@ from typing import Any
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
 from trainjob.data.hub import is_cached_only
-from trainjob.data.prepare import Loading
+from trainjob.data.prepare import Loading, bytes_of_sets
 from trainjob.data.remote_model import local_model
 from trainjob.data.source import UNLABELLED
 from trainjob.progress.channel import Address
@@ -28,7 +28,7 @@ from trainjob.training.outcome import Outcome
 from trainjob.training.task import Task, train
 
 KEPT_BYTES = 256 * 2**20
-"""Training rows up to this size are read once by every worker and kept; more are streamed in every epoch."""
+"""A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
 
 Datasets = Mapping[str, Any]
 """Ray Data's datasets by the names of their sets, or what gives them."""
@@ -111,13 +111,12 @@ class Training:
             datasets = prepare_datasets(self.spec, fitted, train_rows)
             row_bytes = fitted.training_row_bytes(self.spec)
             if sum(fitted.rows.values()) * row_bytes > KEPT_BYTES:
-                return self._task(fitted, None, streamed=self._is_streamed(fitted)), datasets
+                return self._task(fitted, None, self._streamed(fitted)), datasets
             return self._task(fitted, put(read_datasets(datasets))), None
 
-    def _is_streamed(self, fitted: Fitted) -> bool:
-        return (
-            not fitted.preprocessor.packs and fitted.training_rows * fitted.training_row_bytes(self.spec) > KEPT_BYTES
-        )
+    def _streamed(self, fitted: Fitted) -> tuple[str, ...]:
+        large = (name for name, size in bytes_of_sets(self.spec, fitted).items() if size > KEPT_BYTES)
+        return tuple(name for name in large if name != "train" or not fitted.preprocessor.packs)
 
     def _soft_labels(self, fitted: Fitted, on_ray: bool) -> Loading | None:
         if self.spec.training.distillation is None:  # without one, torch need not be imported here
@@ -135,7 +134,7 @@ class Training:
         with scratch_folder() as scratch:
             datasets = LateDatasets(scratch)
             getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
-            training = self.on_workers(self._task(fitted, None, self._is_streamed(fitted)), getters)
+            training = self.on_workers(self._task(fitted, None, self._streamed(fitted)), getters)
             with self.data_time.running():
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows))
             return training.result()
@@ -162,14 +161,16 @@ class Training:
             fitted.save(kept)
             return fitted
 
-    def _task(self, fitted: Fitted, examples: Callable[[], dict[str, Examples]] | None, streamed: bool = False) -> Task:
+    def _task(
+        self, fitted: Fitted, examples: Callable[[], dict[str, Examples]] | None, streamed: tuple[str, ...] = ()
+    ) -> Task:
         return Task(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
 
 
 def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
     """Has workers on Ray do a task, and returns what rank 0 returns."""
-    split = ["train"] if task.streamed else []
-    return fit_on_ray(partial(train, task), task.spec, task.run, task.threads, datasets, split).return_value
+    work, split = partial(train, task), list(task.streamed)
+    return fit_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value
 
 
 def _modules(spec: TrainJobSpec) -> list[str]:

@@ -1,5 +1,8 @@
 """Communication between ranks, besides that of gradients."""
 
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +15,39 @@ def world_size() -> int:
 
 def rank() -> int:
     return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def is_first_of_node() -> bool:
+    """Whether this is the first rank on its machine, or in its pod."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+@contextmanager
+def first_of_node_first() -> Generator[None]:
+    """Has the first rank of each node go through the block while the others wait, and then these."""
+    first = is_first_of_node()
+    if not first:
+        barrier()
+    try:
+        yield
+    finally:
+        if first:  # whatever has happened: the others find out for themselves
+            barrier()
+
+
+def barrier() -> None:
+    if world_size() > 1:
+        distributed.barrier()
+
+
+def from_first_of_node(value: Any) -> Any:
+    """The value of the node's first rank, on every rank of the node."""
+    if world_size() == 1:
+        return value
+    node = os.environ.get("NODE_RANK", "0")  # there is but one node where nobody counts them
+    values: list[Any] = [None] * world_size()
+    distributed.all_gather_object(values, (node, value) if is_first_of_node() else None)
+    return dict(filter(None, values))[node]
 
 
 def sum_over_ranks(tensor: torch.Tensor) -> torch.Tensor:

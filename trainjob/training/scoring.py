@@ -61,6 +61,10 @@ class Predicted:
             self._parts.append(rows)
 
     def gathered(self) -> pa.Table | None:
-        """Rank 0's table of all ranks' rows, in their order; None on the others, and where nothing is predicted."""
+        """Rank 0's table of all ranks' rows, in their order and numbered from 0; None on the others, and where nothing
+        is predicted."""
         tables = list(itertools.chain(*(gather_on_rank_0(self._parts) or [])))
-        return pa.concat_tables(tables).sort_by("row") if tables else None
+        if not tables:
+            return None
+        table = pa.concat_tables(tables).sort_by("row")
+        return table.set_column(table.column_names.index("row"), "row", pa.array(range(len(table)), pa.int64()))

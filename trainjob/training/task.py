@@ -30,9 +30,8 @@ class Task:
     """CPU threads of each worker."""
     examples: Callable[[], dict[str, Examples]] | None
     """Gives the rows in memory; None where they come from Ray Data."""
-    streamed: bool = False
-    """Whether Ray Data splits the training rows between the workers, anew in every epoch, as they are too many to
-    keep."""
+    streamed: tuple[str, ...] = ()
+    """The sets that Ray Data splits between the workers, anew in every epoch, as they are too large to keep."""
     part: Literal["all", "training", "scoring"] = "all"
     """training: without the test set, so there is no outcome; scoring: of the best checkpoint that is there."""
 

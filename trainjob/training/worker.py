@@ -4,6 +4,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import ray.data
@@ -12,6 +13,8 @@ import torch
 from pydantic import TypeAdapter
 from ray.train.torch import prepare_model
 
+from trainjob.data import Examples
+from trainjob.data.hub import from_cache
 from trainjob.data.loaders import (
     Batch,
     InMemoryBatches,
@@ -37,9 +40,10 @@ from trainjob.runs.parts import Parts
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.training.devices import device_of, is_out_of_memory, out_of_memory
-from trainjob.training.distributed import AllRanks, rank, world_size
+from trainjob.training.distributed import AllRanks, first_of_node_first, is_first_of_node, rank, world_size
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import Trainer
+from trainjob.training.node import once_a_node
 from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision, why_not_compiled
 from trainjob.training.outcome import Outcome, WorkerError
 from trainjob.training.randomness import seed
@@ -102,7 +106,8 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     workers, device = world_size(), _device(task)
     training = spec.training
     seed(training.seed)
-    with local_model(spec, weights=True) as model_here:
+    cached = from_cache(not is_first_of_node())
+    with first_of_node_first(), cached, local_model(spec, weights=True) as model_here:
         module = build(model_here, preprocessor)
     if device.type == "cuda":
         allow_tf32(training.precision)
@@ -145,27 +150,27 @@ def _only_gpu() -> torch.device:
 def _data(task: Task, shard: Shard) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]], int]:
     """The training batches; this rank's batches of a set to be scored, by the set's name; the rows of an epoch."""
     preprocessor = task.fitted.preprocessor
+    kept = _kept_sets(task)
+
+    def batches_of(name: str) -> Iterator[Batch]:
+        if name not in task.streamed:
+            return scoring_batches(memory_windows(kept(name), shard.window), preprocessor, shard)
+        own = replace(shard, rank=0, world_size=1)
+        return scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, own)
+
+    if "train" in task.streamed:
+        row_bytes = task.fitted.training_row_bytes(task.spec)
+        streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
+        return streamed, batches_of, task.fitted.training_rows
+    examples = kept("train")
+    return InMemoryBatches(examples, preprocessor, shard), batches_of, len(examples)
+
+
+def _kept_sets(task: Task) -> Callable[[str], Examples]:
+    """Gives each of the sets that are not streamed; of those that Ray Data prepares, a node has one copy."""
     if task.examples is not None:
-        examples = task.examples()
-        train = InMemoryBatches(examples["train"], preprocessor, shard)
-        rows = len(examples["train"])
-        return (
-            train,
-            lambda name: scoring_batches(memory_windows(examples[name], shard.window), preprocessor, shard),
-            rows,
-        )
-    data = _dataset_shard("train")
-    if task.streamed:
-        rows = task.fitted.training_rows
-        train: TrainingBatches = StreamedBatches(data, preprocessor, shard, task.fitted.training_row_bytes(task.spec))
-    else:
-        kept = read_whole(data)
-        rows, train = len(kept), InMemoryBatches(kept, preprocessor, shard)
-    return (
-        train,
-        lambda name: scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, shard),
-        rows,
-    )
+        return task.examples().__getitem__
+    return cache(lambda name: once_a_node(lambda: read_whole(_dataset_shard(name))))
 
 
 def _dataset_shard(name: str) -> ray.data.DataIterator:

@@ -1,5 +1,6 @@
 """Sets are scored row by row, however they divide into batches and ranks."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,11 @@ import torch
 from ranks import run_on
 from trainers import CLASSES, CNN, TEXT, Setup, build_trainer, image_setup, text_setup
 
-from trainjob.data.loaders import collate
+from trainjob.data.loaders import collate, memory_windows, scoring_batches
 from trainjob.evaluation import Scores
 from trainjob.models import build, objective_of, sample_losses
 from trainjob.models.classification import ClassTally
+from trainjob.training.distributed import rank, world_size
 from trainjob.training.scoring import Predicted, Scorer
 
 
@@ -99,6 +101,41 @@ def test_what_is_predicted_for_each_row_is_rank_0s_in_the_rows_order(tmp_path: P
     assert table["prediction"].to_pylist() == [CLASSES[index] for index in shares.argmax(dim=1)]
     assert table["label"].to_pylist() == [CLASSES[index] for index in batch.labels]
     np.testing.assert_allclose(table["probability"], shares.max(dim=1).values, rtol=1e-5)
+
+
+def predict_shares(setup: Setup) -> tuple[Scores, pa.Table | None]:
+    """What the untrained model predicts where each rank has rows of its own, and the first has none."""
+    trainer = build_trainer(setup)
+    whole, shard = setup.examples["validation"], setup.shard(0, 1)
+    number, ranks = rank(), world_size()
+    indices = np.flatnonzero(np.arange(len(whole)) % (ranks - 1) == number - 1) if number else np.array([], np.int64)
+    share = replace(whole.take(indices), rows=indices * 1000)
+    scorer = Scorer(
+        lambda _: scoring_batches(memory_windows(share, shard.window), setup.preprocessor, shard),
+        trainer.objective,
+        torch.device("cpu"),
+        torch.float32,
+    )
+    predicted = Predicted()
+    found = scorer.score(trainer.module, "validation", predicted)
+    assert isinstance(found, Scores)
+    return found, predicted.gathered()
+
+
+def test_shares_of_a_set_give_the_same_as_the_whole(tmp_path: Path):
+    setup = image_setup(tmp_path, training={"batchSize": 6})
+    [expected_table] = run_on(1, predict, setup)
+    shared = run_on(3, predict_shares, setup)
+    right = expected(setup, "validation")
+    for scored, _ in shared:
+        assert scored.rows == 23
+        assert scored.confusion == right.confusion
+        assert scored.loss == pytest.approx(right.loss, rel=1e-5)
+    table = shared[0][1]
+    assert table is not None
+    assert expected_table is not None
+    for name in ("row", "prediction", "label"):
+        assert table[name].to_pylist() == expected_table[name].to_pylist()
 
 
 def test_the_model_computes_in_the_type_it_is_given(tmp_path: Path):

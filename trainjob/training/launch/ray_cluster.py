@@ -126,12 +126,15 @@ def fit_on_ray(
 ) -> "Result":
     """Has `work` run on every worker, once, and returns Ray Train's result.
 
-    Of `datasets`, those named in `split` are shared out between the workers; of the others, each gets all rows.
+    Of `datasets`, those named in `split` are shared out between the workers, `train` equally; of the others, each gets
+    all rows.
 
     Raises what the first worker to fail raised.
     """
     from ray.data import DataContext
-    from ray.train import DataConfig, RunConfig, ScalingConfig, WorkerGroupError
+    from ray.train import RunConfig, ScalingConfig, WorkerGroupError
+
+    from trainjob.training.launch.shares import Shares
 
     options = DataContext.get_current().execution_options
     options.preserve_order = True
@@ -152,7 +155,7 @@ def fit_on_ray(
             checkpoint_config=checkpoints,
         ),
         datasets=dict(datasets or {}),
-        dataset_config=DataConfig(datasets_to_split=list(split), execution_options=options),
+        dataset_config=Shares(list(split), options),
     )
     try:
         return trainer.fit()

@@ -1,0 +1,25 @@
+"""What the workers on one node share."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from trainjob.data import Examples
+from trainjob.scratch import scratch_folder
+from trainjob.training.distributed import barrier, from_first_of_node, is_first_of_node, world_size
+from trainjob.training.launch.arrays import load_arrays, save_arrays
+
+
+def once_a_node(read: Callable[[], Examples]) -> Examples:
+    """What `read`, which only the first rank of each node calls, gives: in files that all ranks there map into their
+    memory. To be called by all ranks."""
+    if world_size() == 1:
+        return read()
+    with ExitStack() as stack:
+        folder: str | None = None
+        if is_first_of_node():
+            folder = str(stack.enter_context(scratch_folder()))
+            save_arrays({"rows": read()}, Path(folder))
+        examples = load_arrays(Path(from_first_of_node(folder)))["rows"]
+        barrier()  # the files' names may go once all have mapped them
+    return examples
