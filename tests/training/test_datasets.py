@@ -16,14 +16,16 @@ from ray.data import Dataset
 from ray.data.dataset import MaterializedDataset
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, tasks, user_errors
 from trainjob.data.loaders import read_windows
 from trainjob.errors import DataError
 from trainjob.models import build, save_model
 from trainjob.storage import Folder
 from trainjob.training.distillation import soft_labels
+from trainjob.training.launch.ray_tasks import RayTasks
 from trainjob.training.launch.shares import Shares
 from unit.data.data_specs import (
+    assert_same_fitted,
     causal_spec,
     image_spec,
     random_images,
@@ -72,10 +74,10 @@ def assert_equal(some: Examples, others: Examples) -> None:
 def spec(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainJobSpec:
     """Sets that take several tasks each."""
     if request.param == "image":
-        monkeypatch.setattr(prepare, "TASK_BYTES", 8000)
+        monkeypatch.setattr(tasks, "TASK_BYTES", 8000)
         images = {name: random_images(100, seed=seed) for seed, name in enumerate("ab")}
         return image_spec(write_images(tmp_path / "images", images))
-    monkeypatch.setattr(prepare, "TASK_BYTES", 4000)
+    monkeypatch.setattr(tasks, "TASK_BYTES", 4000)
     if request.param == "messages":
         model = {"pretrained": str(save_chat_tokenizer(tmp_path / "model"))}
         for start in (0, 50):
@@ -157,7 +159,7 @@ def test_a_set_larger_than_the_object_store_streams_through_it(tmp_path: Path) -
 
 def test_a_set_to_be_scored_is_shared_out_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice, as in two epochs: the same rows to the same workers, each with its place in the set."""
-    monkeypatch.setattr(prepare, "TASK_BYTES", 400)
+    monkeypatch.setattr(tasks, "TASK_BYTES", 400)
     monkeypatch.setattr(prepare, "STORE_SHARE", 0)
     for start in range(0, 100, 7):
         write_csv(tmp_path / "rows" / f"{start:03d}.csv", some_rows(100)[start : start + 7])
@@ -190,6 +192,27 @@ def test_a_set_to_be_scored_is_shared_out_whole(tmp_path: Path, monkeypatch: pyt
     assert np.array_equal(np.concatenate([row.labels for row in ordered]), expected.labels)
 
 
+def test_the_first_pass_in_tasks_finds_what_it_finds_here(spec: TrainJobSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "TASK_BYTES", 10**9)
+    expected = fit(spec)
+    monkeypatch.setattr(tasks, "TASK_BYTES", 4000)
+    mapped = RayTasks()
+    mapped.started.set_result(None)
+    assert_same_fitted(fit(spec, mapped), expected)
+
+
+def test_the_first_bad_row_of_a_task_raises_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "TASK_BYTES", 100)
+    for number in range(6):
+        rows = [*some_rows(9), *([{"text": "x", "label": ""}] if number in (2, 4) else [])]
+        write_csv(tmp_path / "rows" / f"{number}.csv", rows)
+    mapped = RayTasks()
+    mapped.started.set_result(None)
+    with pytest.raises(DataError, match=r"/2\.csv, row 10: the label .* is empty") as caught:
+        fit(text_spec(tmp_path / "rows"), mapped)
+    assert type(caught.value) is DataError
+
+
 def function_spec(uri: Path, **dataset: Any) -> TrainJobSpec:
     return TrainJobSpec.model_validate(
         {"model": {"function": {"name": "module:function"}}, "dataset": {"train": {"uri": str(uri)}} | dataset}
@@ -201,7 +224,7 @@ ROWS = [{"x": n, "y": n / 2, "kind": "ab"[n % 2]} for n in range(40)]
 
 def test_a_teacher_labels_the_same_in_ray_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In tasks of a few rows each, in the sources' order, with what the driver's own process would say."""
-    monkeypatch.setattr(prepare, "TASK_BYTES", 1)
+    monkeypatch.setattr(tasks, "TASK_BYTES", 1)
     rows, teacher = some_rows(200), tmp_path / "teacher"
     for number in range(4):
         write_csv(tmp_path / "train" / f"{number}.csv", rows[50 * number : 50 * number + 50])

@@ -1,6 +1,6 @@
 """The first pass over images: classes, split and preprocessor."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from PIL import Image
@@ -8,43 +8,42 @@ from PIL import Image
 from trainjob.api import Dataset, ImageClassifier
 from trainjob.data.image import ImagePreprocessor, channels_of, decoded, image_contents, images_of, wrong_size
 from trainjob.data.image_processor import PretrainedImagePreprocessor, pretrained_processor
-from trainjob.data.rows import Rows
+from trainjob.data.rows import Part, Rows
 from trainjob.data.split import hashes
-from trainjob.data.survey import Division, Sample, divide_by_label
+from trainjob.data.survey import Division, Look, Seen, nothing, survey_classes
+from trainjob.data.tasks import Mapper
 from trainjob.errors import DataError
 
 STATISTICS_ROWS = 10_000
+COLUMNS = ["image", "label"]
 
 
 def fit_images(
-    dataset: Dataset, model: ImageClassifier, tables: Iterable[Rows], seed: int
+    dataset: Dataset, model: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper
 ) -> tuple[ImagePreprocessor, Division, str]:
     """The preprocessor, which rows train, and a digest of all of them. Raises DataError for what cannot be used."""
     if model.pretrained is not None:
-        return _for_pretrained(dataset, model.pretrained, tables, seed)
-    size = (model.size.width, model.size.height) if model.size else None
-    sample = Sample[np.ndarray](STATISTICS_ROWS)
-    channels: list[int] = []
+        return _for_pretrained(dataset, model.pretrained, train, seed, mapped)
+    size = (model.size.width, model.size.height) if model.size else _first_size(train)
 
-    def visit(rows: Rows) -> np.ndarray:
-        nonlocal size
+    def see(rows: Rows) -> Seen[np.ndarray]:
         images = list(images_of(rows.table, rows.where))
         for index, image in enumerate(images):
-            size = size or image.size
             if model.size is None and image.size != size:
                 raise DataError(wrong_size(rows.where(index), image.size, size))
-        channels.extend(map(channels_of, images))
-        row_hashes = hashes(image_contents(rows.table), seed)
-        sample.add(row_hashes, lambda index: _moments(decoded(images[index], 3, rows.where(index))))
-        return row_hashes
+        return Seen(
+            hashes(image_contents(rows.table), seed),
+            lambda index: _moments(decoded(images[index], 3, rows.where(index))),
+            np.array([channels_of(image) for image in images], np.uint8),
+        )
 
-    classes, division, digest = divide_by_label(dataset, "label", seed, tables, visit)
-    assert size is not None
-    depth = int(np.max(np.array(channels)[division.is_training]))
-    mean, square = np.mean(sample.items(division.is_training), axis=0)[:, :depth]
+    survey = survey_classes(dataset, train, Look(COLUMNS, "label", see, STATISTICS_ROWS), mapped)
+    division = survey.divide(dataset.validation.fraction, seed)
+    depth = int(np.max(survey.marks[division.is_training]))
+    mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
     std = np.sqrt(np.maximum(square - mean**2, 0))
     preprocessor = ImagePreprocessor(
-        classes=classes,
+        classes=survey.classes,
         class_counts=division.class_counts,
         height=size[1],
         width=size[0],
@@ -53,23 +52,31 @@ def fit_images(
         std=np.where(std > 0, std, 1).tolist(),
         resize=model.size is not None,
     )
-    return preprocessor, division, digest
+    return preprocessor, division, survey.digest
+
+
+def _first_size(train: Sequence[Part]) -> tuple[int, int]:
+    """Width and height of the first image, which all others must have; 0 where there are none."""
+    tables = (rows for part in train for rows in part.read(COLUMNS))
+    images = (image for rows in tables for image in images_of(rows.table, rows.where))
+    return next((image.size for image in images), (0, 0))
 
 
 def _for_pretrained(
-    dataset: Dataset, name: str, tables: Iterable[Rows], seed: int
+    dataset: Dataset, name: str, train: Sequence[Part], seed: int, mapped: Mapper
 ) -> tuple[ImagePreprocessor, Division, str]:
     """The network's own image processor says all but the classes."""
     processor = pretrained_processor(name)
 
-    def visit(rows: Rows) -> np.ndarray:
+    def see(rows: Rows) -> Seen[None]:
         for _ in images_of(rows.table, rows.where):  # raises for what is no image
             pass
-        return hashes(image_contents(rows.table), seed)
+        return Seen(hashes(image_contents(rows.table), seed), nothing)
 
-    classes, division, digest = divide_by_label(dataset, "label", seed, tables, visit)
-    preprocessor = PretrainedImagePreprocessor.of(processor, classes, division.class_counts)
-    return preprocessor, division, digest
+    survey = survey_classes(dataset, train, Look(COLUMNS, "label", see), mapped)
+    division = survey.divide(dataset.validation.fraction, seed)
+    preprocessor = PretrainedImagePreprocessor.of(processor, survey.classes, division.class_counts)
+    return preprocessor, division, survey.digest
 
 
 def _moments(image: Image.Image) -> np.ndarray:

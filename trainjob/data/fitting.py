@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from trainjob.data.remote_model import local_model
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import Sample, Survey, Visit, divide_by_label, take_survey
+from trainjob.data.survey import Look, Seen, digest_of, survey_classes, take_survey
+from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.text import TextPreprocessor, text_contents, train_wordpiece
 from trainjob.data.tokenizers import LENGTH_ROWS, mean_length, pretrained_tokenizer
 from trainjob.errors import DataError
@@ -93,8 +95,8 @@ class Fitted:
         return cls(preprocessor, state["label"], split, state["rows"], state.get("contents", {}), sources)
 
 
-def fit(spec: TrainJobSpec) -> Fitted:
-    """Read every set once, keeping 16 bytes a row and a bounded sample, and fit its preprocessor.
+def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
+    """Have every set read once by `mapped`, keeping 16 bytes a row and a bounded sample, and fit its preprocessor.
 
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
     """
@@ -104,27 +106,28 @@ def fit(spec: TrainJobSpec) -> Fitted:
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
     with local_model(spec, weights=False) as model:
-        fitted = _fit(spec.dataset, model, sets["train"], spec.training.seed)
+        fitted = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
     for name, others in sets.items():
         if name != "train":
-            survey = _survey_unlabelled if name == UNLABELLED else _survey_others
-            fitted.rows[name], fitted.contents[name] = survey(others, fitted, spec.training.seed)
+            look = _hashed_alone if name == UNLABELLED else _hashed
+            shares = mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks_of(others))
+            fitted.rows[name], fitted.contents[name] = _counted(others, fitted, shares)
     return replace(fitted, sources=sources)
 
 
-def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int) -> Fitted:
+def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
     if model.text_classifier is not None:
-        return _fit_text(dataset, model.text_classifier, train, seed)
+        return _fit_text(dataset, model.text_classifier, train, seed, mapped)
     if model.causal_lm is not None:
-        return _fit_causal(dataset, model.causal_lm, train, seed)
+        return _fit_causal(dataset, model.causal_lm, train, seed, mapped)
     assert model.image_classifier is not None
-    return _fit_images(dataset, model.image_classifier, train, seed)
+    return _fit_images(dataset, model.image_classifier, train, seed, mapped)
 
 
-def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:
+def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_one) -> None:
     """Raises DataError where the data is no longer what `kept` was fitted on.
 
-    Files of other times alone may hold the same rows, which are then read again.
+    Files of other times alone may hold the same rows, which are then read again, by `mapped`.
     """
     assert spec.dataset is not None
     if not kept.sources:  # kept by an earlier version
@@ -132,7 +135,7 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted) -> None:
     now = fingerprints(spec)
     changes = {name: change for name, old in kept.sources.items() if (change := changes_of(old, now[name]))}
     if not changes and now != kept.sources:
-        again = fit(spec)
+        again = fit(spec, mapped)
         changes = {
             name: f"rows {kept.source_rows(name):,} → {again.source_rows(name):,}, "
             f"changed {old.changed} → {now[name].changed}"
@@ -167,22 +170,23 @@ def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Ro
         yield from part.read(columns)
 
 
-def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int) -> Fitted:
+def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
     columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
     assert columns is not None
     assert label is not None
     longest = CHARACTERS_PER_TOKEN * model.max_length
-    sample = Sample[str](TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
-    visit = _visit(sample, seed, Layout("text", columns), lambda text: clean(text[:longest], cleaning))
-    classes, division, digest = divide_by_label(dataset, label, seed, read_all(train, [*columns, label]), visit)
-    texts = sample.items(division.is_training)
+    see = _see(seed, Layout("text", columns), lambda text: clean(text[:longest], cleaning))
+    look = Look([*columns, label], label, see, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
+    survey = survey_classes(dataset, train, look, mapped)
+    division = survey.divide(dataset.validation.fraction, seed)
+    texts = survey.sample.items(division.is_training)
     if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length)
     else:
         assert model.encoder is not None
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
     preprocessor = TextPreprocessor(
-        classes=classes,
+        classes=survey.classes,
         class_counts=division.class_counts,
         columns=columns,
         cleaning=cleaning,
@@ -191,17 +195,17 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    return Fitted(preprocessor, label, division.split, division.rows, {"train": digest})
+    return Fitted(preprocessor, label, division.split, division.rows, {"train": survey.digest})
 
 
-def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int) -> Fitted:
+def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
-    sample = Sample[str](TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
-    visit = _visit(sample, seed, layout, lambda text: text[:longest])
-    survey = take_survey(dataset.train, None, read_all(train, layout.columns), visit)
+    see = _see(seed, layout, lambda text: text[:longest])
+    look = Look(layout.columns, None, see, TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
+    survey = take_survey(dataset.train, train, look, mapped)
     division = survey.divide(dataset.validation.fraction, seed)
-    texts = sample.items(division.is_training)
+    texts = survey.sample.items(division.is_training)
     field = "spec.model.causalLM.pretrained"
     if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, None, field)
@@ -214,43 +218,38 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int)
     return Fitted(preprocessor, None, division.split, division.rows, {"train": survey.digest})
 
 
-def _visit(sample: Sample[str], seed: int, layout: Layout, kept: Callable[[str], str]) -> Visit:
+def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:
     """Hashes the rows' texts, and offers what is `kept` of each to the sample."""
 
-    def visit(rows: Rows) -> np.ndarray:
+    def see(rows: Rows) -> Seen[str]:
         texts = layout.sources(rows.table, rows.where)
-        row_hashes = hashes(text_contents(texts), seed)
-        sample.add(row_hashes, lambda index: kept(texts[index]))
-        return row_hashes
+        return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]))
 
-    return visit
+    return see
 
 
-def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int) -> Fitted:
-    tables = read_all(train, ["image", "label"])
-    preprocessor, division, digest = fit_images(dataset, model, tables, seed)
+def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
+    preprocessor, division, digest = fit_images(dataset, model, train, seed, mapped)
     return Fitted(preprocessor, "label", division.split, division.rows, {"train": digest})
 
 
-def _survey_others(some: list[Part], fitted: Fitted, seed: int) -> tuple[int, str]:
-    """Number and digest of the rows, each with a known label. Raises DataError where one has not."""
-    preprocessor = fitted.preprocessor
-    labels: list[np.ndarray] = []
-    contents: list[np.ndarray] = []
+def _hashed(some: list[Part], fitted: Fitted, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows' known classes, int64 [n], and hashes, uint64 [n]. Raises DataError where a row's class is none."""
+    labels, contents = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for rows in read_all(some, fitted.columns):
         labels.append(classes_of(rows, fitted))
-        contents.append(hashes(preprocessor.contents(rows.table, rows.where), seed))
-    if sum(map(len, labels)) == 0:
-        raise DataError(f"{some[0].uri} holds no rows")
-    survey = Survey(preprocessor.classes or [""], np.concatenate(labels), np.concatenate(contents))
-    return len(survey.labels), survey.digest
+        contents.append(hashes(fitted.preprocessor.contents(rows.table, rows.where), seed))
+    return np.concatenate(labels), np.concatenate(contents)
 
 
-def _survey_unlabelled(some: list[Part], fitted: Fitted, seed: int) -> tuple[int, str]:
-    """Number and digest of the rows; a label, where there is one, does not matter. Raises DataError for none."""
-    tables = read_all(some, fitted.preprocessor.columns)
-    contents = [hashes(fitted.preprocessor.contents(rows.table, rows.where), seed) for rows in tables]
-    if sum(map(len, contents)) == 0:
+def _hashed_alone(some: list[Part], fitted: Fitted, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same of unlabelled rows: a label, where there is one, does not matter."""
+    return _hashed(some, replace(fitted, label=None), seed)
+
+
+def _counted(some: Sequence[Part], fitted: Fitted, shares: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[int, str]:
+    """Number and digest of the rows. Raises DataError for none."""
+    labels, contents = map(np.concatenate, zip(*shares, strict=True))
+    if len(labels) == 0:
         raise DataError(f"{some[0].uri} holds no rows")
-    survey = Survey([], np.empty(0, np.int64), np.concatenate(contents))
-    return len(survey.hashes), survey.digest
+    return len(labels), digest_of(fitted.preprocessor.classes or [""], labels, contents)

@@ -5,7 +5,7 @@ import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,29 +19,18 @@ from trainjob.data.labels import label_indices
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, sources_of
 from trainjob.data.split import Side, Split, hashes
-from trainjob.data.survey import take_survey
+from trainjob.data.survey import Look, Seen, nothing, take_survey
+from trainjob.data.tasks import Mapper, Sized, one_by_one, tasks_of
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-TASK_BYTES = 16 * 2**20
-"""Source bytes that one Ray task reads, where the parts allow; starting a process for less does not pay."""
 STORE_SHARE = 0.4
 """Share of the object store that prepared rows may fill; the rest is for shuffling and batches."""
 MOST_ROWS_OF_A_TASK = 2**40
 
 
-class Sized(Protocol):
-    """A part, or what else rows are read from. Picklable."""
-
-    @property
-    def size(self) -> int:
-        """Bytes that are read."""
-        ...
-
-
-Some = TypeVar("Some", bound=Sized)
 Loader = Callable[[Iterable[Any]], Iterator[pa.Table]]
 Loading = tuple[Sequence[Sized], Loader]
 """What is read, and what reads it."""
@@ -143,12 +132,13 @@ def read_datasets(datasets: "Mapping[str, Dataset]") -> dict[str, Examples]:
         }
 
 
-def raw_datasets(spec: TrainJobSpec) -> "dict[str, Dataset]":
+def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, Dataset]":
     """The sets with all their sources' columns, lazy, for a training function; split within each label, if one is set.
+    The rows to split are read by `mapped`.
 
     Raises DataError and StorageError as `fit` does.
     """
-    split, classes = _raw_split(spec)
+    split, classes = _raw_split(spec, mapped)
     label = spec.dataset and spec.dataset.label
     return {
         name: dataset_of(
@@ -158,12 +148,15 @@ def raw_datasets(spec: TrainJobSpec) -> "dict[str, Dataset]":
     }
 
 
-def _raw_split(spec: TrainJobSpec) -> tuple[Split | None, list[str]]:
+def _raw_split(spec: TrainJobSpec, mapped: Mapper) -> tuple[Split | None, list[str]]:
     if spec.dataset is None or spec.dataset.validation.fraction is None:
         return None, []
     dataset, seed = spec.dataset, spec.training.seed
-    tables = read_all(parts_of(spec, dataset.train), None)
-    survey = take_survey(dataset.train, dataset.label, tables, lambda rows: hashes(_raw_contents(rows), seed))
+
+    def see(rows: Rows) -> Seen[None]:
+        return Seen(hashes(_raw_contents(rows), seed), nothing)
+
+    survey = take_survey(dataset.train, parts_of(spec, dataset.train), Look(None, dataset.label, see), mapped)
     return survey.divide(dataset.validation.fraction, seed).split, survey.classes
 
 
@@ -211,19 +204,6 @@ def _numbered(tables: Iterable[pa.Table], first: int) -> Iterator[pa.Table]:
     for table in tables:
         yield table.append_column(ROW, pa.array(np.arange(first, first + len(table))))
         first += len(table)
-
-
-def tasks_of(parts: Sequence[Some]) -> list[list[Some]]:
-    """Consecutive parts together, up to about TASK_BYTES."""
-    tasks: list[list[Some]] = []
-    size = 0
-    for part in parts:
-        if not tasks or size + part.size > TASK_BYTES:
-            tasks.append([])
-            size = 0
-        tasks[-1].append(part)
-        size += part.size
-    return tasks
 
 
 class TaskError(Exception):

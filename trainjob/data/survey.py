@@ -1,22 +1,54 @@
-"""One pass over the training rows that keeps a label and a hash of each, and a sample of bounded size."""
+"""One pass over the training rows that keeps a label and a hash of each, and a sample of bounded size.
+
+Each task gives what it has seen of its share of the rows; the result does not depend on how rows are shared out.
+"""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from trainjob.api import Dataset, Source
 from trainjob.data.labels import label_numbers
-from trainjob.data.rows import Rows
+from trainjob.data.rows import Part, Rows
 from trainjob.data.split import Split, fit_split
+from trainjob.data.tasks import Mapper, tasks_of
 from trainjob.errors import DataError
 
 T = TypeVar("T")
-Visit = Callable[[Rows], np.ndarray]
-"""Gives the hashes of the rows, uint64 [n]."""
+
+
+@dataclass(frozen=True)
+class Seen(Generic[T]):
+    """What is seen of some rows."""
+
+    hashes: np.ndarray
+    """uint64 [n]."""
+    item: Callable[[int], T]
+    """Gives what a sample keeps of the row at an index."""
+    marks: np.ndarray | None = None
+    """What else is kept of each row, uint8 [n]."""
+
+
+def nothing(_: int) -> None:
+    """What is kept of a row where no sample is wanted."""
+
+
+@dataclass(frozen=True)
+class Look(Generic[T]):
+    """How rows are looked at. What it calls may travel to other processes."""
+
+    columns: Sequence[str] | None
+    """What is read; all where it is None."""
+    label: str | None
+    """Without a label, all rows are of one class ""."""
+    see: Callable[[Rows], Seen[T]]
+    sampled: int = 1
+    """How many rows the sample holds."""
 
 
 class Sample(Generic[T]):
@@ -25,32 +57,48 @@ class Sample(Generic[T]):
     Validation rows have the smallest hashes of their class, so the sample is mostly of training rows.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, floor: int = 0) -> None:
         self._limit = limit
-        self._floor = 0
+        self.floor = floor
+        """Rows with smaller hashes are not in it."""
         self._rows: list[tuple[int, int, T]] = []
         self._seen = 0
 
     def add(self, row_hashes: np.ndarray, item: Callable[[int], T]) -> None:
         """Offer the next rows, with hashes uint64 [n]; `item` gives what to keep of the row at an index."""
-        for index in np.flatnonzero(row_hashes >= np.uint64(self._floor)).tolist():
+        for index in np.flatnonzero(row_hashes >= np.uint64(self.floor)).tolist():
             self._rows.append((int(row_hashes[index]), self._seen + index, item(index)))
         self._seen += len(row_hashes)
-        if len(self._rows) >= 2 * self._limit:
-            self._rows = self._largest()
-            self._floor = self._rows[-1][0]
+        self._prune()
+
+    def merge(self, later: "Sample[T]") -> None:
+        """Offer the rows of a sample of the rows that come next."""
+        rows = ((row_hash, self._seen + row, item) for row_hash, row, item in later._largest())
+        self._rows += [row for row in rows if row[0] >= self.floor]
+        self._seen += later._seen
+        self._prune()
+
+    def pruned(self) -> "Sample[T]":
+        """It, without the rows that are kept in case of need."""
+        self._rows = self._largest()
+        return self
 
     def items(self, wanted: np.ndarray) -> list[T]:
         """What was kept of the rows where `wanted`, bool [rows seen], is true."""
         return [item for _, row, item in self._largest() if wanted[row]]
+
+    def _prune(self) -> None:
+        if len(self._rows) >= 2 * self._limit:
+            self._rows = self._largest()
+            self.floor = self._rows[-1][0]
 
     def _largest(self) -> list[tuple[int, int, T]]:
         return sorted(self._rows, key=lambda row: row[0], reverse=True)[: self._limit]
 
 
 @dataclass(frozen=True)
-class Survey:
-    """The rows' labels and hashes."""
+class Survey(Generic[T]):
+    """What is known of all rows."""
 
     classes: list[str]
     """Sorted."""
@@ -58,12 +106,13 @@ class Survey:
     """Class of each row, int64 [n]."""
     hashes: np.ndarray
     """uint64 [n]."""
+    marks: np.ndarray
+    """uint8 [n]; empty where there are none."""
+    sample: Sample[T]
 
     @property
     def digest(self) -> str:
-        """Tells these rows, in this order, from others."""
-        names = json.dumps(self.classes).encode()
-        return hashlib.blake2b(names + self.labels.tobytes() + self.hashes.tobytes(), digest_size=16).hexdigest()
+        return digest_of(self.classes, self.labels, self.hashes)
 
     def divide(self, fraction: float | None, seed: int) -> "Division":
         """Sets rows aside for validation, if a fraction is given. Raises DataError for a class that is too small."""
@@ -95,34 +144,73 @@ class Division:
         return np.bincount(self.labels[self.is_training]).tolist()
 
 
-def take_survey(source: Source, label: str | None, tables: Iterable[Rows], visit: Visit) -> Survey:
-    """Read the rows of `source` once. Without a label, all are of one class "".
+@dataclass(frozen=True)
+class _Share(Generic[T]):
+    """What a task has seen of its rows."""
+
+    names: list[str]
+    labels: np.ndarray
+    """Each row's place in `names`, int64 [n]."""
+    hashes: np.ndarray
+    marks: np.ndarray
+    sample: Sample[T]
+
+
+def _look_at(task: tuple[list[Part], int], look: Look[T]) -> _Share[T]:
+    """The rows of some parts; none with a hash below the task's floor gets into the sample."""
+    parts, floor = task
+    sample, numbers = Sample[T](look.sampled, floor), dict[str, int]()
+    labels, hashes, marks = [np.empty(0, np.int64)], [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
+    for part in parts:
+        for rows in part.read(look.columns):
+            seen = look.see(rows)
+            sample.add(seen.hashes, seen.item)
+            hashes.append(seen.hashes)
+            if seen.marks is not None:
+                marks.append(seen.marks)
+            if look.label is not None:
+                labels.append(label_numbers(rows, look.label, numbers))
+            else:
+                labels.append(np.full(len(rows.table), numbers.setdefault("", 0)))
+    return _Share(list(numbers), np.concatenate(labels), np.concatenate(hashes), np.concatenate(marks), sample.pruned())
+
+
+def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Mapper) -> Survey[T]:
+    """Have the rows of `source`, which are in the parts, read once.
 
     Raises DataError where there are no rows and for empty labels.
     """
-    numbers: dict[str, int] = {}
-    labels: list[np.ndarray] = []
-    hashes: list[np.ndarray] = []
-    for rows in tables:
-        hashes.append(visit(rows))
-        if label is None:
-            labels.append(np.full(len(rows.table), numbers.setdefault("", 0)))
-        else:
-            labels.append(label_numbers(rows, label, numbers))
+    sample, numbers = Sample[T](look.sampled), dict[str, int]()
+    labels, hashes, marks = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+
+    def tasks() -> Iterator[tuple[list[Part], int]]:
+        for task in tasks_of(parts):
+            yield task, sample.floor
+
+    for share in mapped(partial(_look_at, look=look), tasks()):
+        order = np.array([numbers.setdefault(name, len(numbers)) for name in share.names], np.int64)
+        labels.append(order[share.labels])
+        hashes.append(share.hashes)
+        marks.append(share.marks)
+        sample.merge(share.sample)
     if not numbers:
         raise DataError(f"{source.uri} holds no rows")
     classes = sorted(numbers)
     ranks = np.empty(len(classes), np.int64)
     ranks[[numbers[name] for name in classes]] = np.arange(len(classes))
-    return Survey(classes, ranks[np.concatenate(labels)], np.concatenate(hashes))
+    return Survey(classes, ranks[np.concatenate(labels)], np.concatenate(hashes), np.concatenate(marks), sample)
 
 
-def divide_by_label(
-    dataset: Dataset, label: str, seed: int, tables: Iterable[Rows], visit: Visit
-) -> tuple[list[str], Division, str]:
-    """The training source's classes, which of its rows train, and their digest. Raises DataError for rows of one class
-    alone, besides what `take_survey` and `Survey.divide` do."""
-    survey = take_survey(dataset.train, label, tables, visit)
+def survey_classes(dataset: Dataset, parts: Sequence[Part], look: Look[T], mapped: Mapper) -> Survey[T]:
+    """The survey of the training source. Raises DataError for rows of one class alone, besides what `take_survey`
+    does."""
+    survey = take_survey(dataset.train, parts, look, mapped)
     if len(survey.classes) == 1:
         raise DataError(f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; at least two are needed')
-    return survey.classes, survey.divide(dataset.validation.fraction, seed), survey.digest
+    return survey
+
+
+def digest_of(classes: list[str], labels: np.ndarray, hashes: np.ndarray) -> str:
+    """Tells rows of these classes, labels int64 [n] and hashes uint64 [n], in this order, from others."""
+    names = json.dumps(classes).encode()
+    return hashlib.blake2b(names + labels.tobytes() + hashes.tobytes(), digest_size=16).hexdigest()

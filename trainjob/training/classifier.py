@@ -15,6 +15,7 @@ from trainjob.data.hub import is_cached_only
 from trainjob.data.prepare import Loading, bytes_of_sets
 from trainjob.data.remote_model import local_model
 from trainjob.data.source import UNLABELLED
+from trainjob.data.tasks import Mapper, one_by_one
 from trainjob.progress.channel import Address
 from trainjob.runs.files import FITTED
 from trainjob.scratch import scratch_folder
@@ -24,6 +25,7 @@ from trainjob.training.launch.arrays import load_arrays, save_arrays
 from trainjob.training.launch.late_datasets import LateDatasets
 from trainjob.training.launch.local import LocalWorkers
 from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, on_cluster, put, start_ray
+from trainjob.training.launch.ray_tasks import RayTasks
 from trainjob.training.outcome import Outcome
 from trainjob.training.task import Task, train
 
@@ -89,13 +91,15 @@ class Training:
     def start_on_ray(self) -> tuple[Fitted, Loading | None]:
         """Joins or starts a Ray cluster while the preprocessor is fitted. Also returns what the training rows are read
         from where a teacher has labelled them."""
-        with quick_imports(), ThreadPoolExecutor(2) as executor:
-            fitting, library = executor.submit(self._fitted), executor.submit(import_module, "ray.train.torch")
+        tasks = RayTasks()
+        with quick_imports(), ThreadPoolExecutor(2) as executor, tasks.waiting():
+            fitting, library = executor.submit(self._fitted, tasks), executor.submit(import_module, "ray.train.torch")
             with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
                 if model.pretrained is not None:
                     is_cached_only(model.pretrained, f"spec.model.{model.in_yaml(model.chosen)}.pretrained")
             start_ray(self.spec, self.threads)
             library.result()
+            tasks.started.set_result(None)
             fitted = fitting.result()
         with self.data_time.running():
             train_rows = self._soft_labels(fitted, on_ray=True)  # before workers take the CPUs and GPUs
@@ -149,15 +153,15 @@ class Training:
 
         return in_thread(partial(self.retry, once))
 
-    def _fitted(self) -> Fitted:
-        """What an earlier attempt has kept in the run's folder, or what is fitted now."""
+    def _fitted(self, mapped: Mapper = one_by_one) -> Fitted:
+        """What an earlier attempt has kept in the run's folder, or what is fitted now, on rows that `mapped` reads."""
         with self.data_time.running():
             kept = self.run / FITTED
             if kept.exists("split.json"):  # written last
                 fitted = Fitted.load(kept)
-                check_unchanged(self.spec, fitted)
+                check_unchanged(self.spec, fitted, mapped)
                 return fitted
-            fitted = fit(self.spec)
+            fitted = fit(self.spec, mapped)
             fitted.save(kept)
             return fitted
 

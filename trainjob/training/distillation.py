@@ -16,8 +16,9 @@ from trainjob.data import Fitted, Preprocessor, user_errors
 from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import TEACHER
 from trainjob.data.fitting import parts_of, read_all
-from trainjob.data.prepare import Loading, dataset_of, labelled, tasks_of
+from trainjob.data.prepare import Loading, dataset_of, labelled
 from trainjob.data.rows import Part, Rows
+from trainjob.data.tasks import tasks_of
 from trainjob.errors import StorageError, UserError
 from trainjob.models.classifier import problem_type
 from trainjob.predictor import Predictor

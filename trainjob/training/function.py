@@ -32,6 +32,7 @@ from trainjob.runs.summary import Summary, TrainingWorkers
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, start_ray
+from trainjob.training.launch.ray_tasks import RayTasks
 from trainjob.training.outcome import WorkerError
 from trainjob.training.output import Output, kept
 from trainjob.training.summarize import hardware, versions
@@ -54,8 +55,10 @@ def train_function(
     if spec.dataset is not None:
         check_same_files(spec, run / FITTED)
     start_ray(spec, threads)
+    tasks = RayTasks()
+    tasks.started.set_result(None)
     since = time.perf_counter()
-    datasets = raw_datasets(spec) if spec.dataset is not None else {}
+    datasets = raw_datasets(spec, tasks) if spec.dataset is not None else {}
     prepared = time.perf_counter()
     fit = partial(
         fit_on_ray,

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from trainjob.api import Source, TrainJobSpec
-from trainjob.data import CausalPreprocessor, fit, prepare_examples
+from trainjob.data import CausalPreprocessor, Fitted, fit, prepare_examples
 from trainjob.data.causal import train_byte_bpe
 from trainjob.data.fitting import read_all
 from trainjob.data.source import parts
@@ -140,6 +140,15 @@ def assert_same_examples(spec: TrainJobSpec, other: TrainJobSpec) -> None:
         assert len(mine[name]) > 0
         assert np.array_equal(mine[name].values, others[name].values)
         assert np.array_equal(mine[name].labels, others[name].labels)
+
+
+def assert_same_fitted(some: Fitted, others: Fitted) -> None:
+    """But for the objects of the tokenizers, of which the vocabulary is compared."""
+    for name in ("label", "split", "rows", "contents", "sources"):
+        assert getattr(some, name) == getattr(others, name)
+    for name, value in vars(others.preprocessor).items():
+        found = getattr(some.preprocessor, name)
+        assert found.to_str() == value.to_str() if name == "tokenizer" else found == value
 
 
 def read(uri: Path | str, columns: list[str] | None, file_format: Any = None) -> list[dict[str, Any]]:
