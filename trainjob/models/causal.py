@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 from transformers.models.llama.configuration_llama import LlamaConfig
@@ -19,6 +18,7 @@ from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
 from trainjob.models.pretrained import check_fit, load_pretrained, load_saved, save_network, save_network_config
+from trainjob.models.token_losses import token_losses
 from trainjob.models.trainable import Trainable
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ class CausalLM(Trainable[PreTrainedModel]):
     """Says for each place of a row which token follows."""
 
     def forward(self, input_ids: Tensor, position_ids: Tensor) -> Tensor:
-        """Logits, float32 [n, length, tokens], of tokens and their positions, both int64 [n, length]. What comes before
-        a position of 0 is not looked at: with a cache, transformers would."""
-        return self.network(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits.float()
+        """Logits [n, length, tokens], as they are computed, of tokens and their positions, both int64 [n, length].
+        What comes before a position of 0 is not looked at: with a cache, transformers would."""
+        return self.network(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits
 
     def save(self, folder: Path) -> None:
         save_network(self.network, folder)
@@ -101,12 +101,6 @@ def _check_packing(network: PreTrainedModel, name: str) -> None:
             f"{PATH}.pretrained: {name} ({network.config.model_type}) looks beyond a text's beginning where several "
             "lie in one row; take a decoder with attention that heeds position_ids, such as Llama, Qwen or GPT-NeoX"
         )
-
-
-def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """The cross-entropy at each place of logits [n, length, tokens] and labels [n, length], 0 where nothing is learned:
-    float32 [n * length]."""
-    return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
 
 
 class TokenTally:

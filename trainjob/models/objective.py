@@ -26,7 +26,7 @@ class Tally(Protocol):
 
 
 class Objective(Protocol):
-    """What is asked of a model; its answers to a batch are float32."""
+    """What is asked of a model, by its answers to a batch."""
 
     @property
     def unit(self) -> str | None:

@@ -10,7 +10,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class Trainable(nn.Module, ABC, Generic[Network]):
-    """Answers the inputs of a batch, in float32; `network` is the module whose weights are saved."""
+    """Answers the inputs of a batch; `network` is the module whose weights are saved."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()

@@ -126,7 +126,7 @@ class Trainer:
 
     def _answers(self, batch: Batch) -> torch.Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            return self.model(**batch.inputs).float()
+            return self.model(**batch.inputs)
 
     def _rebuild_buckets(self, batch: Batch) -> None:
         """Takes DistributedDataParallel past its first backward pass, after which it lays out the gradients anew.

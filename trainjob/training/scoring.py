@@ -40,7 +40,7 @@ class Scorer:
             for batch in self._batches(name):
                 moved = batch.to(self._device)
                 with torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32):
-                    answers = module(**moved.inputs).float()
+                    answers = module(**moved.inputs)
                 tally.add(moved, answers)
                 if predicted is not None:
                     predicted.add(self._objective.predictions(answers, moved))

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 from transformers.models.gpt2.configuration_gpt2 import GPT2Config
 from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
 from transformers.models.mamba.configuration_mamba import MambaConfig
@@ -18,7 +19,7 @@ from trainjob.data.loaders import Batch
 from trainjob.data.packing import pack, unpacked
 from trainjob.errors import UserError
 from trainjob.models import load_language_model, load_model, save_model
-from trainjob.models.causal import CausalLM, NextToken, TokenTally, build, token_losses
+from trainjob.models.causal import CausalLM, NextToken, TokenTally, build
 
 LENGTH = 24
 SPEC = Spec.model_validate(
@@ -55,7 +56,8 @@ def batch_of(texts: list[list[int]]) -> Batch:
 
 def alone(model: CausalLM, text: list[int]) -> torch.Tensor:
     tokens = torch.tensor([text])
-    return token_losses(model(tokens, torch.arange(len(text))[None])[:, :-1], tokens[:, 1:])
+    logits = model(tokens, torch.arange(len(text))[None])
+    return functional.cross_entropy(logits[0, :-1], tokens[0, 1:], reduction="none")
 
 
 def test_texts_of_a_row_are_as_if_each_were_alone(model: CausalLM):

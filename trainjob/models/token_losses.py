@@ -1,0 +1,52 @@
+"""The cross-entropy of tokens, block by block: the logits of a batch are the largest array of all, and copies of it in
+float32 would take more memory than the model, and on a CPU a good part of the time."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from trainjob.data.packing import IGNORED
+
+CPU_BLOCK, GPU_BLOCK = 2**18, 2**27
+"""Logits that are taken at once: as many as a CPU's cache holds in float32, or 512 MiB of them on a GPU."""
+
+
+def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """The cross-entropy at each place of logits [n, length, tokens], of any floating type, and labels [n, length], 0
+    where nothing is learned: float32 [n * length]. Computed in float32."""
+    return _TokenLosses.apply(logits.flatten(0, 1), labels.flatten())  # pyright: ignore[reportReturnType]
+
+
+class _TokenLosses(torch.autograd.Function):
+    """With p the softmax of a place's logits, its loss is -log p[label], its logits' gradient p - 1[label]."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
+        learned, targets = labels != IGNORED, labels.clamp(min=0)[:, None]
+        norms = logits.new_empty(len(logits), dtype=torch.float32)
+        losses = torch.empty_like(norms)
+        for block in _blocks(logits):
+            part = logits[block].float()
+            torch.logsumexp(part, dim=1, out=norms[block])
+            losses[block] = norms[block] - part.gather(1, targets[block])[:, 0]
+        ctx.save_for_backward(logits, learned, targets, norms)
+        return losses * learned
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        logits, learned, targets, norms = ctx.saved_tensors
+        scale = (gradient * learned)[:, None]
+        found = torch.empty_like(logits)
+        for block in _blocks(logits):
+            part = logits[block].float().sub_(norms[block][:, None]).exp_().mul_(scale[block])
+            found[block] = part.scatter_add_(1, targets[block], -scale[block])
+        return found, None
+
+
+def _blocks(logits: Tensor) -> list[slice]:
+    """Rows that are taken together."""
+    rows = max(1, (CPU_BLOCK if logits.device.type == "cpu" else GPU_BLOCK) // logits.shape[1])
+    return [slice(start, start + rows) for start in range(0, len(logits), rows)]
