@@ -237,3 +237,8 @@ class Model(OneOf):
     def pretrained(self) -> str | None:
         """The name, folder or URI of the pretrained network that training begins with, where there is one."""
         return getattr(getattr(self, self.chosen), "pretrained", None)
+
+    @property
+    def max_length(self) -> int | None:
+        """Most tokens of a row; None where rows have none."""
+        return getattr(getattr(self, self.chosen), "max_length", None)

@@ -82,10 +82,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 def out_of_memory(spec: TrainJobSpec, error: BaseException) -> UserError:
     """In words, with what takes the memory of a GPU and what can be lowered."""
     count, rows = spec.workers.count, spec.training.batch_size
-    text = spec.model.text_classifier or spec.model.causal_lm
     length, lower = "", "spec.training.batchSize (and raise gradientAccumulation by as much)"
-    if text is not None:
-        length = f" of up to {text.max_length} tokens"
+    if spec.model.max_length is not None:
+        length = f" of up to {spec.model.max_length} tokens"
         lower += f" or spec.model.{spec.model.in_yaml(spec.model.chosen)}.maxLength"
     return OutOfMemory(
         f"a worker's GPU has too little memory for its {rows // count} rows{length} of each batch of {rows}: lower "
