@@ -8,7 +8,7 @@ INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --pyt
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate lock platforms chart dist manifests sbom bench clean
+.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate lock platforms chart dist manifests sbom bench gpu-carry clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,8 +83,11 @@ bench: $(VENV)/dev.stamp  ## Run the benchmarks, but for cluster_figures.py, whi
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/python benchmarks/baseline_tfidf.py examples/data/docstrings/train.csv examples/data/docstrings/test.csv \
 		--text docstring --label package
-	set -e; for name in text_throughput loop_overhead startup memory language_model small_models serving tuning; do $(BIN)/python benchmarks/$$name.py; done
+	set -e; for name in text_throughput beside_hf loop_overhead startup memory language_model small_models serving tuning; do $(BIN)/python benchmarks/$$name.py; done
 	PYTHONPATH=hack:tests $(BIN)/python benchmarks/operator_figures.py
+
+gpu-carry: $(VENV)/dev.stamp  ## Pack what benchmarks/gpu.py needs on a machine with PyTorch but without network, in build/
+	$(BIN)/python benchmarks/gpu_carry.py
 
 clean:  ## Remove the virtual environment and what the tools have left
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

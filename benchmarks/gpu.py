@@ -1,236 +1,120 @@
-"""What can only be seen on a GPU: run it first thing where there is one. Prints a table, and writes gpu.json.
+"""What can only be seen on a GPU: run it first thing where there is one. Prints one table, and writes gpu.json.
 
-It needs one GPU, and neither a Ray cluster nor a network. `--device cpu` runs what a CPU can show, to see that the
-script itself is sound; what was not measured is said to be so.
+It needs one GPU with 80 GB, and neither a Ray cluster nor a network; `gpu_carry.py` packs what a machine with nothing
+but PyTorch, transformers and accelerate lacks. Without a GPU, `--tiny` runs small networks on the CPU, to see that the
+script itself is sound. What was not measured is said to be so.
 """
 
 import argparse
 import json
 import tempfile
-import time
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+import transformers
+from gpu_cases import BERT, LLAMA, Case, trainer_of
+from gpu_checks import CHECKS, Bench, NotMeasured, syncs_of
+from gpu_speed import checkpoint_seconds, measure
 
-from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, ImagePreprocessor
-from trainjob.data.loaders import Batch, InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
-from trainjob.models import build, load_model, objective_of, save_model
-from trainjob.progress.reporter import Reporter
-from trainjob.runs.checkpoints import CheckpointStore
-from trainjob.runs.files import ATTEMPTS
-from trainjob.runs.history import History
-from trainjob.storage import Folder
-from trainjob.training.devices import check_kernels, is_out_of_memory, out_of_memory
-from trainjob.training.loop import Trainer
-from trainjob.training.optim import allow_tf32, resolve_precision
-from trainjob.training.randomness import seed
-from trainjob.training.scoring import Scorer
-
-SIDE, CLASSES, ROWS, BATCH = 32, ["circle", "cross", "square"], 960, 96
-WARM_UP_STEPS = 3
-TOLERANCE = 2e-2
-"""Of logits in float32 on a GPU, with TF32, beside a CPU's."""
-
-
-class NotMeasured(Exception):
-    """Why there is nothing to say."""
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Where the checks run."""
-
-    device: torch.device
-    folder: Path
-
-    def trainer(self, name: str, precision: str = "auto", epochs: int = 2) -> Trainer:
-        """Of a small CNN on images of noise that are brighter from class to class."""
-        chance = np.random.default_rng(0)
-        labels = np.arange(ROWS) % len(CLASSES)
-        pixels = chance.integers(0, 120, (ROWS, SIDE * SIDE)) + 60 * labels[:, None]
-        examples = Examples(pixels.astype(np.uint8).reshape(-1), np.arange(ROWS + 1) * SIDE * SIDE, labels)
-        counts = np.bincount(labels).tolist()
-        preprocessor = ImagePreprocessor(CLASSES, counts, SIDE, SIDE, 1, [0.4], [0.2], resize=False)
-        spec = TrainJobSpec.model_validate(
-            {
-                "model": {"imageClassifier": {"cnn": {}, "classWeights": {"balanced": {}}}},
-                "dataset": {"train": {"uri": "noise"}},
-                "training": {"epochs": epochs, "batchSize": BATCH, "precision": precision, "gradientClipping": 1.0},
-            }
-        )
-        run = Folder(str(self.folder / name))
-        run.write(ATTEMPTS, b"{}")
-        seed(spec.training.seed)
-        module = build(spec.model, preprocessor)
-        if self.device.type == "cuda":
-            allow_tf32(precision)
-            module.to(memory_format=torch.channels_last)
-        module.to(self.device)
-        objective, shard = objective_of(spec, preprocessor, module), Shard(0, 1, BATCH, spec.training.seed)
-        store = CheckpointStore(run, spec.checkpoints)
-
-        def sets(_: str) -> Any:
-            return scoring_batches(memory_windows(examples, shard.window), preprocessor, shard)
-
-        return Trainer(
-            spec,
-            module,
-            module,
-            preprocessor=preprocessor,
-            objective=objective,
-            batches=InMemoryBatches(examples, preprocessor, shard),
-            batches_per_epoch=shard.batches(ROWS),
-            scorer=Scorer(sets, objective, self.device, resolve_precision(precision, self.device)),
-            store=store,
-            reporter=Reporter(None, store, spec.checkpoints.metric, epochs),
-            history=History(run, Path(tempfile.mkdtemp(dir=self.folder))),
-            device=self.device,
-        )
-
-    def needs_gpu(self) -> None:
-        if self.device.type != "cuda":
-            raise NotMeasured("needs a GPU")
-
-
-def kernels(bench: Bench) -> str:
-    """PyTorch has code for this GPU, and chooses a precision for it."""
-    bench.needs_gpu()
-    name, capability = torch.cuda.get_device_name(), torch.cuda.get_device_capability()
-    check_kernels(name, capability)
-    return f"{name}, sm_{capability[0]}{capability[1]}; auto: {resolve_precision('auto', bench.device)}"
-
-
-def memory(bench: Bench) -> str:
-    """Too little memory is told with what to lower."""
-    bench.needs_gpu()
-    error = None
-    try:
-        torch.empty(2**50, device=bench.device)
-    except RuntimeError as raised:
-        error = raised
-    assert error is not None, "4 PiB were given"
-    assert is_out_of_memory(error), error
-    said = str(out_of_memory(bench.trainer("memory").spec, error))
-    assert "lower spec.training.batchSize" in said, said
-    return said
-
-
-def syncs(bench: Bench) -> str:
-    """In no step does the host wait for the GPU."""
-    bench.needs_gpu()
-    trainer = bench.trainer("syncs", epochs=20)
-    trainer.log_every = 10**9
-    batches = ahead(trainer.batches.epoch(0), bench.device)
-    for batch in islice(batches, WARM_UP_STEPS):
-        take_step(trainer, batch)
-    found = list[str]()
-    torch.cuda.set_sync_debug_mode("warn")
-    try:
-        for batch in islice(batches, 4):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                take_step(trainer, batch)
-            found += [
-                f"{Path(each.filename).name}:{each.lineno}" for each in caught if "synchroniz" in str(each.message)
-            ]
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert not found, f"{len(found)} in 4 steps: {', '.join(sorted(set(found)))}"
-    return "0 in 4 steps"
-
-
-def take_step(trainer: Trainer, batch: Batch) -> None:
-    trainer._train_group([batch])  # pyright: ignore[reportPrivateUsage]
-
-
-def pinned(bench: Bench) -> str:
-    """Batches come in their order, in memory that the GPU reads by itself."""
-    trainer = bench.trainer("pinned")
-    plain = [batch.labels for batch in trainer.batches.epoch(1)]
-    made = list(ahead(trainer.batches.epoch(1), bench.device))
-    assert all(torch.equal(one, other.labels) for one, other in zip(plain, made, strict=True))
-    bench.needs_gpu()
-    assert all(batch.labels.is_pinned() and batch.inputs["pixel_values"].is_pinned() for batch in made)
-    return f"{len(made)} batches"
-
-
-def precision(bench: Bench, name: str) -> str:
-    """Training gets better, and the model that it saves gives on a CPU what it gives here."""
-    trainer = bench.trainer(name, name)
-    since = time.perf_counter()
-    trainer.fit()
-    seconds = time.perf_counter() - since
-    scores = trainer.scorer.score(trainer.module, "validation").as_metrics("validation")
-    assert scores["validation_accuracy"] > 0.9, scores
-    save_model(trainer.module, trainer.checkpointer.preprocessor, bench.folder / name / "saved")
-    loaded, _ = load_model(bench.folder / name / "saved")
-    batch = next(iter(trainer.batches.epoch(0)))
-    trainer.module.eval()
-    with torch.inference_mode():
-        here = trainer.module(**batch.to(bench.device).inputs).cpu()
-        difference = (here - loaded(**batch.inputs)).abs().max().item()
-    assert difference < TOLERANCE * max(1.0, here.abs().max().item()), difference
-    return f"accuracy {scores['validation_accuracy']:.3f}, {seconds:.1f} s; logits on a CPU differ by {difference:.1e}"
-
-
-def resume(bench: Bench) -> str:
-    """A run that goes on after its first epoch ends as one that was never interrupted, dropout included."""
-    whole, cut, again = (bench.trainer(name, "float32") for name in ("whole", "cut", "cut"))
-    seed(1)
-    whole.fit()
-    cut.spec = cut.spec.model_copy(update={"training": cut.spec.training.model_copy(update={"epochs": 1})})
-    seed(1)
-    cut.fit()
-    [name] = [name for name, _ in again.checkpointer.store.ranked()]
-    again.resume(name)
-    again.history.resume(again.state.step)
-    again.fit()
-    pairs = zip(whole.module.state_dict().values(), again.module.state_dict().values(), strict=True)
-    difference = max((one - other).abs().max().item() for one, other in pairs)
-    assert difference < 1e-3, difference
-    return "the same to the bit" if difference == 0 else f"weights differ by {difference:.1e}"
-
-
-CHECKS: dict[str, Callable[[Bench], str]] = {
-    "kernels": kernels,
-    "memory": memory,
-    "syncs": syncs,
-    "pinned": pinned,
-    "resume": resume,
-    **{name: lambda bench, name=name: precision(bench, name) for name in ("float32", "bf16", "fp16")},
+AIMS = {
+    "bert": {"beside Hugging Face": 1.1, "beside the bare loop": 0.98, "MFU": 0.35},
+    "llama": {"beside Hugging Face": 1.0, "beside the bare loop": 0.98, "MFU": 0.40},
+    "llama, compiled": {"beside Hugging Face": 1.0, "beside the bare loop": 0.98, "MFU": 0.45},
 }
+MOST_SECONDS = 2.0
+"""That a checkpoint may keep training waiting."""
 
 
-def outcome(check: Callable[[Bench], str], bench: Bench) -> tuple[str, str]:
+class Row(dict[str, Any]):
+    """One line of the table: `what`, `result`, `value`, `aim`."""
+
+    def __str__(self) -> str:
+        return f"| {self['what']} | {self['result']} | {self['value']} | {self['aim']} |"
+
+
+def check(name: str, bench: Bench) -> list[Row]:
+    return [Row(what=name, result="right", value=ALL_CHECKS[name](bench), aim="")]
+
+
+def syncs(kind: str, bench: Bench) -> str:
+    """Of a small network of transformers."""
+    bench.needs_gpu()
+    case = Case(kind, (BERT if kind == "bert" else LLAMA).tiny(), bench.device)
+    return syncs_of(trainer_of(case, bench.folder / f"syncs-{kind}"))
+
+
+ALL_CHECKS = CHECKS | {f"syncs, {kind}": partial(syncs, kind) for kind in ("bert", "llama")}
+
+
+def speed(name: str, device: torch.device, tiny: bool, rounds: int) -> list[Row]:
+    kind, _, compiled = name.partition(", ")
+    size = BERT if kind == "bert" else LLAMA
+    found = measure(Case(kind, size.tiny() if tiny else size, device), bool(compiled), rounds)
+    rows = list[Row]()
+    for what, value in found.items():
+        aim = AIMS[name].get(what)
+        if value is None:
+            result, shown = "not measured", "what this device could do at most is not known"
+        elif aim is None:
+            result, shown = "measured", f"{value:,.0f} tokens/s"
+        else:
+            result, shown = "reached" if value >= aim else "missed", f"{value:.3f}"
+        if tiny and result in ("reached", "missed"):
+            result = "tiny"
+        rows.append(Row(what=f"{name}: {what}", result=result, value=shown, aim=f"≥ {aim}" if aim else ""))
+    return rows
+
+
+def checkpoint(device: torch.device, tiny: bool) -> list[Row]:
+    seconds = checkpoint_seconds(Case("llama", LLAMA.tiny() if tiny else LLAMA, device))
+    result = "tiny" if tiny else "reached" if seconds <= MOST_SECONDS else "missed"
+    return [
+        Row(what="llama: a checkpoint blocks", result=result, value=f"{seconds:.2f} s", aim=f"≤ {MOST_SECONDS:g} s")
+    ]
+
+
+def rows_of(name: str, work: Callable[[], list[Row]]) -> list[Row]:
     try:
-        return "right", check(bench)
+        return work()
     except NotMeasured as error:
-        return "not measured", str(error)
+        return [Row(what=name, result="not measured", value=str(error), aim="")]
     except Exception as error:  # the others are still worth knowing
-        return "WRONG", f"{type(error).__name__}: {error}"
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:400]
+        return [Row(what=name, result="WRONG", value=said, aim="")]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [*ALL_CHECKS, *AIMS, "checkpoint"]
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="small networks; on the CPU unless --device is given")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=Path("gpu.json"))
-    parser.add_argument("--only", nargs="*", choices=[*CHECKS], default=[*CHECKS])
+    parser.add_argument("--only", nargs="*", choices=names, default=names)
     arguments = parser.parse_args()
-    found = dict[str, tuple[str, str]]()
-    print(f"PyTorch {torch.__version__}, {arguments.device}\n\n| check | | |\n|---|---|---|", flush=True)
+    has_gpu = torch.cuda.is_available()
+    device = torch.device("cpu" if arguments.tiny and not has_gpu else arguments.device)
+    found = list[Row]()
+    on = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    print(f"PyTorch {torch.__version__}, transformers {transformers.__version__}, {on}\n")
+    print("| what | | | aim |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(device, Path(folder))
+        works: dict[str, Callable[[], list[Row]]] = {
+            **{name: partial(check, name, bench) for name in ALL_CHECKS},
+            **{name: partial(speed, name, device, arguments.tiny, arguments.rounds) for name in AIMS},
+            "checkpoint": partial(checkpoint, device, arguments.tiny),
+        }
         for name in arguments.only:
-            found[name] = outcome(CHECKS[name], Bench(torch.device(arguments.device), Path(folder)))
-            print(f"| {name} | {found[name][0]} | {found[name][1]} |", flush=True)
-    arguments.output.write_text(json.dumps({"torch": torch.__version__, "checks": found}, indent=2))
-    if any(result == "WRONG" for result, _ in found.values()):
+            for row in rows_of(name, works[name]):
+                print(row, flush=True)
+                found.append(row)
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__, "device": on}
+    arguments.output.write_text(json.dumps(versions | {"tiny": arguments.tiny, "rows": found}, indent=2))
+    if any(row["result"] == "WRONG" for row in found):
         raise SystemExit(1)
 
 

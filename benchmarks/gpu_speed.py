@@ -1,0 +1,180 @@
+"""How fast a GPU trains here, beside a bare loop and Hugging Face's Trainer; run by gpu.py.
+
+All sides train the same network from the same weights on the same rows of random tokens, all of full length, in the
+same precision with the same optimizer, and take turns. Counted is the time between two steps, without the first ones.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from gpu_cases import LEARNING_RATE, Case, Tokens, Trained, trainer_of
+from gpu_checks import NotMeasured
+
+from trainjob.data.loaders import InMemoryBatches, Shard, ahead
+from trainjob.models import objective_of
+from trainjob.training.loop import Trainer
+from trainjob.training.optim import allow_tf32, build_optimizer
+
+FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12}
+"""Dense bfloat16 multiplications and additions a second that the maker states, by a word of the GPU's name."""
+
+
+class Clock:
+    """The time between the warm-up's last step and the last."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.times = case, dict[int, float]()
+
+    def step(self, number: int) -> None:
+        if number in (self.case.size.warm_up, self.case.size.steps):
+            if self.case.device.type == "cuda":
+                torch.cuda.synchronize()
+            self.times[number] = time.perf_counter()
+
+    @property
+    def tokens_a_second(self) -> float:
+        size = self.case.size
+        return (
+            (size.steps - size.warm_up) * size.rows * size.length / (self.times[size.steps] - self.times[size.warm_up])
+        )
+
+
+def bare(case: Case, compiled: bool) -> float:
+    """What one would write by hand: nothing but the steps, on batches that a thread has ready."""
+    clock, module = Clock(case), case.module()
+    tokens = Tokens(case.size, case.is_language)
+    objective = objective_of(case.spec, tokens, module)  # pyright: ignore[reportArgumentType]
+    if compiled:
+        module.compile()
+    optimizer = build_optimizer(case.spec.training.optimizer, module.parameters())
+    batches = InMemoryBatches(tokens.examples(), tokens, Shard(0, 1, case.size.rows, 0))  # pyright: ignore[reportArgumentType]
+    module.train()
+    for number, batch in enumerate(ahead(batches.epoch(0), case.device), start=1):
+        moved = batch.to(case.device)
+        with torch.autocast(case.device.type, torch.bfloat16):
+            answers = module(**moved.inputs).float()
+        (objective.losses(answers, moved).sum() / batch.weight).backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        clock.step(number)
+        if number == case.size.steps:
+            break
+    return clock.tokens_a_second
+
+
+def trainjobs(case: Case, compiled: bool) -> float:
+    """The loop that every TrainJob runs, with its records and its progress."""
+    clock = Clock(case)
+
+    class Timed(Trainer):
+        def _optimizer_step(self) -> None:
+            super()._optimizer_step()
+            clock.step(self.state.step)
+
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = trainer_of(case, Path(folder), Timed, compiled)
+        try:
+            trainer.fit()
+        except Trained:
+            return clock.tokens_a_second
+    raise AssertionError("the epoch ended without scores")
+
+
+def hugging_face(case: Case, compiled: bool) -> float:
+    """Hugging Face's Trainer, set up as its documentation advises for one GPU. It gets a language model's rows without
+    the texts' boundaries, as `run_clm.py` packs them, which costs it no mask."""
+    from torch.utils.data import Dataset
+    from transformers.trainer import Trainer as HuggingFaceTrainer
+    from transformers.trainer_callback import PrinterCallback, TrainerCallback
+    from transformers.training_args import TrainingArguments
+
+    clock, examples = Clock(case), Tokens(case.size, packs=False).examples()
+    rows = torch.from_numpy(examples.values.reshape(-1, case.size.length)).long()
+
+    class Rows(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(rows)
+
+        def __getitem__(self, index: int) -> dict[str, Any]:
+            labels = rows[index] if case.is_language else torch.tensor(examples.labels[index])
+            return {"input_ids": rows[index], "labels": labels}
+
+    class Ticks(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            clock.step(state.global_step)
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            folder,
+            per_device_train_batch_size=case.size.rows,
+            max_steps=case.size.steps,
+            learning_rate=LEARNING_RATE,
+            lr_scheduler_type="constant",
+            bf16=True,
+            tf32=True if case.device.type == "cuda" else None,
+            use_cpu=case.device.type == "cpu",
+            torch_compile=compiled,
+            dataloader_num_workers=2,
+            dataloader_persistent_workers=True,
+            logging_steps=max(1, case.size.steps // 20),
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        trainer = HuggingFaceTrainer(case.network(), arguments, train_dataset=Rows(), callbacks=[Ticks()])
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return clock.tokens_a_second
+
+
+SIDES: dict[str, Callable[[Case, bool], float]] = {
+    "bare": bare,
+    "Hugging Face": hugging_face,
+    "trainjob": trainjobs,
+}
+
+
+def measure(case: Case, compiled: bool, rounds: int) -> dict[str, float | None]:
+    """Medians of tokens a second by side, their ratios, and the share of what the GPU could do at most."""
+    if case.device.type == "cuda":
+        allow_tf32("bf16")
+    found: dict[str, list[float]] = {name: [] for name in SIDES}
+    for _ in range(rounds):
+        for name, side in SIDES.items():
+            found[name].append(side(case, compiled))
+            torch.compiler.reset()
+            if case.device.type == "cuda":
+                torch.cuda.empty_cache()
+    medians = {name: statistics.median(values) for name, values in found.items()}
+    most = peak(case.device)
+    return medians | {
+        "beside Hugging Face": medians["trainjob"] / medians["Hugging Face"],
+        "beside the bare loop": medians["trainjob"] / medians["bare"],
+        "MFU": medians["trainjob"] * case.flops_a_token / most if most is not None else None,
+    }
+
+
+def peak(device: torch.device) -> float | None:
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    return next((flops for word, flops in FLOPS.items() if word in name), None)
+
+
+def checkpoint_seconds(case: Case) -> float:
+    """How long a checkpoint keeps training waiting."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = trainer_of(case, Path(folder))
+        try:
+            trainer.fit()
+        except Trained:
+            since = time.perf_counter()
+            trainer._save({trainer.spec.checkpoints.metric: 0.0}, None)  # pyright: ignore[reportPrivateUsage]
+            seconds = time.perf_counter() - since
+            trainer.saver.join()
+            return seconds
+    raise NotMeasured("there was no end of the epoch")
