@@ -103,6 +103,10 @@ class Tokens:
     def save(self, folder: Path) -> None: ...
 
 
+def _on(network: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+    return network.to(device)
+
+
 @dataclass(frozen=True)
 class Case:
     """One network in one size."""
@@ -120,9 +124,10 @@ class Case:
         size = self.size
         if self.is_language:
             config = LlamaConfig(**size.network, max_position_embeddings=size.length, tie_word_embeddings=True)
-            return LlamaForCausalLM(config).to(self.device)
-        config = BertConfig(**size.network, max_position_embeddings=size.length, num_labels=len(CLASSES))
-        return BertForSequenceClassification(config).to(self.device)
+            return _on(LlamaForCausalLM(config), self.device)
+        labels: Any = {"num_labels": len(CLASSES)}
+        config = BertConfig(**size.network, max_position_embeddings=size.length, **labels)
+        return _on(BertForSequenceClassification(config), self.device)
 
     def module(self) -> Any:
         return CausalLM(self.network()) if self.is_language else TextClassifier(self.network())

@@ -86,6 +86,7 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("causalLM", "model.causalLM", {"model.causalLM.pretrained": "gpt2"}),
     ("causalLM", "model.causalLM", {"model.causalLM.decoder": ...}),
     ("causalLM", "model.causalLM.pretrained", {"model.causalLM": {"pretrained": "../qwen"}}),
+    ("causalLM", "model.causalLM.lora", {"model.causalLM.lora": {}}),
     ("causalLM", "model.causalLM.decoder.hiddenSize", {"model.causalLM.decoder.heads": 3}),
     ("causalLM", "dataset", {"dataset": ...}),
     ("causalLM", "dataset.text", {"dataset.text": ...}),

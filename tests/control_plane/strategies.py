@@ -56,9 +56,15 @@ _image_classifier = merged(
 _decoder = st.tuples(
     part(layers=positive, dropout=fractions, vocabularySize=st.integers(300, 10**6)), positive, positive
 ).map(lambda found: {**found[0], "heads": found[1], "hiddenSize": 2 * found[1] * found[2]})
+_lora = part(
+    rank=st.integers(1, 65_536),
+    alpha=st.floats(0.1, 1000),
+    dropout=fractions,
+    targetModules=st.lists(st.sampled_from(["q_proj", "v_proj", "mlp.up_proj"]), min_size=1, max_size=3),
+)
+_decoders = {"pretrained": st.sampled_from(["gpt2", "/models/qwen", "s3://models/qwen"])}
 _causal_lm = merged(
-    part(maxLength=st.integers(8, 131_072)),
-    one_of(pretrained=st.sampled_from(["gpt2", "/models/qwen", "s3://models/qwen"]), decoder=part() | _decoder),
+    part(maxLength=st.integers(8, 131_072)), part(_decoders, lora=_lora) | part({"decoder": part() | _decoder})
 )
 _function = part(
     {"name": st.sampled_from(["train:loop", "my.package.train:train_loop", "_a._b:_c1"])},

@@ -12,6 +12,8 @@ FROZEN_RATE = 1e-1
 """A linear head on fixed features."""
 LANGUAGE_MODEL_RATE = 2e-5
 """A pretrained language model knows more that can be lost."""
+LORA_RATE = 2e-4
+"""An adapter begins at zero, and what is known already stays."""
 SCRATCH_RATE = 1e-3
 
 
@@ -58,7 +60,8 @@ def _with_rate(optimizer: Optimizer, rate: float) -> Optimizer:
 def _learning_rate(model: Model) -> float:
     if model.pretrained is None:
         return SCRATCH_RATE
+    if model.causal_lm is not None:
+        return LANGUAGE_MODEL_RATE if model.causal_lm.lora is None else LORA_RATE
     classifier = model.text_classifier or model.image_classifier
-    if classifier is None:
-        return LANGUAGE_MODEL_RATE
+    assert classifier is not None, "no other is pretrained"
     return FROZEN_RATE if classifier.freeze_encoder else PRETRAINED_RATE

@@ -11,6 +11,8 @@ from trainjob.api.uris import MODEL
 PositiveInt = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(gt=0)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
+LAYER_NAME = r"^[A-Za-z0-9_.]+$"
+LayerName = Annotated[str, Field(min_length=1, max_length=253, pattern=LAYER_NAME)]
 
 
 class Loss(OneOf):
@@ -195,6 +197,20 @@ class Decoder(StrictModel):
         return self
 
 
+class LoRA(StrictModel):
+    """Low-rank matrices that are trained beside linear layers of a pretrained network, which stays as it is."""
+
+    rank: Annotated[int, Field(ge=1, le=65_536)] = 16
+    """Rows of the one matrix, columns of the other."""
+    alpha: Annotated[float | None, Field(gt=0)] = None
+    """What the matrices give is multiplied by alpha / `rank`; by default, twice the rank."""
+    dropout: Dropout = 0.0
+    """Probability of dropping a value that the matrices are given."""
+    target_modules: Annotated[list[LayerName], Field(min_length=1, max_length=100)] | None = None
+    """The linear layers' names, such as `q_proj`, or ends of their paths; by default all but the one that gives the
+    logits."""
+
+
 class CausalLM(OneOf):
     """A language model that continues texts."""
 
@@ -206,6 +222,14 @@ class CausalLM(OneOf):
     """A small decoder trained from scratch."""
     max_length: Annotated[int, Field(ge=8, le=131_072)] = 512
     """Tokens of a training row: shorter texts lie in one side by side, longer ones are cut into several."""
+    lora: LoRA | None = None
+    """Train an adapter, and not the pretrained decoder itself; `{}` for the usual one."""
+
+    @model_validator(mode="after")
+    def _lora_needs_pretrained(self) -> Self:
+        if self.lora is not None and self.decoder is not None:
+            refuse_conflicts([("lora", "needs a pretrained decoder: one from scratch must be trained")])
+        return self
 
 
 class Function(StrictModel):

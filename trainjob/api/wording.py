@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from trainjob.api.base import StrictModel
 from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
+from trainjob.api.model import LAYER_NAME
 from trainjob.api.uris import DATA_URI, ENDPOINT, FOLDER_URI, MODEL
 from trainjob.redaction import without_secrets
 
@@ -27,6 +28,7 @@ PATTERNS = {
     FOLDER_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///",
     MODEL: "a name on the Hugging Face hub, a folder, or an address that starts with s3://BUCKET or gs://BUCKET",
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
+    LAYER_NAME: "the name of a layer of the network, such as q_proj: letters, digits, '_' and '.'",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
 }
 """Regular expressions of the TrainJob type in words."""

@@ -12,6 +12,7 @@ from trainjob.cli.baseline import baseline
 from trainjob.cli.compare import compare
 from trainjob.cli.compress import compress
 from trainjob.cli.evaluate import evaluate
+from trainjob.cli.merge import merge
 from trainjob.cli.output import say
 from trainjob.cli.predict import predict
 from trainjob.cli.push import push
@@ -52,6 +53,9 @@ EXAMPLES = {
     compress: """
         trainjob compress runs/tags --int8
         trainjob compress runs/tags --prune 0.5 --onnx --int8""",
+    merge: """
+        trainjob merge runs/answers models/answers
+        trainjob merge s3://runs/answers s3://models/answers""",
     compare: """
         trainjob compare runs/tags runs/tags-small
         trainjob compare runs/tags s3://runs/tags --output compared.html""",

@@ -184,7 +184,14 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "self.heads < 1 || self.hiddenSize % (2 * self.heads) == 0", "must be a multiple of 2 * heads", "hiddenSize"
         ),
     ),
-    CausalLM: (_ON_HUB,),
+    CausalLM: (
+        Rule(
+            "!has(self.lora) || has(self.pretrained)",
+            "needs a pretrained decoder: one from scratch must be trained",
+            "lora",
+        ),
+        _ON_HUB,
+    ),
     Encoder: (
         Rule("self.heads < 1 || self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),
     ),

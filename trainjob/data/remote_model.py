@@ -13,6 +13,8 @@ from trainjob.errors import DataError, UserError
 from trainjob.storage import Folder
 
 _WEIGHTS = re.compile(r".*\.(safetensors|bin|pth?|ckpt|h5|msgpack|onnx|gguf|tflite|npz)")
+_SOURCE = ".uri"
+"""Ends the name of the file that tells where a copy comes from."""
 _TORCH_WEIGHTS = re.compile(r"pytorch_model.*\.bin")
 
 
@@ -29,33 +31,45 @@ def local_model(spec: TrainJobSpec, weights: bool) -> Generator[Model]:
         yield model
         return
     field = f"spec.model.{model.in_yaml(model.chosen)}.pretrained"
-    folder = _copied(Folder(uri.rstrip("/"), spec.storage.endpoint if spec.storage else None), field, weights)
+    folder = local_folder(Folder(uri.rstrip("/"), spec.storage.endpoint if spec.storage else None), field, weights)
     try:
         yield model.model_copy(update={model.chosen: part.model_copy(update={"pretrained": str(folder)})})
     except UserError as error:
         raise type(error)(str(error).replace(str(folder), uri)) from error
 
 
-def _copied(remote: Folder, field: str, weights: bool) -> Path:
-    """Of these very files: those that are written later, under the same names, make another copy. One process at a time
-    copies, and the others wait for it."""
-    from huggingface_hub.constants import HF_HOME  # where downloads from the hub are kept, too
+def source_of(name: str) -> str:
+    """Where the copy in a folder comes from; what is no copy stays as it is."""
+    file = Path(name).with_suffix(_SOURCE)
+    return file.read_text() if file.parent == _copies() and file.exists() else name
 
+
+def local_folder(remote: Folder, field: str, weights: bool) -> Path:
+    """A copy of these very files: those that are written later, under the same names, make another one. One process at
+    a time copies, and the others wait for it. `field` is where the folder was named."""
     sizes = remote.sizes()
     if "config.json" not in sizes:
         found = ", ".join(sorted(sizes)[:10]) or "nothing"
         raise DataError(f"{field}: {remote.uri} holds no model of transformers: it has no config.json, but {found}")
     written = sorted((name, size, time) for name, (size, time) in sizes.items())
     digest = hashlib.blake2b(repr((remote.uri, remote.endpoint, written)).encode(), digest_size=16).hexdigest()
-    folder = Path(HF_HOME) / "trainjob" / digest
+    folder = _copies() / digest
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        folder.with_suffix(_SOURCE).write_text(remote.uri)
         for name in _wanted(sizes, weights):
             if not (folder / name).exists():
                 remote.download(name, folder / f"{name}.part")
                 os.replace(folder / f"{name}.part", folder / name)
     return folder
+
+
+def _copies() -> Path:
+    """Where the hub's client, too, keeps what it has downloaded."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HOME) / "trainjob"
 
 
 def _wanted(names: Iterable[str], weights: bool) -> list[str]:

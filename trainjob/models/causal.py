@@ -15,11 +15,14 @@ from trainjob import api
 from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.examples import Examples, cut
 from trainjob.data.packing import IGNORED
+from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
+from trainjob.models import lora
 from trainjob.models.pretrained import check_fit, load_pretrained, load_saved, save_network, save_network_config
 from trainjob.models.token_losses import token_losses
 from trainjob.models.trainable import Trainable
+from trainjob.storage import Folder
 
 if TYPE_CHECKING:
     from trainjob.data.loaders import Batch
@@ -36,11 +39,23 @@ class CausalLM(Trainable[PreTrainedModel]):
         What comes before a position of 0 is not looked at: with a cache, transformers would."""
         return self.network(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        return lora.adapter_weights(self.network) if lora.has_adapter(self.network) else super().weights
+
     def save(self, folder: Path) -> None:
-        save_network(self.network, folder)
+        """Of a network with an adapter, that alone."""
+        if lora.has_adapter(self.network):
+            lora.save_config(self.network, folder)
+            lora.save_weights(self.network, folder)
+        else:
+            save_network(self.network, folder)
 
     def save_config(self, folder: Path) -> None:
-        save_network_config(self.network, folder)
+        if lora.has_adapter(self.network):
+            lora.save_config(self.network, folder)
+        else:
+            save_network_config(self.network, folder)
 
 
 def build(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> CausalLM:
@@ -68,8 +83,16 @@ def build(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> CausalLM:
 
 
 def load(folder: Path) -> CausalLM:
-    """The language model that is saved in `folder`."""
-    return CausalLM(load_saved(AutoModelForCausalLM, folder))
+    """The language model that is saved in `folder`; of an adapter, the network that it is for and the adapter. Raises
+    UserError where that network cannot be loaded."""
+    base = lora.base_of(folder)
+    if base is None:
+        return CausalLM(load_saved(AutoModelForCausalLM, folder))
+    field = f"{folder}/{lora.ADAPTER}"
+    name = base if "://" not in base else str(local_folder(Folder(base), field, weights=True))
+    network, _ = load_pretrained(AutoModelForCausalLM, name, field, "decoder")
+    lora.restore(network, folder)
+    return CausalLM(network)
 
 
 def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrainedModel:
@@ -79,6 +102,8 @@ def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrai
     limit = getattr(network.config, "max_position_embeddings", None)
     check_fit(network, PATH, name, spec.max_length, limit, preprocessor.vocabulary_size)
     _check_packing(network, name)
+    if spec.lora is not None:
+        lora.add(network, spec.lora, f"{PATH}.lora")
     return network
 
 

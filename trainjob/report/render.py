@@ -97,7 +97,8 @@ def describe_model(model: Model) -> str:
         pretrained, chosen = model.image_classifier.pretrained, model.image_classifier.chosen
         return f"Image classifier on {pretrained}" if pretrained else f"Image classifier, {chosen.upper()}"
     if model.causal_lm:
-        return f"Language model, {model.causal_lm.pretrained or 'trained from scratch'}"
+        lora = f", adapter of rank {model.causal_lm.lora.rank}" if model.causal_lm.lora else ""
+        return f"Language model, {model.causal_lm.pretrained or 'trained from scratch'}{lora}"
     assert model.function
     return f"Function {model.function.name}"
 

@@ -15,6 +15,8 @@ from trainjob.storage import Folder
 PREPROCESSOR, LANGUAGE_MODEL = "preprocessor.json", "continuation"
 """The file that tells the kind of a model, and what it calls a language model."""
 WEIGHTS = "model.safetensors"
+ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""The files of an adapter, without the model that it is for."""
 
 
 def model_folder(folder: Folder, variant: str | None = None) -> Folder:
@@ -26,7 +28,7 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
     if variant is not None:
         return _variant(folder, variant)
     for candidate in (folder / MODEL, folder):
-        if candidate.exists("config.json"):
+        if candidate.exists("config.json") or candidate.exists(ADAPTER):
             return candidate
     if folder.exists(TRAINJOB):
         if folder.exists(SUMMARY):
@@ -77,7 +79,7 @@ def _download(model: Folder, copy: Path) -> None:
         if name not in (STATE, RANKS, PROGRESS, EVALUATION, MANIFEST):
             model.download(name, copy / name)
     if model.exists(STATE):
-        Parts(model).export(copy / WEIGHTS)
+        Parts(model).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))
 
 
 def run_folder_of(folder: Folder) -> Folder:

@@ -34,6 +34,7 @@ COMMANDS = (
     "predict",
     "baseline",
     "compress",
+    "merge",
     "compare",
     "serve",
     "push",

@@ -52,7 +52,7 @@ def test_the_written_files_are_up_to_date() -> None:
 
 
 def test_it_is_far_smaller_than_an_api_server_takes() -> None:
-    assert len(json.dumps(crd())) < 200_000  # `kubectl apply` keeps a copy in an annotation, of 256 KiB at most
+    assert len(json.dumps(crd())) < 210_000  # `kubectl apply` keeps a copy in an annotation, of 256 KiB at most
 
 
 def test_it_is_structural() -> None:
@@ -185,7 +185,7 @@ def test_random_trainjobs_are_valid_and_have_every_field() -> None:
         TrainJob.model_validate(doc, strict=True, by_alias=True, by_name=False)
         missing.difference_update(paths(doc["spec"]))
 
-    for number in range(20):
+    for number in range(40):
         if missing:
             seed(number)(check)()
     assert missing == set()

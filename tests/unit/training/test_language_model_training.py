@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from trainers import Setup, build_trainer, train, without_times
 from typer.testing import CliRunner
 
 from trainjob import Predictor, TextGenerator
-from trainjob.api import TrainJobSpec
+from trainjob.api import Model, TrainJobSpec
 from trainjob.cli.app import app
 from trainjob.data import CausalPreprocessor, Examples
 from trainjob.data.causal import train_byte_bpe
@@ -22,6 +23,9 @@ from trainjob.data.loaders import InMemoryBatches
 from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
+from trainjob.models import build, save_model
+from trainjob.runs.parts import Parts
+from trainjob.storage import Folder
 
 TEXTS = [f"row {number} of {'many ' * (number % 7)}rows" for number in range(60)]
 CHAT = (
@@ -240,3 +244,25 @@ def test_the_share_of_padding_is_that_of_all_ranks(tmp_path: Path):
     told = [snapshot.padding for snapshot in ranks[0].snapshots]
     assert set(told) >= {record["padding"] for record in records}
     assert any(record["padding"] > 0 for record in records)
+
+
+def test_of_an_adapter_checkpoints_hold_it_alone_and_training_goes_on_from_it(tmp_path: Path):
+    base, made = tmp_path / "base", setup(tmp_path / "unbroken")
+    save_model(build(made.spec.model, made.preprocessor), made.preprocessor, base)
+    language_model = {"pretrained": str(base), "maxLength": 32, "lora": {"rank": 2, "dropout": 0.1}}
+    spec = made.spec.model_copy(update={"model": Model.model_validate({"causalLM": language_model})})
+    unbroken = replace(made, spec=spec)
+    whole = run_on(2, train, unbroken)
+    killed = unbroken.elsewhere(tmp_path / "killed")
+    run_on(2, train, killed, len(whole[0].drawn) // 2 + 2)
+    resumed = run_on(2, train, killed)
+    assert resumed[0].resumed is not None
+    assert without_times(resumed[0].records) == without_times(whole[0].records)
+    for name, weight in whole[0].weights.items():
+        assert np.array_equal(resumed[0].weights[name], weight), name
+    checkpoint = max((killed.folder / "checkpoints").iterdir())
+    names = Parts(Folder(str(checkpoint))).names()
+    assert names
+    assert all(".lora_A." in name or ".lora_B." in name for name in names)
+    assert TextGenerator.load(checkpoint).generate(["row"], max_new_tokens=4) != []
+    assert (base / "model.safetensors").stat().st_size > sum(file.stat().st_size for file in checkpoint.rglob("*.bin"))

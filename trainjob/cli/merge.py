@@ -1,0 +1,36 @@
+"""`trainjob merge`"""
+
+from typing import Annotated
+
+import typer
+
+from trainjob.cli.output import say
+from trainjob.errors import UserError
+
+
+def merge(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
+    ],
+    output: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A new folder: a path, s3:// or gs://.", show_default=False)
+    ],
+) -> None:
+    """Add a trained adapter (LoRA) to its model, and write that."""
+    from trainjob.models import load_language_model, lora, save_model
+    from trainjob.runs.model import model_folder, on_this_machine
+    from trainjob.scratch import scratch_folder
+    from trainjob.storage import Folder
+
+    target = Folder(output)
+    if target.list():
+        raise UserError(f"{output} is not empty: give a new folder")
+    with on_this_machine(model_folder(Folder(run))) as folder:
+        model, preprocessor = load_language_model(folder)
+    if not lora.has_adapter(model.network):
+        raise UserError(f"{run} holds a whole model, and no adapter that could be merged")
+    lora.merge(model.network)
+    with scratch_folder() as whole:
+        save_model(model, preprocessor, whole)
+        target.upload(whole, "")
+    say(f"the whole model is in {output}")
