@@ -85,6 +85,8 @@ def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
         "percent": 100.0,
         "eta": 0.5,
         "samplesPerSecond": 1e12,
+        "tokensPerSecond": 1e12,
+        "padding": 0.25,
         "loss": 1e-30,
         "learningRate": 1e-5,
         "metrics": {"validation_loss": 0.5, "a.b/c d": -1.0},
