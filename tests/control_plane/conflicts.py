@@ -79,8 +79,6 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("textClassifier", "training.batchSize", {"workers.count": 5, "training.batchSize": 32}),
     ("textClassifier", "training.batchSize", {"workers.count": 64, "training.batchSize": 32}),
     ("textClassifier", "workers.perPod", {"workers.count": 4, "workers.perPod": 3}),
-    ("textClassifier", "workers.minimum", {"workers.count": 4, "workers.minimum": 5}),
-    ("textClassifier", "workers.minimum", {"workers.minimum": 1, "tuning": _tuned(_RATE, choice=[0.1])}),
     ("textClassifier", "training.optimizer", {"training.optimizer.adam": {}, "training.optimizer.sgd": {}}),
     ("textClassifier", "pods.volumeMounts", {"pods.volumeMounts": [{"name": "a", "mountPath": "/a"}]}),
     *(("function", "pods.volumeMounts", {"pods": _mounted_at(path)}) for path in _OWN_PATHS),

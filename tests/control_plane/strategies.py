@@ -138,8 +138,6 @@ def _work(draw: st.DrawFn) -> Document:
     workers["count"] = count
     if draw(booleans):
         workers["perPod"] = per_pod
-    if draw(booleans):
-        workers["minimum"] = draw(st.integers(1, count))
     return {"training": training, "workers": workers}
 
 
@@ -206,8 +204,7 @@ def _tuned(draw: st.DrawFn, spec: Document) -> Document:
             seed=st.integers(0, 2**32 - 1),
         )
     )
-    workers = {name: value for name, value in spec["workers"].items() if name != "minimum"}
-    return {**spec, "workers": workers, "tuning": {"parameters": parameters, "search": search, **rest}}
+    return {**spec, "tuning": {"parameters": parameters, "search": search, **rest}}
 
 
 _distillation = part({"teacher": folders}, temperature=amounts, weight=st.floats(0.01, 1))

@@ -6,16 +6,11 @@ from typing import TypeVar
 
 from trainjob.api import TrainJob
 from trainjob.errors import PassingError, StorageError, StorageUnreachable, may_pass
-from trainjob.runs.files import CHECKPOINTS
 from trainjob.runs.folder import Attempts, count_failure
 from trainjob.storage import Folder
-from trainjob.training.launch.ray_cluster import is_elastic
-from trainjob.training.outcome import WorkerError, lost_a_worker
+from trainjob.training.outcome import WorkerError
 
 Result = TypeVar("Result")
-
-_NOWHERE = "nowhere"
-"""How far training has come before its first loss of a worker: no checkpoint's name."""
 
 
 def may_retry(error: Exception, failures: int, retries: int) -> bool:
@@ -37,19 +32,12 @@ def with_retries(
     retries: Callable[[], int],
 ) -> Result:
     """Calls `train`, again and again while workers fail and `retries`, which may change meanwhile, allows it; before
-    each retry, `on_retry`.
-
-    An elastic job may lose workers as often as it comes further between two losses: that counts as no failure.
-    """
-    failures, reached = earlier_failures(job, attempts), _NOWHERE
+    each retry, `on_retry`."""
+    failures = earlier_failures(job, attempts)
     while True:
         try:
             return train()
         except (WorkerError, PassingError) as error:
-            if is_elastic(job.spec) and lost_a_worker(error) and (newest := _newest_checkpoint(run)) != reached:
-                reached = newest
-                on_retry(error)
-                continue
             failures += 1
             if not may_retry(error, failures, retries()):
                 raise
@@ -57,14 +45,6 @@ def with_retries(
                 with suppress(StorageError):  # it then stays uncounted
                     count_failure(run)
             on_retry(error)
-
-
-def _newest_checkpoint(run: Folder) -> str:
-    """Its name; of a function it is Ray Train's. _NOWHERE where it cannot be read."""
-    with suppress(StorageError):
-        own = run.list(CHECKPOINTS)
-        return max(own or [name for name in run.list() if name.startswith("checkpoint_")], default="")
-    return _NOWHERE
 
 
 def is_retryable(job: TrainJob, run: Folder, error: Exception, retries: int) -> bool:
