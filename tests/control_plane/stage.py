@@ -198,11 +198,16 @@ class Stage:
         return events
 
     def _status(self, job: Fields) -> Fields:
-        """A status as it is in every namespace and at any time, and the condition Accepted's reason as a field."""
+        """A status as it is in every namespace and at any time, and the condition Accepted's reason as a field.
+
+        Which pod was lost is known only to an operator that still finds it, about to be deleted.
+        """
         if "status" not in job:
             return {}
         status = json.loads(TIME.sub("TIME", json.dumps(job["status"])).replace(self._jobs.namespace, "NAMESPACE"))
         for each in (status, *status["conditions"]):
             del each["observedGeneration"]
+        if "interruptions" in status:
+            status["interruptions"].pop("lastPod", None)
         accepted = next(each["reason"] for each in status["conditions"] if each["type"] == "Accepted")
         return {**status, "accepted": accepted}

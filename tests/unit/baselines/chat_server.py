@@ -99,7 +99,7 @@ def serving(reply: Callable[[Request, int], Reply]) -> Generator[ChatServer]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     chat.address = f"http://127.0.0.1:{server.server_port}/v1"
     try:
         yield chat

@@ -104,7 +104,7 @@ def test_a_file_on_the_web(tmp_path: Path) -> None:
 
     path = write_csv(tmp_path / "rows.csv", ROWS)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         spec = text_spec(f"http://127.0.0.1:{server.server_port}/rows.csv")
         fitted = kept(spec, tmp_path / "kept")
         check_unchanged(spec, fitted)

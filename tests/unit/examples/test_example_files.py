@@ -1,7 +1,6 @@
 """The example TrainJobs and the scripts that write their data, run as a newcomer runs them."""
 
 import csv
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -26,14 +25,6 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.fixture(scope="module")
-def docstrings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of docstrings.yaml."""
-    folder = tmp_path_factory.mktemp("docstrings")
-    assert start("make_docstrings.py", folder).wait(timeout=240) == 0
-    return folder
-
-
 @pytest.mark.parametrize("path", TRAINJOBS, ids=lambda path: str(path.relative_to(EXAMPLES)))
 def test_trainjob_is_valid_and_reads_and_writes_inside_the_repository(path: Path) -> None:
     spec = load_trainjob(path).spec
@@ -51,24 +42,6 @@ def test_rows_are_the_same_each_time(script: str) -> None:
     first, second = (subprocess.check_output(command, cwd=EXAMPLES, timeout=120) for _ in range(2))
     assert len(first) > 10_000
     assert first == second
-
-
-def test_docstrings_are_thousands_of_distinct_rows_in_balanced_classes(docstrings: Path) -> None:
-    parts = [read(docstrings / name) for name in ("train.csv", "test.csv")]
-    for part, smallest in zip(parts, (1000, 200), strict=True):
-        counts = Counter(row["package"] for row in part)
-        assert len(counts) == 8
-        assert min(counts.values()) > smallest
-        assert max(counts.values()) < 2.5 * min(counts.values())
-    texts = [row["docstring"] for part in parts for row in part]
-    assert len(set(texts)) == len(texts)
-    assert all(60 <= len(text) <= 400 for text in texts)
-
-
-def test_docstrings_do_not_name_their_package(docstrings: Path) -> None:
-    names = re.compile(r"\b(numpy|np|scipy|pandas|sklearn|torch|pytorch|matplotlib|plt|ray|transformers)\b", re.I)
-    for row in read(docstrings / "test.csv"):
-        assert not names.search(row["docstring"].replace("_", " ")), row
 
 
 def test_digits_are_stratified(tmp_path: Path) -> None:

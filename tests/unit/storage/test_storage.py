@@ -71,7 +71,7 @@ def test_a_server_that_is_going_away(status: int, code: str, monkeypatch: pytest
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         with pytest.raises(StorageUnreachable, match="s3://bucket/x: the server does not answer"):
             Folder("s3://bucket", f"http://127.0.0.1:{server.server_port}").write("x", b"content")
         server.shutdown()
