@@ -124,15 +124,20 @@ _training = part(
     precision=st.sampled_from(["auto", "bf16", "fp16", "float32"]),
     seed=st.integers(0, 2**32 - 1),
 )
+_sharded = part({"sharding": st.sampled_from(["full", "auto"])}, cpuOffload=booleans)
 _metrics = ["validation_loss", "validation_accuracy", "validation_f1", "train_loss"]
 _checkpoints = part(mode=st.sampled_from(["min", "max"]), keep=positive, everySteps=positive)
 
 
 @st.composite
-def _work(draw: st.DrawFn) -> Document:
+def _work(draw: st.DrawFn, model: str) -> Document:
     """`training` and `workers`, whose numbers fit together."""
     training, per_pod = draw(_training), draw(st.integers(1, 8))
     count = per_pod * draw(st.integers(1, 16))
+    if model in ("textClassifier", "causalLM"):
+        training |= draw(part(activationCheckpointing=booleans))
+        sharded = draw(_sharded) | {"compile": False}
+        training |= sharded if count > 1 and draw(booleans) else {}
     training["batchSize"] = count * draw(st.integers(1, 64))
     workers = draw(part(cpus=cpus, gpus=st.integers(0, 1), nodePool=names, memory=memory))
     workers["count"] = count
@@ -223,7 +228,7 @@ def _taught(draw: st.DrawFn, specs: Strategy) -> Document:
 def _spec(model: str, kind: Strategy, metrics: list[str], data: Strategy) -> Strategy:
     what = part({"model": st.fixed_dictionaries({model: kind})})
     checkpoints = part(checkpoints=merged(_checkpoints, part(metric=st.sampled_from(metrics))))
-    whole = merged(what, data, checkpoints, _work(), part(storage=_storage, head=_head), _whole_life)
+    whole = merged(what, data, checkpoints, _work(model), part(storage=_storage, head=_head), _whole_life)
     return whole if model in ("function", "causalLM") else _taught(whole).flatmap(_tuned)
 
 

@@ -163,6 +163,16 @@ class Training(StrictModel):
     """bf16: forward pass in bfloat16 autocast, weights in float32. fp16: the same in float16, with losses scaled so
     that small gradients are not lost. auto: bf16 where the hardware makes it faster, fp16 on GPUs without it, float32
     otherwise. But for float32, GPUs multiply what stays in float32 as TF32."""
+    sharding: Literal["none", "full", "auto"] = "none"
+    """full: each worker keeps a part of the weights, their gradients and the optimizer's state, for models that are too
+    large for one GPU (PyTorch's FSDP2). none: each worker keeps all of them, which is faster where they fit. auto: full
+    where they would take more than half of a GPU's memory."""
+    cpu_offload: bool = False
+    """Keeps what is sharded in the memory of the workers' machines and brings to the GPU what it is computing with:
+    slower, for what does not fit otherwise."""
+    activation_checkpointing: bool = False
+    """Keeps only what each layer begins with for the backward pass, which computes the rest again: less memory, about
+    a third more time."""
     compile: bool = False
     """Has PyTorch compile the training steps (`torch.compile`), which takes minutes at the start and needs a C++
     compiler: faster on GPUs. A run that is continued may then differ in the last digits."""

@@ -115,6 +115,7 @@ class TrainJobSpec(StrictModel):
                 "training.batchSize",
                 f"must be a multiple of workers.count ({training.batch_size} % {count} = {rest})",
             )
+        yield from self._conflicts_of_sharding()
         yield from self._conflicts_of_baselines()
         if training.distillation is None and self.dataset is not None and self.dataset.unlabelled is not None:
             yield "dataset.unlabelled", "needs training.distillation, whose teacher labels these rows"
@@ -162,6 +163,19 @@ class TrainJobSpec(StrictModel):
         language = self.model.causal_lm
         if language is not None and language.decoder and self.dataset is not None and self.dataset.messages is not None:
             yield "dataset.messages", "needs a pretrained model: a tokenizer from scratch has no chat template"
+
+    def _conflicts_of_sharding(self) -> Iterator[tuple[str, str]]:
+        training, has_layers = self.training, self.model.text_classifier or self.model.causal_lm
+        if training.sharding == "full" and self.workers.count == 1:
+            yield "training.sharding", "needs at least 2 workers (workers.count) to share the model"
+        if training.sharding != "none" and not has_layers:
+            yield "training.sharding", "is for textClassifier and causalLM"
+        if training.sharding != "none" and training.compile:
+            yield "training.compile", "does not go together with training.sharding"
+        if training.cpu_offload and training.sharding == "none":
+            yield "training.cpuOffload", "needs training.sharding"
+        if training.activation_checkpointing and not has_layers:
+            yield "training.activationCheckpointing", "is for textClassifier and causalLM"
 
     def _conflicts_of_baselines(self) -> Iterator[tuple[str, str]]:
         for name in self.baselines.named if self.baselines is not None else []:

@@ -28,7 +28,10 @@ _LEFT_OUT = PREPARES_ROWS | {
     "model.imageClassifier.size.width",
     "model.textClassifier.freezeEncoder",  # other defaults follow from it
     "model.imageClassifier.freezeEncoder",
-    "training.compile",  # changes nothing that is measured
+    "training.compile",  # changes nothing that is measured, nor do the next three
+    "training.sharding",
+    "training.cpuOffload",
+    "training.activationCheckpointing",
     "training.optimizer.sgd.nesterov",  # needs a momentum
 }
 BATCH_SIZE = "training.batchSize"

@@ -158,6 +158,7 @@ _IS_FUNCTION = "has(self.model.__function__)"
 _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
 _IS_IMAGE = "has(self.model.imageClassifier) && has(self.dataset)"
 _IS_LANGUAGE = "has(self.model.causalLM) && has(self.dataset)"
+_HAS_LAYERS = "(has(self.model.textClassifier) || has(self.model.causalLM))"
 _IS_CLASSIFIER = "(has(self.model.textClassifier) || has(self.model.imageClassifier))"
 
 
@@ -351,6 +352,31 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             f"{_IS_CLASSIFIER} || !has(self.training.distillation)",
             "is for textClassifier and imageClassifier",
             "training.distillation",
+        ),
+        Rule(
+            "self.training.sharding != 'full' || self.workers.count != 1",
+            "needs at least 2 workers (workers.count) to share the model",
+            "training.sharding",
+        ),
+        Rule(
+            f"self.training.sharding == 'none' || {_HAS_LAYERS}",
+            "is for textClassifier and causalLM",
+            "training.sharding",
+        ),
+        Rule(
+            "self.training.sharding == 'none' || !self.training.compile",
+            "does not go together with training.sharding",
+            "training.compile",
+        ),
+        Rule(
+            "!self.training.cpuOffload || self.training.sharding != 'none'",
+            "needs training.sharding",
+            "training.cpuOffload",
+        ),
+        Rule(
+            f"!self.training.activationCheckpointing || {_HAS_LAYERS}",
+            "is for textClassifier and causalLM",
+            "training.activationCheckpointing",
         ),
         Rule(f"!has(self.tuning) || {_IS_CLASSIFIER}", "is for textClassifier and imageClassifier", "tuning"),
         *map(_tuned_part, _TUNED_PARTS),

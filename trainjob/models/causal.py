@@ -1,11 +1,11 @@
 """Language models: a transformers decoder on packed rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 from transformers.models.llama.configuration_llama import LlamaConfig
@@ -19,7 +19,15 @@ from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
 from trainjob.models import lora
-from trainjob.models.pretrained import check_fit, load_pretrained, load_saved, save_network, save_network_config
+from trainjob.models.pretrained import (
+    check_fit,
+    layers_of,
+    load_pretrained,
+    load_saved,
+    recompute_activations,
+    save_network,
+    save_network_config,
+)
 from trainjob.models.token_losses import token_losses
 from trainjob.models.trainable import Trainable
 from trainjob.storage import Folder
@@ -42,6 +50,13 @@ class CausalLM(Trainable[PreTrainedModel]):
     @property
     def weights(self) -> dict[str, Tensor]:
         return lora.adapter_weights(self.network) if lora.has_adapter(self.network) else super().weights
+
+    def parts(self) -> Iterator[nn.Module]:
+        yield from layers_of(self.network)
+        yield self
+
+    def recompute_activations(self) -> None:
+        recompute_activations(self.network)
 
     def save(self, folder: Path) -> None:
         """Of a network with an adapter, that alone."""

@@ -1,6 +1,6 @@
 """What networks of transformers have in common: how they are loaded, refused, frozen and saved."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -9,6 +9,7 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 from transformers.configuration_utils import PreTrainedConfig
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging
@@ -45,6 +46,13 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
                 part.train(mode)
         return self
 
+    def parts(self) -> Iterator[nn.Module]:
+        yield from layers_of(self.network)
+        yield self
+
+    def recompute_activations(self) -> None:
+        recompute_activations(self.network)
+
     def save(self, folder: Path) -> None:
         save_network(self.network, folder)
 
@@ -58,6 +66,41 @@ def head_of(network: PreTrainedModel) -> list[nn.Module]:
         return [part for part in network.children() if part is not network.base_model]
     classifier = getattr(network, "classifier", None)  # CLIP's and SigLIP's have the encoder under another name
     return [classifier] if isinstance(classifier, nn.Module) else []
+
+
+def layers_of(network: PreTrainedModel) -> Iterator[nn.Module]:
+    """The network's layers. Weights that lie on the meta device are made when their layer is given, and those outside
+    of layers at the end."""
+    is_empty, made = any(map(_is_empty, network.modules())), set[nn.Module]()
+    for layer in [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]:
+        _make_weights(network, layer, made)
+        yield layer
+    if is_empty:
+        _make_weights(network, network, made)
+        network.tie_weights()
+
+
+@torch.no_grad()
+def _make_weights(network: PreTrainedModel, part: nn.Module, made: set[nn.Module]) -> None:
+    """Gives the modules of `part`, but for those already `made`, their initial weights, on the CPU."""
+    own = [module for module in part.modules() if module not in made]
+    made.update(own)
+    empty = list(filter(_is_empty, own))
+    for module in empty:
+        module.to_empty(device="cpu", recurse=False)
+    for module in reversed(own) if empty else ():  # some modules see to the weights of those inside them
+        network._init_weights(module)  # pyright: ignore[reportPrivateUsage]  # what is public makes all weights at once
+
+
+def _is_empty(module: nn.Module) -> bool:
+    return any(tensor.is_meta for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)))
+
+
+def recompute_activations(network: PreTrainedModel) -> None:
+    """Has the backward pass compute the layers' activations anew. Raises UserError where the network cannot."""
+    if not network.supports_gradient_checkpointing:
+        raise UserError(f"spec.training.activationCheckpointing: transformers has none for {network.config.model_type}")
+    network.gradient_checkpointing_enable({"use_reentrant": False})
 
 
 def freeze_unused(network: nn.Module, answers: torch.Tensor) -> None:

@@ -1,10 +1,13 @@
 """The base class of all models that are trained here."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from torch import Tensor, nn
+
+from trainjob.errors import UserError
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -23,6 +26,16 @@ class Trainable(nn.Module, ABC, Generic[Network]):
         for name, tensor in self.network.state_dict(keep_vars=True).items():
             found.setdefault(id(tensor), (name, tensor))
         return dict(found.values())
+
+    def parts(self) -> Iterator[nn.Module]:
+        """The modules that are sharded each by itself, this one last. Weights that lie on the meta device are made when
+        their part is given, so that they can be sharded before those of the next part are made."""
+        yield self
+
+    def recompute_activations(self) -> None:
+        """Has the backward pass compute the layers' activations anew instead of keeping them. Raises UserError where
+        the network cannot."""
+        raise UserError("spec.training.activationCheckpointing: this network cannot")
 
     @abstractmethod
     def save(self, folder: Path) -> None:

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import distributed
+
+Value = TypeVar("Value")
 
 
 def world_size() -> int:
@@ -80,6 +82,18 @@ def from_rank_0(value: Any, group: distributed.ProcessGroup | None = None) -> An
     values = [value]
     distributed.broadcast_object_list(values, group=group)
     return values[0]
+
+
+def from_who_has_one(value: Value | None, device: torch.device) -> Value | None:
+    """`value`; where it is None, that of the first rank that has one; None where none has."""
+    has = torch.zeros(world_size(), dtype=torch.int64, device=device)
+    has[rank()] = value is not None
+    having = sum_over_ranks(has).tolist()
+    if 0 < sum(having) < len(having):
+        values = [value]
+        distributed.broadcast_object_list(values, src=having.index(1))
+        return value if value is not None else values[0]
+    return value
 
 
 class AllRanks:

@@ -10,7 +10,8 @@ import torch
 from trainjob.data.loaders import Batch
 from trainjob.evaluation import AnyScores
 from trainjob.models import Objective
-from trainjob.training.distributed import gather_on_rank_0, sum_over_ranks
+from trainjob.training.distributed import from_who_has_one, gather_on_rank_0, sum_over_ranks
+from trainjob.training.placement import is_sharded
 
 
 class Scorer:
@@ -37,10 +38,12 @@ class Scorer:
         was_training = module.training
         module.eval()
         with torch.inference_mode():
-            for batch in self._batches(name):
+            for batch, is_own in self._in_step(module, name):
                 moved = batch.to(self._device)
                 with torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32):
                     answers = module(**moved.inputs)
+                if not is_own:
+                    continue
                 tally.add(moved, answers)
                 if predicted is not None:
                     predicted.add(self._objective.predictions(answers, moved))
@@ -48,6 +51,17 @@ class Scorer:
         for tensor in tally.sums:
             sum_over_ranks(tensor)
         return tally.scores()
+
+    def _in_step(self, module: torch.nn.Module, name: str) -> Iterator[tuple[Batch, bool]]:
+        """This rank's batches, each with True. Of a sharded module, in whose forward pass every rank takes part, then
+        others' with False, while other ranks have more."""
+        batches = self._batches(name)
+        while True:
+            own = next(batches, None)
+            batch = from_who_has_one(own, self._device) if is_sharded(module) else own
+            if batch is None:
+                return
+            yield batch, own is not None
 
 
 @dataclass

@@ -11,7 +11,6 @@ import ray.data
 import ray.train
 import torch
 from pydantic import TypeAdapter
-from ray.train.torch import prepare_model
 
 from trainjob.data import Examples
 from trainjob.data.hub import from_cache
@@ -29,7 +28,7 @@ from trainjob.data.loaders import (
 from trainjob.data.remote_model import local_model
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
-from trainjob.models import build, objective_of
+from trainjob.models import objective_of
 from trainjob.progress.channel import sender_to
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -46,14 +45,11 @@ from trainjob.training.loop import Trainer
 from trainjob.training.node import once_a_node
 from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision, why_not_compiled
 from trainjob.training.outcome import Outcome, WorkerError
+from trainjob.training.placement import build_for, place
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
 from trainjob.training.sharded_state import load_weights
 from trainjob.training.task import Task
-
-DDP = {"gradient_as_bucket_view": True, "broadcast_buffers": False}
-"""Keeps gradients once, in the buffers that are sent, instead of copies of them. The model's own are not sent in
-each step: nobody looks at those of other ranks before the loop gives them rank 0's."""
 
 
 def work(task: Task) -> Outcome | None:
@@ -105,10 +101,9 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     spec, preprocessor = task.spec, task.fitted.preprocessor
     workers, device = world_size(), _device(task)
     training = spec.training
-    seed(training.seed)
     cached = from_cache(not is_first_of_node())
     with first_of_node_first(), cached, local_model(spec, weights=True) as model_here:
-        module = build(model_here, preprocessor)
+        module = build_for(model_here, training, preprocessor, device)
     if device.type == "cuda":
         allow_tf32(training.precision)
         module.to(memory_format=torch.channels_last)  # of convolutions
@@ -117,7 +112,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     batches, sets, rows = _data(task, shard)
     if shard.rows(rows) == 0:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
-    model = prepare_model(module, device, parallel_strategy_kwargs=DDP) if task.in_ray_train else module.to(device)
+    model = place(module, training, device, in_ray_train=task.in_ray_train)
     if training.compile:
         model.compile()
     trainer = Trainer(

@@ -57,6 +57,15 @@ def setup(folder: Path) -> Setup:
     return Setup(folder, spec, preprocessor, {"train": examples(TEXTS[:45]), "validation": examples(TEXTS[45:])})
 
 
+def adapter_setup(folder: Path) -> Setup:
+    """An adapter beside a decoder, which is made in the folder `base` beside the run's."""
+    made, base = setup(folder), folder.parent / "base"
+    save_model(build(made.spec.model, made.preprocessor), made.preprocessor, base)
+    language_model = {"pretrained": str(base), "maxLength": 32, "lora": {"rank": 2, "dropout": 0.1}}
+    model = Model.model_validate({"causalLM": language_model})
+    return replace(made, spec=made.spec.model_copy(update={"model": model}))
+
+
 def _score(setup: Setup) -> LanguageScores:
     trainer = build_trainer(setup)
     scores = trainer.scorer.score(trainer.module, "validation")
@@ -247,11 +256,7 @@ def test_the_share_of_padding_is_that_of_all_ranks(tmp_path: Path):
 
 
 def test_of_an_adapter_checkpoints_hold_it_alone_and_training_goes_on_from_it(tmp_path: Path):
-    base, made = tmp_path / "base", setup(tmp_path / "unbroken")
-    save_model(build(made.spec.model, made.preprocessor), made.preprocessor, base)
-    language_model = {"pretrained": str(base), "maxLength": 32, "lora": {"rank": 2, "dropout": 0.1}}
-    spec = made.spec.model_copy(update={"model": Model.model_validate({"causalLM": language_model})})
-    unbroken = replace(made, spec=spec)
+    unbroken, base = adapter_setup(tmp_path / "unbroken"), tmp_path / "base"
     whole = run_on(2, train, unbroken)
     killed = unbroken.elsewhere(tmp_path / "killed")
     run_on(2, train, killed, len(whole[0].drawn) // 2 + 2)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from ray.train.torch import prepare_model
+from torch.distributed.tensor import DTensor
 
 from tiny_image_models import save_resnet
 from trainjob.api import Cleaning, TrainJobSpec
@@ -23,7 +23,7 @@ from trainjob.data.image_processor import pretrained_processor
 from trainjob.data.loaders import Batch, InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.data.text import train_wordpiece
 from trainjob.evaluation import Scores, scores
-from trainjob.models import build, objective_of
+from trainjob.models import objective_of
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -33,6 +33,7 @@ from trainjob.storage import Folder
 from trainjob.training.distributed import AllRanks, rank, world_size
 from trainjob.training.loop import Trainer
 from trainjob.training.optim import resolve_precision
+from trainjob.training.placement import build_for, place
 from trainjob.training.scoring import Predicted, Scorer
 from trainjob.training.state import TrainingState
 
@@ -205,8 +206,8 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
     """A new trainer of this rank."""
     spec, preprocessor = setup.spec, setup.preprocessor
     shard = setup.shard(rank(), world_size())
-    torch.manual_seed(spec.training.seed)
-    module = build(spec.model, preprocessor)
+    module = build_for(spec.model, spec.training, preprocessor, CPU)
+    model = place(module, spec.training, CPU, in_ray_train=True)
     objective = objective_of(spec, preprocessor, module)
 
     def sets(name: str) -> Iterator[Batch]:
@@ -216,7 +217,7 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
     trainer = Trainer(
         spec,
         module,
-        prepare_model(module),
+        model,
         preprocessor=preprocessor,
         objective=objective,
         batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
@@ -258,7 +259,7 @@ def train(setup: Setup, stop_after: int | None = None, seconds: float = 0.0) -> 
     trainer.start_stage("end")
     return Trained(
         resumed=name,
-        weights={name: value.numpy() for name, value in trainer.module.state_dict().items()},
+        weights={name: _whole(value).numpy() for name, value in trainer.module.state_dict().items()},
         state=trainer.state,
         learning_rate=trainer.optimizer.param_groups[0]["lr"],
         records=trainer.history.records,
@@ -266,6 +267,10 @@ def train(setup: Setup, stop_after: int | None = None, seconds: float = 0.0) -> 
         seconds=time.perf_counter() - since,
         drawn=batches.drawn,
     )
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def _resume(trainer: Trainer) -> str | None:

@@ -1,0 +1,135 @@
+"""A decoder of about 100 million parameters, with a copy on each of two ranks and sharded over them: the peak memory of
+each process, the seconds that saving a checkpoint holds training up, and the seconds that it takes to go on from it.
+
+    python benchmarks/sharding.py                  # about 8 GiB of memory, some minutes on two cores
+    python benchmarks/sharding.py --hidden 240     # a ninth of the parameters
+
+Memory is what a process has at most (ru_maxrss) less what it had before the model was built. The files of a checkpoint
+are still in the page cache when they are read.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+LAYERS, HEADS, LENGTH, STEPS = 12, 12, 64, 3
+MIB = 2**20
+MINUTE = 60
+
+
+def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
+    """What one rank measures."""
+    import torch
+    from torch import distributed
+    from torch.nn.parallel import DistributedDataParallel
+
+    from trainjob.api import TrainJobSpec
+    from trainjob.data import CausalPreprocessor
+    from trainjob.data.causal import train_byte_bpe
+    from trainjob.models import Trainable
+    from trainjob.runs.checkpoints import CheckpointStore
+    from trainjob.storage import Folder
+    from trainjob.training.checkpointing import Checkpointer
+    from trainjob.training.distributed import AllRanks
+    from trainjob.training.optim import build_optimizer
+    from trainjob.training.placement import build_for, shard
+    from trainjob.training.saving import Saver
+    from trainjob.training.state import TrainingState
+
+    distributed.init_process_group("gloo")
+    torch.set_num_threads(1)
+    device, ranks = torch.device("cpu"), distributed.get_world_size()
+    decoder = {"layers": LAYERS, "hiddenSize": hidden, "heads": HEADS, "vocabularySize": 300}
+    spec = TrainJobSpec.model_validate(
+        {
+            "model": {"causalLM": {"decoder": decoder, "maxLength": LENGTH}},
+            "dataset": {"train": {"uri": "texts.csv"}, "text": ["text"]},
+            "training": {"sharding": placement, "batchSize": ranks, "precision": "float32"},
+            "checkpoints": {"metric": "validation_perplexity"},
+            "workers": {"count": ranks},
+        }
+    )
+    preprocessor = CausalPreprocessor(["text"], LENGTH, 10.0, *train_byte_bpe(["some text"] * 50, 300, LENGTH))
+    store = CheckpointStore(Folder(str(folder)), spec.checkpoints, AllRanks())
+
+    def trained() -> tuple[Trainable[Any], torch.nn.Module, torch.optim.Optimizer]:
+        module = build_for(spec.model, spec.training, preprocessor, device)
+        is_copy = placement == "none"
+        model = DistributedDataParallel(module) if is_copy else shard(module, spec.training, device, (1, ranks))
+        return module, model, build_optimizer(spec.training.optimizer, module.parameters())
+
+    def checkpointer(module: Trainable[Any], optimizer: torch.optim.Optimizer, saver: Saver) -> Checkpointer:
+        return Checkpointer(
+            store, saver, module, preprocessor, optimizer, None, torch.GradScaler(enabled=False), device
+        )
+
+    before = peak()
+    module, model, optimizer = trained()
+    tokens = torch.randint(0, 256, (1, LENGTH))
+    positions = torch.arange(LENGTH)[None]
+    for _ in range(STEPS):
+        model(input_ids=tokens, position_ids=positions).logsumexp(-1).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    found = {"parameters": float(sum(each.numel() for each in module.parameters())), "peak MiB": peak() - before}
+    with Saver(store, lambda *_: None) as saver:
+        since = time.perf_counter()
+        checkpointer(module, optimizer, saver).save(TrainingState(step=STEPS), {}, None)
+        found["save blocks s"] = time.perf_counter() - since
+        saver.join()
+        found["saved after s"] = time.perf_counter() - since
+    found["peak with a save MiB"] = peak() - before
+    del module, model, optimizer
+    other, _, empty = trained()
+    since = time.perf_counter()
+    name = store.latest()
+    assert name is not None
+    checkpointer(other, empty, Saver(store, lambda *_: None)).restore(name)
+    found["resume s"] = time.perf_counter() - since
+    distributed.barrier()
+    return found
+
+
+def peak() -> float:
+    """MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MIB
+
+
+def measure(placement: str, hidden: int, ranks: int) -> list[dict[str, float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        program = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--standalone"]
+        arguments = [__file__, "--hidden", str(hidden), "--rank-of", placement, "--folder", folder]
+        subprocess.run([*program, *arguments], check=True)
+        return [json.loads(file.read_text()) for file in sorted(Path(folder).glob("rank-*.json"))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hidden", type=int, default=720)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rank-of", choices=["none", "full"], help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.rank_of:
+        from torch import distributed
+
+        found = rank_of(given.rank_of, given.hidden, given.folder)
+        (given.folder / f"rank-{distributed.get_rank()}.json").write_text(json.dumps(found))
+        return
+    for placement in ("none", "full"):
+        for rank, found in enumerate(measure(placement, given.hidden, given.ranks)):
+            told = ", ".join(f"{name} {value:,.2f}" for name, value in found.items())
+            share = 100 * found["save blocks s"] / MINUTE
+            print(
+                f"sharding {placement}, rank {rank}: {told}; a save each minute {share:.2f} % of the time", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
