@@ -115,6 +115,7 @@ _scheduler = one_of(
 _training = part(
     compile=booleans,
     maxSteps=positive,
+    validateEverySteps=positive,
     epochs=positive,
     optimizer=_optimizer,
     scheduler=_scheduler,

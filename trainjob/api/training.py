@@ -17,10 +17,10 @@ CLASSIFIER_METRICS = (
     "validation_f1",
     "train_loss",
 )
-"""What a classifier reports after each epoch; precision, recall and F1 are macro averages."""
+"""What a classifier reports after each validation; precision, recall and F1 are macro averages."""
 
 LANGUAGE_METRICS = ("validation_loss", "validation_perplexity", "train_loss")
-"""What a language model reports after each epoch: means over tokens."""
+"""What a language model reports after each validation: means over tokens."""
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 LearningRate = Annotated[float, Field(gt=0)]
@@ -79,12 +79,12 @@ class Optimizer(OneOf):
 
 
 class ReduceOnPlateau(StrictModel):
-    """After each epoch: multiplies the learning rate by `factor` when the validation loss has stopped falling."""
+    """After each validation: multiplies the learning rate by `factor` when the validation loss has stopped falling."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """What the learning rate is multiplied by."""
     patience: Annotated[int, Field(ge=0)] = 3
-    """Epochs without a better validation loss before that."""
+    """Validations without a better loss before that."""
 
 
 class WarmUp(StrictModel):
@@ -119,7 +119,7 @@ class EarlyStopping(StrictModel):
     """Ends training when the checkpoints' metric has stopped getting better."""
 
     patience: PositiveInt = 3
-    """Epochs without a better value before training ends."""
+    """Validations without a better value before training ends."""
     min_delta: NonNegative = 0.0
     """How much better a value must be to count."""
 
@@ -155,6 +155,9 @@ class Training(StrictModel):
     """Largest L2 norm of all gradients together; larger ones are scaled down to it."""
     gradient_accumulation: PositiveInt = 1
     """Batches whose gradients are averaged into one optimizer step."""
+    validate_every_steps: PositiveInt | None = None
+    """Optimizer steps between validations inside an epoch, each of which saves a checkpoint that may be the best one;
+    there is a validation after each epoch in any case."""
     early_stopping: EarlyStopping | None = None
     """Ends training when it no longer helps."""
     distillation: Distillation | None = None

@@ -24,7 +24,7 @@ class CheckpointStatus(StrictModel):
     metric: str | None = None
     """The metric that ranks checkpoints."""
     value: float | None = None
-    """Its value, where the checkpoint ends an epoch."""
+    """Its value, where the checkpoint was validated."""
 
 
 class Failure(StrictModel):

@@ -28,6 +28,7 @@ _LEFT_OUT = PREPARES_ROWS | {
     "model.imageClassifier.size.width",
     "model.textClassifier.freezeEncoder",  # other defaults follow from it
     "model.imageClassifier.freezeEncoder",
+    "training.validateEverySteps",  # trials would be measured at different moments
     "training.compile",  # changes nothing that is measured, nor do the next three
     "training.sharding",
     "training.cpuOffload",

@@ -50,12 +50,12 @@ class Reporter:
         percent = round(100 * step / steps, 1)
         self._update(always=False, epoch=epoch, step=step, percent=percent, eta=eta, **values)
 
-    def epoch(self, completed: int, metrics: dict[str, float]) -> None:
-        """An epoch has come to its end; its checkpoint is being saved."""
+    def validated(self, completed: int, metrics: dict[str, float]) -> None:
+        """The model was validated; its checkpoint is being saved. `completed` epochs have come to their end."""
         self._update(always=True, epochs_completed=completed, metrics=metrics)
 
     def checkpoint(self, name: str, step: int, metrics: dict[str, float]) -> None:
-        """A checkpoint is saved; it has metrics where it ends an epoch."""
+        """A checkpoint is saved; it has metrics where it was validated."""
         if self._sender is None:
             return
         latest = self._checkpoint_status(name, step, metrics.get(self._metric))
@@ -63,7 +63,7 @@ class Reporter:
         self._update(always=True, latest_checkpoint=latest, **best)
 
     def _best_checkpoint(self) -> CheckpointStatus | None:
-        """Of those that end an epoch."""
+        """Of those that were validated."""
         ranked = self._store.ranked()
         if not ranked:
             return None

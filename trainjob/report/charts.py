@@ -39,7 +39,7 @@ class Series:
     x: list[float]
     y: list[float]
     marked: bool = True
-    """Whether each point has a marker. Series with one point for each epoch do, those with one for each step do not."""
+    """Whether each point has a marker. Those of validations have, those of steps have not."""
     unsmoothed: list[float] | None = None
     """The values before smoothing, drawn faintly behind `y`."""
 
@@ -73,13 +73,13 @@ def metric_names(epochs: Sequence[Record]) -> list[str]:
     )
 
 
-def charts(steps: Sequence[Record], epochs: Sequence[Record]) -> list[Chart]:
+def charts(steps: Sequence[Record], validated: Sequence[Record]) -> list[Chart]:
     """The charts of a run's records: losses, metrics between 0 and 1, each other metric, learning rate and speed."""
-    reported = [series_of(epochs, name) for name in metric_names(epochs)]
+    reported = [series_of(validated, name) for name in metric_names(validated)]
     losses = [series for series in reported if series.name.endswith("loss")]
     fractions = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
     others = [series for series in reported if series not in losses and series not in fractions]
-    progress = [series_of(steps or epochs, name, marked=not steps) for name in PACE]
+    progress = [series_of(steps or validated, name, marked=not steps) for name in PACE]
     return [
         *grouped("Loss", [smoothed(series_of(steps, "loss")), *losses]),
         *grouped("Metrics" if len(fractions) > 1 else "", fractions),

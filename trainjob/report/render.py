@@ -49,10 +49,11 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     summary = run.summary
     best = summary.best_checkpoint if summary else None
     steps = [record for record in run.records if record["kind"] == "step"]
-    epochs = [record for record in run.records if record["kind"] == "epoch"]
+    validated = [record for record in run.records if record["kind"] != "step"]
+    epochs = [record for record in validated if record["kind"] == "epoch"]
     drawn = [
         (chart, describe(chart), draw(chart, epochs, best.step if best else None, f"chart-{number}"))
-        for number, chart in enumerate(charts(steps, epochs), start=1)
+        for number, chart in enumerate(charts(steps, validated), start=1)
     ]
     cascade = cascade_of(run.comparison)
     cascade_charts = [cascade_chart(cascade)] if cascade is not None else []

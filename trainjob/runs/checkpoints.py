@@ -121,7 +121,7 @@ class CheckpointStore:
         for name, manifest in self.ranks.from_first(self.ranked() if self.ranks.rank == 0 else None):
             if self.is_sound(name):
                 return name, manifest
-        raise PassingError(f"{self._folder.uri}: no checkpoint that ends an epoch is whole")
+        raise PassingError(f"{self._folder.uri}: no checkpoint that was validated is whole")
 
     def is_sound(self, name: str) -> bool:
         """Whether a checkpoint's files are those of its manifest; each rank reads its share of them."""
@@ -146,7 +146,7 @@ class CheckpointStore:
             return None
 
     def ranked(self) -> list[tuple[str, Manifest]]:
-        """Complete checkpoints that end an epoch, by name, best first; of equals the earlier."""
+        """Complete checkpoints that were validated, by name, best first; of equals the earlier."""
         complete = ((name, self.manifest(name)) for name in self.names())
         ranked = [(name, found) for name, found in complete if found is not None and self._spec.metric in found.metrics]
         return sorted(ranked, key=lambda item: self.value(item[1]), reverse=not self._spec.lower_is_better)

@@ -37,9 +37,9 @@ def _segment(number: int) -> str:
 
 
 def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
-    """Of the last epoch that was completed; empty before there is one."""
-    epochs = [record for record in records if record["kind"] == "epoch"]
-    return {name: value for name, value in epochs[-1].items() if name not in KEYS} if epochs else {}
+    """Of the last validation; empty before there is one."""
+    validated = [record for record in records if record["kind"] != "step"]
+    return {name: value for name, value in validated[-1].items() if name not in KEYS} if validated else {}
 
 
 class History:
@@ -69,7 +69,9 @@ class History:
         self._drawn = len(self.records)
         return last
 
-    def add(self, kind: Literal["step", "epoch"], step: int, epoch: int, values: Mapping[str, float]) -> None:
+    def add(
+        self, kind: Literal["step", "validation", "epoch"], step: int, epoch: int, values: Mapping[str, float]
+    ) -> None:
         self.records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:

@@ -84,9 +84,10 @@ class Trainer:
         """Trains to the last epoch or step, or until early stopping ends it."""
         state, epochs = self.state, self.spec.training.epochs
         with self.saver:
-            while state.epoch < epochs and state.step < self.most_steps and not state.stopped_early:
+            while state.epoch < epochs and not self._is_over:
                 self._train_epoch()
-                self._end_epoch()
+                if not state.stopped_early:
+                    self._validate()
 
     def _train_epoch(self) -> None:
         state = self.state
@@ -97,14 +98,18 @@ class Trainer:
             next(batches)
         self._restore_random_states()
         self._recent = Recent(self.device)
-        while state.step < self.most_steps and (group := list(islice(batches, self.accumulation))):
+        while not self._is_over and (group := list(islice(batches, self.accumulation))):
             self._train_group(group)
-        if not self._ends_epoch:
+        if not self._ends_epoch and not state.stopped_early:
             raise RuntimeError(f"epoch {state.epoch + 1} had {state.batch} batches, not {self.batches_per_epoch}")
 
     @property
+    def _is_over(self) -> bool:
+        return self.state.step == self.most_steps or self.state.stopped_early
+
+    @property
     def _ends_epoch(self) -> bool:
-        return self.state.batch == self.batches_per_epoch or self.state.step == self.most_steps
+        return self.state.batch == self.batches_per_epoch or self._is_over
 
     def _train_group(self, group: list[Batch]) -> None:
         """Takes one step: on the mean loss over all that counts in these batches and in those of the other ranks."""
@@ -155,16 +160,25 @@ class Trainer:
             self.scheduler.step()
         state.step += 1
         self.saver.look()
-        every = self.spec.checkpoints.every_steps
-        saves = every is not None and state.step % every == 0 and not self._ends_epoch
-        if saves or self._ends_epoch or state.step % self.log_every == 0 or state.step == 1:
+        ends = self._ends_epoch
+        saves = not ends and self._is_due(self.spec.checkpoints.every_steps)
+        validates = not ends and self._is_due(self.spec.training.validate_every_steps)
+        if saves or validates or ends or state.step % self.log_every == 0 or state.step == 1:
             self._log_step(learning_rate)
-        if saves:
+        if validates:
+            self._validate()
+        elif saves:
             self._save({}, None)
+        if saves or validates:
             self.start_stage("training")
             self._recent = Recent(self.device)
 
-    def _end_epoch(self) -> None:
+    def _is_due(self, every: int | None) -> bool:
+        return every is not None and self.state.step % every == 0
+
+    def _validate(self) -> None:
+        """Measures the model and saves it, at the end of an epoch or inside it. Where early stopping ends training, it
+        ends the epoch, too."""
         state = self.state
         self.start_stage("validation")
         broadcast_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
@@ -172,24 +186,25 @@ class Trainer:
         metrics = {"train_loss": state.loss_sum / state.weight, **scores.as_metrics("validation")}
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
-        state.epoch, state.batch, state.loss_sum, state.weight = state.epoch + 1, 0, 0.0, 0.0
         for name, value in metrics.items():
-            _check_finite(name, value, f"after epoch {state.epoch}")
+            _check_finite(name, value, f"in epoch {state.epoch + 1}")
         self._compare_with_best(metrics[self.spec.checkpoints.metric])
-        self.history.add("epoch", state.step, state.epoch, metrics)
+        self.history.add("epoch" if self._ends_epoch else "validation", state.step, state.epoch + 1, metrics)
+        if self._ends_epoch:
+            state.epoch, state.batch, state.loss_sum, state.weight = state.epoch + 1, 0, 0.0, 0.0
         self._save(metrics, scores)
-        self.reporter.epoch(state.epoch, metrics)
+        self.reporter.validated(state.epoch, metrics)
 
     def _compare_with_best(self, value: float) -> None:
-        """Counts the epochs since the best value and stops training when early stopping's patience is used up."""
+        """Counts the validations since the best value and stops training when early stopping's patience is used up."""
         state, early = self.state, self.spec.training.early_stopping
         sign = 1 if self.spec.checkpoints.lower_is_better else -1
         min_delta = early.min_delta if early is not None else 0.0
         if state.best is None or sign * (state.best - value) > min_delta:
-            state.best, state.epochs_since_best = value, 0
+            state.best, state.validations_since_best = value, 0
         else:
-            state.epochs_since_best += 1
-        state.stopped_early = early is not None and state.epochs_since_best >= early.patience
+            state.validations_since_best += 1
+        state.stopped_early = early is not None and state.validations_since_best >= early.patience
 
     # -- measurements ------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ class TrainingState:
     """The weight of these losses."""
     best: float | None = None
     """The checkpoints' metric at its best."""
-    epochs_since_best: int = 0
+    validations_since_best: int = 0
     stopped_early: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
     """Wall time by stage, over all attempts."""

@@ -199,7 +199,7 @@ def test_the_best_is_the_best_that_is_whole(tmp_path: Path, damage: Callable[[Pa
 
 
 def test_there_may_be_no_best(tmp_path: Path):
-    with pytest.raises(PassingError, match="no checkpoint that ends an epoch is whole"):
+    with pytest.raises(PassingError, match="no checkpoint that was validated is whole"):
         _store(tmp_path).best()
 
 

@@ -36,7 +36,7 @@ def scripted(folder: Path, script: list[tuple[float, int]], **changes: Any) -> S
 def test_training_goes_through_all_epochs_without_early_stopping(tmp_path: Path):
     [trained] = run_on(1, train, scripted(tmp_path, losses(1, 2, 2, 2, 2)))
     assert (trained.state.epoch, trained.state.step, trained.state.stopped_early) == (5, 5, False)
-    assert (trained.state.best, trained.state.epochs_since_best) == (1, 4)
+    assert (trained.state.best, trained.state.validations_since_best) == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,22 @@ def test_early_stopping_counts_the_epochs_since_the_best(
     setup = scripted(tmp_path, script, training={"earlyStopping": early})
     for trained in run_on(2, train, setup):
         assert trained.state.epoch == epochs
-        assert trained.state.stopped_early == (trained.state.epochs_since_best == early["patience"])
+        assert trained.state.stopped_early == (trained.state.validations_since_best == early["patience"])
     assert [record["epoch"] for record in setup.records("epoch")] == list(range(1, epochs + 1))
+
+
+def test_validation_inside_an_epoch_may_find_the_best_model_and_end_training(tmp_path: Path):
+    """5 steps an epoch, validated after the steps 2, 4, 5, 6 and 8, the third without a better value."""
+    training = {"epochs": 4, "validateEverySteps": 2, "earlyStopping": {"patience": 3}, "gradientAccumulation": 1}
+    setup = replace(image_setup(tmp_path, training=training), script=losses(3, 1, 2, 2, 2, 0))
+    for trained in run_on(2, train, setup):
+        assert (trained.state.epoch, trained.state.step, trained.state.stopped_early) == (2, 8, True)
+    assert [(each["epoch"], each["step"]) for each in setup.records("validation")] == [(1, 2), (1, 4), (2, 6)]
+    assert [(each["epoch"], each["step"]) for each in setup.records("epoch")] == [(1, 5), (2, 8)]
+    assert setup.store.names() == ["epoch-0000-step-00000004", "epoch-0002-step-00000008"]
+    assert setup.store.ranked()[0][0] == setup.store.names()[0]
+    [again] = run_on(1, train, setup)
+    assert (again.resumed, again.drawn) == (setup.store.names()[1], [])
 
 
 @pytest.mark.parametrize(("mode", "epochs"), [(None, 4), ("max", 4), ("min", 3)])
@@ -83,7 +97,7 @@ def test_patience_counts_on_after_a_break(tmp_path: Path):
     script = losses(1, 2, 2, 2)
     setup = scripted(tmp_path, script, training={"earlyStopping": {"patience": 3, "minDelta": 0.5}})
     [first] = run_on(1, train, setup, 2)
-    assert first.state.epochs_since_best == 1
+    assert first.state.validations_since_best == 1
     [second] = run_on(1, train, replace(setup, script=script[2:]))
     assert (second.resumed, second.state.epoch) == ("epoch-0002-step-00000002", 4)
     assert second.state.stopped_early

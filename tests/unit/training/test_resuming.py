@@ -18,6 +18,7 @@ CHANGES = {
         "gradientAccumulation": 2,
         "optimizer": {"adamW": {"learningRate": 0.01}},
         "scheduler": {"cosine": {}},
+        "validateEverySteps": 4,
     },
     "checkpoints": {"everySteps": 2},
 }
@@ -69,8 +70,8 @@ def test_resumed_training_ends_with_the_same_numbers(
     stop_after, checkpoint = CUTS[cut]
     run_on(ranks, train, again, stop_after)
     assert_same_end(run_on(ranks, train, again), whole, checkpoint)
-    assert without_times(again.records("step")) == without_times(setup.records("step"))
-    assert without_times(again.records("epoch")) == without_times(setup.records("epoch"))
+    for records in ("step", "validation", "epoch"):
+        assert without_times(again.records(records)) == without_times(setup.records(records))
 
 
 def assert_same_end(resumed: list[Trained], whole: list[Trained], checkpoint: str | None) -> None:
@@ -78,7 +79,7 @@ def assert_same_end(resumed: list[Trained], whole: list[Trained], checkpoint: st
         assert one.resumed == checkpoint
         assert one.weights.keys() == other.weights.keys()
         assert [name for name in one.weights if not np.array_equal(one.weights[name], other.weights[name])] == []
-        counters = ("epoch", "batch", "step", "loss_sum", "weight", "best", "epochs_since_best", "stopped_early")
+        counters = ("epoch", "batch", "step", "loss_sum", "weight", "best", "validations_since_best", "stopped_early")
         assert [getattr(one.state, name) for name in counters] == [getattr(other.state, name) for name in counters]
         assert one.learning_rate == other.learning_rate
         assert one.drawn[-1] == other.drawn[-1]
