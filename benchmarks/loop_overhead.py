@@ -41,7 +41,7 @@ def bare(task: str) -> None:
     torch.manual_seed(training.seed)
     model = DistributedDataParallel(build(job.spec.model, fitted.preprocessor))
     optimizer = build_optimizer(training.optimizer, model.parameters())
-    shard = Shard(rank, workers, training.batch_size // workers, training.seed)
+    shard = Shard(rank, workers, training.batch_size, training.seed)
     scheduler = build_scheduler(training.scheduler, optimizer, training.epochs * shard.batches(len(rows)))
     dtype = resolve_precision(training.precision, torch.device("cpu"))
     sampler = BucketSampler(rows.lengths, shard)
@@ -60,7 +60,7 @@ def bare(task: str) -> None:
             if isinstance(scheduler, LambdaLR):
                 scheduler.step()
     if rank == 0:
-        print(shard.rows(len(rows)) * workers * training.epochs / (time.perf_counter() - since))
+        print(len(rows) * training.epochs / (time.perf_counter() - since))
     distributed.destroy_process_group()
 
 

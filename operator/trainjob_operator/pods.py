@@ -7,7 +7,7 @@ from typing import Any
 
 from trainjob.api import TrainJob
 from trainjob.api.baselines import LANGUAGE_MODEL_KEY
-from trainjob.api.cluster import HOME, JOB_FOLDER, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
+from trainjob.api.cluster import HOME, JOB_FOLDER, LEAVING, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
 from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, UID_LABEL, WORKERS_ANNOTATION
 from trainjob_operator.settings import NodePool, Settings
 
@@ -46,6 +46,21 @@ _AMD_ENVIRONMENT = {
     # Ray's HIP_VISIBLE_DEVICES beside it, a worker would look for its GPU under a number that is not there.
     "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES": "1",
 }
+_LIFECYCLE: KubernetesObject = {  # the file stays where a container starts anew in its pod
+    "postStart": {"exec": {"command": ["rm", "-f", LEAVING]}},
+    "preStop": {
+        "exec": {
+            "command": [
+                "sh",
+                "-c",
+                f"touch {LEAVING}; for _ in $(seq 20); do "
+                "grep -qs 'ray::[A-Za-z_]*TrainWorke[r]' /proc/[0-9]*/cmdline || exit 0; sleep 1; done",
+            ]
+        }
+    },
+}
+"""A pod that is about to go tells its workers so, and waits until they have ended: they save a checkpoint first. In
+brackets, so that the command does not find itself."""
 _READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 10 s, and then every 5
     "httpGet": {"path": "/api/healthz", "port": 52365},
     "initialDelaySeconds": 3,
@@ -92,6 +107,8 @@ def worker_template(
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
+    if job.spec.model.function is None:  # a function is not asked to save anything
+        container["lifecycle"] = _LIFECYCLE
     if pool.capabilities:
         capabilities = _CONTAINER_SECURITY["capabilities"] | {"add": pool.capabilities}
         container["securityContext"] = _CONTAINER_SECURITY | {"capabilities": capabilities}

@@ -156,7 +156,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
             {
                 "groupName": "workers",
                 "replicas": pods,
-                "minReplicas": pods,
+                "minReplicas": ceil(workers.minimum / per_pod) if workers.minimum is not None else pods,
                 "maxReplicas": pods,
                 "rayStartParams": RAY_START
                 | {

@@ -1,14 +1,15 @@
 """A TrainJob's status: a pure function of the TrainJob, what the cluster holds of it, and the time."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import seconds
-from trainjob.api.trainjob_status import Condition, Phase, TrainJobStatus, WorkersStatus
+from trainjob.api.training_status import TrainingStatus
+from trainjob.api.trainjob_status import Condition, Interruptions, Phase, TrainJobStatus, WorkersStatus
 from trainjob_operator.diagnosis import diagnose
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import head_uid
@@ -44,11 +45,8 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
     interruptions = before.interruptions
     if not observed.unreadable:
         interruptions = interruptions_of(before, verdict.reason, cluster, workers, pods, now)
-    if verdict.reason == "Training" and interruptions is not None:
-        why = f"{last_interruption(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
-        verdict = replace(
-            verdict, message=f"{why}; training goes on from its latest checkpoint, so it may have gone back"
-        )
+    if verdict.reason == "Training":
+        verdict = replace(verdict, message="; ".join(_how_training_goes(job, before.training, interruptions)))
     waits = not final and verdict.reason not in ("Suspended", "Queued", "Suspending")
     waiting = diagnose(pods, ray.get("rayClusterStatus"), observed.events) if waits else []
     if waiting and verdict.phase in ("Pending", "Starting", "Retrying"):
@@ -91,6 +89,17 @@ def deadline_of(job: TrainJob, start: datetime | None) -> datetime | None:
     """When `spec.deadlines.total` is over for a job that started then."""
     total = job.spec.deadlines.total
     return None if total is None or start is None else start + timedelta(seconds=seconds(total))
+
+
+def _how_training_goes(
+    job: TrainJob, training: TrainingStatus | None, interruptions: Interruptions | None
+) -> Iterator[str]:
+    if interruptions is not None:
+        yield f"{last_interruption(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
+        yield "training goes on from its latest checkpoint, so it may have gone back"
+    count, size = job.spec.workers.count, training.workers if training is not None else None
+    if job.spec.workers.minimum is not None and size is not None and size < count:
+        yield f"{size} of {count} workers train: more join once there is room for their pods"
 
 
 def _is_past_deadline(job: TrainJob, start: datetime | None, now: datetime) -> bool:

@@ -85,6 +85,8 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("causalLM", "training.compile", {"training.sharding": "auto", "training.compile": True}),
     ("causalLM", "training.cpuOffload", {"training.cpuOffload": True}),
     ("imageClassifier", "training.activationCheckpointing", {"training.activationCheckpointing": True}),
+    ("textClassifier", "workers.minimum", {"workers.count": 4, "workers.minimum": 5}),
+    ("textClassifier", "workers.minimum", {"workers.minimum": 1, "tuning": _tuned(_RATE, choice=[0.1])}),
     ("textClassifier", "training.optimizer", {"training.optimizer.adam": {}, "training.optimizer.sgd": {}}),
     ("textClassifier", "pods.volumeMounts", {"pods.volumeMounts": [{"name": "a", "mountPath": "/a"}]}),
     *(("function", "pods.volumeMounts", {"pods": _mounted_at(path)}) for path in _OWN_PATHS),

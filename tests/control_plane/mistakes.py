@@ -107,7 +107,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("checkpoints", {"metric": ["", 3, "my_metric"], "mode": ["minimum", "", 1], "keep": _COUNT}),
     "checkpoints.everySteps": _COUNT,
     **_under("workers", {"count": _COUNT, "cpus": _CPUS, "gpus": [-1, 2, 0.5, "1"], "nodePool": _NAME}),
-    **_under("workers", {"perPod": [*_COUNT, 2], "memory": _QUANTITY}),
+    **_under("workers", {"perPod": [*_COUNT, 2], "minimum": [*_COUNT, 10_001], "memory": _QUANTITY}),
     **_under("head", {"cpus": _CPUS, "memory": _QUANTITY}),
     "storage": [{}, "s3://runs", {"uri": "s3://runs", "persistentVolumeClaim": "runs"}],
     **_under("storage", {"uri": [*_URI, "https://host/runs"], "persistentVolumeClaim": _NAME, "secretName": _NAME}),

@@ -144,6 +144,8 @@ def _work(draw: st.DrawFn, model: str) -> Document:
     workers["count"] = count
     if draw(booleans):
         workers["perPod"] = per_pod
+    if draw(booleans):
+        workers["minimum"] = draw(st.integers(1, count))
     return {"training": training, "workers": workers}
 
 
@@ -210,7 +212,8 @@ def _tuned(draw: st.DrawFn, spec: Document) -> Document:
             seed=st.integers(0, 2**32 - 1),
         )
     )
-    return {**spec, "tuning": {"parameters": parameters, "search": search, **rest}}
+    workers = {name: value for name, value in spec["workers"].items() if name != "minimum"}
+    return {**spec, "workers": workers, "tuning": {"parameters": parameters, "search": search, **rest}}
 
 
 _distillation = part({"teacher": folders}, temperature=amounts, weight=st.floats(0.01, 1))

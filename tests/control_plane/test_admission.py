@@ -213,6 +213,7 @@ def test_what_is_trained_cannot_change(
         {"ttlAfterFinished": "7d"},
         {"training.seed": 42},
         {"workers": {"count": 2}},
+        {"workers": {"count": 2, "minimum": 1}},
         {"workers.cpus": 2},
         {"workers": ...},
     ],
@@ -229,6 +230,7 @@ def test_how_long_it_may_take_can_change(
         ("workers.perPod", {"count": 3, "perPod": 2}),
         ("training.batchSize", {"count": 5}),
         ("workers.gpus", {"gpus": 2}),
+        ("workers.minimum", {"count": 2, "minimum": 3}),
     ],
 )
 def test_workers_change_only_to_what_fits(

@@ -15,6 +15,8 @@ WORKER_RESOURCE = "trainjob_worker"
 
 JOB_FOLDER = "/etc/trainjob"
 """Where the head pod has the TrainJob."""
+LEAVING = "/dev/shm/trainjob-leaving"
+"""A file that a worker pod has once it is about to go."""
 STORAGE_PATH = "/mnt/storage"
 """Where every pod has storage's PersistentVolumeClaim."""
 OWN_PATHS = (JOB_FOLDER, STORAGE_PATH)

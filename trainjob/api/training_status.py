@@ -94,6 +94,8 @@ class TrainingStatus(StrictModel):
     """0 to 100, where known."""
     eta: float | None = None
     """Seconds to go, where known."""
+    workers: int | None = None
+    """Workers that train now: of an elastic job, between `spec.workers.minimum` and `count`."""
     samples_per_second: float | None = None
     """Training rows a second over all workers, of late."""
     tokens_per_second: float | None = None

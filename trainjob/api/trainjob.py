@@ -24,6 +24,9 @@ class Workers(StrictModel):
 
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Worker processes."""
+    minimum: PositiveInt | None = None
+    """With how many of them training goes on where nodes are lost, until there is room for more; by default with no
+    fewer than `count`. A batch keeps its rows. Only in a cluster: on one machine all of them train."""
     cpus: CPUs | None = None
     """CPU cores of each worker; on one machine, by default its cores are shared out evenly."""
     gpus: Annotated[int, Field(ge=0, le=1)] = 0
@@ -110,6 +113,10 @@ class TrainJobSpec(StrictModel):
         training, count, per_pod = self.training, self.workers.count, self.workers.per_pod
         if per_pod is not None and count % per_pod:
             yield "workers.perPod", f"must divide workers.count ({count} % {per_pod} = {count % per_pod})"
+        if (minimum := self.workers.minimum) is not None and minimum > count:
+            yield "workers.minimum", f"must not be more than workers.count ({minimum} > {count})"
+        if self.workers.minimum is not None and self.tuning is not None:
+            yield "workers.minimum", "cannot be set together with tuning, whose trials wait for workers one by one"
         if "batch_size" in training.model_fields_set and (rest := training.batch_size % count):
             yield (
                 "training.batchSize",

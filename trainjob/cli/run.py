@@ -31,7 +31,7 @@ def run(
     from trainjob.progress.status_writer import reporting
 
     if workers is not None:
-        overrides = [*overrides, f"spec.workers.count={workers}"]
+        overrides = [*overrides, f"spec.workers.count={workers}", "spec.workers.minimum=null"]
     job = load_trainjob(file, overrides)
     seen: list[TrainingStatus] = []
     try:

@@ -280,6 +280,16 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "workers.perPod",
         ),
         Rule(
+            "!has(self.workers.minimum) || self.workers.minimum <= self.workers.count",
+            "must not be more than workers.count",
+            "workers.minimum",
+        ),
+        Rule(
+            "!has(self.workers.minimum) || !has(self.tuning)",
+            "cannot be set together with tuning, whose trials wait for workers one by one",
+            "workers.minimum",
+        ),
+        Rule(
             "!has(self.training.batchSize) || self.workers.count < 1 || "
             "self.training.batchSize % self.workers.count == 0",
             "must be a multiple of workers.count",

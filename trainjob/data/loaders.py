@@ -2,8 +2,8 @@
 
 Texts of like length share a batch, so little of it is padding: rows are shuffled, taken in windows, sorted by length
 within the window and cut into batches, whose order is shuffled again. At each step all ranks have batches of like
-length and none waits for another: rows in memory are cut into what all ranks take together; of streamed ones each rank
-has its own, whose cuts are shuffled alike on every rank.
+length and none waits for another: rows in memory are cut into what all ranks take together, whatever their number; of
+streamed ones each rank has its own, whose cuts are shuffled alike on every rank.
 """
 
 from collections import deque
@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -47,19 +48,31 @@ class Batch:
     """The logits that a teacher gives its rows, float32 [n, C]."""
     padding: int = 0
     """Places that hold no token of a text."""
+    counts: bool = True
+    """False where a rank has no rows of its own while others have: it computes a row for their sake, for nothing."""
 
     @property
     def places(self) -> int:
         """For tokens, in all its rows; 0 where it holds no texts."""
-        return self.inputs["input_ids"].numel() if "input_ids" in self.inputs else 0
+        return self.inputs["input_ids"][: len(self)].numel() if "input_ids" in self.inputs else 0
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.labels) if self.counts else 0
 
     @property
     def weight(self) -> float:
         """How many losses it has: one for each row, or for each token that is learned."""
-        return len(self) if self.labels.dim() == 1 else int((self.labels != IGNORED).sum())
+        return len(self) if self.labels.dim() == 1 else int((self.labels[: len(self)] != IGNORED).sum())
+
+    def parts(self, count: int) -> list["Batch"]:
+        """Its rows in `count` batches of like size, one after the other; the last tells the padding of all."""
+        bounds = [len(self) * number // count for number in range(count + 1)]
+        return [self] if count == 1 else [self._rows(start, stop) for start, stop in pairwise(bounds)]
+
+    def _rows(self, start: int, stop: int) -> "Batch":
+        some = slice(start, stop) if start < stop else slice(0, 1)
+        padding = self.padding if stop == len(self) else 0
+        return replace(self._each(lambda tensor: tensor[some]), counts=start < stop, padding=padding)
 
     def to(self, device: torch.device) -> "Batch":
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
@@ -75,7 +88,7 @@ class Batch:
 
 
 class TrainingBatches(Protocol):
-    """The training batches of one rank: in each epoch every rank gets equally many, of equal sizes."""
+    """The training batches of one rank: in each epoch every rank gets equally many, its shares of the same ones."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]: ...
 
@@ -87,21 +100,30 @@ class Shard:
     rank: int
     world_size: int
     batch_size: int
-    """Rows of one batch on one rank."""
+    """Rows of one batch over all ranks."""
     seed: int
+
+    @property
+    def own_rows(self) -> int:
+        """The most rows of a batch that one rank takes."""
+        return -(-self.batch_size // self.world_size)
 
     @property
     def window(self) -> int:
         """Rows of one rank that are sorted by length together: whole batches."""
-        return self.batch_size * max(1, WINDOW_ROWS // self.batch_size)
+        return self.own_rows * max(1, WINDOW_ROWS // self.own_rows)
 
-    def rows(self, total: int) -> int:
-        """Training rows of each rank in an epoch: the remainder of an uneven division is left out."""
-        return total // self.world_size
+    def parts(self, count: int) -> int:
+        """In how many parts a rank computes its rows of a batch, so that none has more than with `count` ranks."""
+        return -(-self.own_rows // -(-self.batch_size // count))
+
+    def scored(self, count: int) -> "Shard":
+        """What it takes of a set that is scored: no more rows at once than with `count` ranks."""
+        return replace(self, batch_size=-(-self.batch_size // count) * self.world_size)
 
     def batches(self, total: int) -> int:
-        """Training batches of each rank in an epoch."""
-        return -(-self.rows(total) // self.batch_size)
+        """Batches of an epoch of `total` rows."""
+        return -(-total // self.batch_size)
 
 
 def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[np.ndarray]:
@@ -120,9 +142,16 @@ def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
     return replace(batch, padding=max(batch.places - int(examples.lengths.sum()), 0))
 
 
+def _collated(preprocessor: Preprocessor, item: tuple[Examples, bool]) -> Batch:
+    examples, counts = item
+    batch = collate(preprocessor, examples)
+    return batch if counts else replace(batch, counts=False, padding=0)
+
+
 @dataclass(frozen=True)
 class StreamedBatches:
-    """Training batches streamed anew in every epoch from a Ray Data shard and shuffled in a buffer."""
+    """Training batches streamed anew in every epoch from a Ray Data shard and shuffled in a buffer. All ranks get
+    equally many rows: the remainder of an uneven division is left out."""
 
     data: "DataIterator"
     preprocessor: Preprocessor
@@ -138,7 +167,7 @@ class StreamedBatches:
             local_shuffle_seed=int(np.random.default_rng([self.shard.seed, epoch, self.shard.rank]).integers(2**31)),
         )
         for number, window in enumerate(windows):
-            for indices in shuffled_cut(window.lengths, self.shard.batch_size, [self.shard.seed, epoch, number]):
+            for indices in shuffled_cut(window.lengths, self.shard.own_rows, [self.shard.seed, epoch, number]):
                 yield collate(self.preprocessor, window.take(indices))
 
 
@@ -175,8 +204,9 @@ def read_whole(data: "DataIterator") -> Examples:
     return examples
 
 
-class _ExamplesDataset(Dataset[Examples]):
-    """Examples as a map-style dataset whose items are whole batches."""
+class _ExamplesDataset(Dataset[tuple[Examples, bool]]):
+    """Examples as a map-style dataset whose items are whole batches, and whether they count: a rank without rows has
+    one that does not."""
 
     def __init__(self, examples: Examples) -> None:
         self.examples = examples
@@ -184,15 +214,15 @@ class _ExamplesDataset(Dataset[Examples]):
     def __len__(self) -> int:
         return len(self.examples)
 
-    def __getitem__(self, index: np.ndarray) -> Examples:
-        return self.examples.take(index)
+    def __getitem__(self, index: np.ndarray) -> tuple[Examples, bool]:
+        return self.examples.take(index if len(index) else np.zeros(1, np.int64)), len(index) > 0
 
 
 class BucketSampler(Sampler[np.ndarray]):
-    """Row indices of one rank's batches in one epoch.
+    """Row indices of one rank's shares of the batches of one epoch; the last may be empty.
 
-    What all ranks together take in a step depends on the seed and on the rows of a step alone, so an epoch that other
-    numbers of ranks begin and end holds each row once.
+    The batches depend on the seed and on their size alone, so an epoch that other numbers of ranks begin and end holds
+    each row once.
     """
 
     def __init__(self, lengths: np.ndarray, shard: Shard) -> None:
@@ -206,15 +236,15 @@ class BucketSampler(Sampler[np.ndarray]):
     def __iter__(self) -> Iterator[np.ndarray]:
         shard = self.shard
         order = np.random.default_rng([shard.seed, self.epoch]).permutation(len(self.lengths))
-        together = shard.world_size * shard.batch_size
+        together = shard.batch_size
         window_rows = together * max(1, WINDOW_ROWS // together)
         whole, rest = np.split(order, [len(order) - len(order) % together])
         for number, start in enumerate(range(0, len(whole), window_rows)):
             window = whole[start : start + window_rows]
             for indices in shuffled_cut(self.lengths[window], together, [shard.seed, self.epoch, number]):
                 yield window[indices[shard.rank :: shard.world_size]]
-        if shard.rows(len(rest)):
-            yield rest[shard.rank :: shard.world_size][: shard.rows(len(rest))]
+        if len(rest):
+            yield rest[shard.rank :: shard.world_size]
 
 
 class InMemoryBatches:
@@ -227,7 +257,7 @@ class InMemoryBatches:
             _ExamplesDataset(examples),
             batch_size=None,  # the sampler gives the rows of a whole batch
             sampler=self.sampler,
-            collate_fn=cast("Any", partial(collate, preprocessor)),  # typed for lists of items only
+            collate_fn=cast("Any", partial(_collated, preprocessor)),  # typed for lists of items only
             generator=torch.Generator().manual_seed(shard.seed),
         )
 
@@ -263,7 +293,7 @@ def scoring_batches(windows: Iterable[Examples], preprocessor: Preprocessor, sha
     """This rank's batches of a set of which every rank has all rows: each row is in exactly one batch of one rank."""
     number = first_row = 0
     for window in windows:
-        for indices in cut(window.lengths, shard.batch_size):
+        for indices in cut(window.lengths, shard.own_rows):
             if number % shard.world_size == shard.rank:
                 rows = first_row + indices if window.rows is None else window.rows[indices]
                 yield replace(collate(preprocessor, window.take(indices)), rows=rows)

@@ -18,12 +18,14 @@ class Reporter:
         self._origin = ""
         self._lock = Lock()
 
-    def begin(self, completed: int, step: int, steps: int, resumed: str | None, metrics: dict[str, float]) -> None:
-        """Training starts after `step` and the epochs `completed`. Where it is `resumed` from a checkpoint, `metrics`
-        are of the last of them."""
+    def begin(
+        self, completed: int, step: int, steps: int, workers: int, resumed: str | None, metrics: dict[str, float]
+    ) -> None:
+        """`workers` start training after `step` and the epochs `completed`. Where it is `resumed` from a checkpoint,
+        `metrics` are of the last of them."""
         self._since = (time.monotonic(), step)
         epoch = min(completed + 1, self._epochs)  # there may be none left to train
-        changes: dict[str, object] = {"epoch": epoch, "step": step, "steps": steps}
+        changes: dict[str, object] = {"epoch": epoch, "step": step, "steps": steps, "workers": workers}
         if resumed and self._sender:
             self._origin = f"continues from {resumed}"
             changes |= {
@@ -38,6 +40,10 @@ class Reporter:
     def waits(self, why: str) -> None:
         """Tells what training waits for; with an empty text, that it goes on."""
         self._update(always=True, message=why or self._origin)
+
+    def restarting(self) -> None:
+        """Training was told to stop, and goes on with other workers."""
+        self._update(always=True, stage="Starting", message="a checkpoint is saved; workers start anew from it")
 
     def evaluating(self) -> None:
         self._update(always=True, stage="Evaluating", eta=None)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -16,6 +16,7 @@ from trainjob.data.prepare import Loading, bytes_of_sets
 from trainjob.data.remote_model import local_model
 from trainjob.data.source import UNLABELLED
 from trainjob.data.tasks import Mapper, one_by_one
+from trainjob.errors import UserError
 from trainjob.progress.channel import Address
 from trainjob.runs.files import FITTED
 from trainjob.scratch import scratch_folder
@@ -24,13 +25,27 @@ from trainjob.training.imports import quick_imports
 from trainjob.training.launch.arrays import load_arrays, save_arrays
 from trainjob.training.launch.late_datasets import LateDatasets
 from trainjob.training.launch.local import LocalWorkers
-from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, on_cluster, put, start_ray
+from trainjob.training.launch.ray_cluster import (
+    fit_on_ray,
+    in_thread,
+    is_elastic,
+    on_cluster,
+    put,
+    start_ray,
+    wait_until_gone,
+)
 from trainjob.training.launch.ray_tasks import RayTasks
-from trainjob.training.outcome import Outcome
+from trainjob.training.outcome import Outcome, Stopped
 from trainjob.training.task import Task, train
 
 KEPT_BYTES = 256 * 2**20
 """A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
+
+_NOT_STREAMED = (
+    "spec.workers.minimum: there are more training rows than workers keep in memory "
+    f"({KEPT_BYTES // 2**20} MiB), and of rows that are streamed, other workers cannot go on in the midst of an epoch: "
+    "set spec.dataset.loader: dataLoader, which keeps all of them in memory, or leave minimum out"
+)
 
 Datasets = Mapping[str, Any]
 """Ray Data's datasets by the names of their sets, or what gives them."""
@@ -168,13 +183,19 @@ class Training:
     def _task(
         self, fitted: Fitted, examples: Callable[[], dict[str, Examples]] | None, streamed: tuple[str, ...] = ()
     ) -> Task:
+        if "train" in streamed and is_elastic(self.spec):
+            raise UserError(_NOT_STREAMED)
         return Task(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
 
 
 def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
-    """Has workers on Ray do a task, and returns what rank 0 returns."""
-    work, split = partial(train, task), list(task.streamed)
-    return fit_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value
+    """Has workers on Ray do a task, and returns what rank 0 returns. Where they are told to stop, others go on."""
+    work, split = partial(train, replace(task, on_ray=True)), list(task.streamed)
+    while True:
+        ended = fit_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value
+        if not isinstance(ended, Stopped):
+            return ended
+        wait_until_gone(ended.leaving)
 
 
 def _modules(spec: TrainJobSpec) -> list[str]:

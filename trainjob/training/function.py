@@ -235,6 +235,7 @@ class _ReportCallback(UserCallback):
                 epoch=epoch,
                 epochs_completed=self._reports,
                 percent=None,
+                workers=len(metrics),
                 metrics=values,
                 latest_checkpoint=self._latest,
             ),

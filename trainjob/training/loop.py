@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
@@ -22,6 +23,7 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.history import History
 from trainjob.training.checkpointing import Checkpointer
 from trainjob.training.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
+from trainjob.training.notices import Notices
 from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
 from trainjob.training.randomness import set_random_states
 from trainjob.training.recent import Recent
@@ -51,7 +53,10 @@ class Trainer:
         reporter: Reporter,
         history: History,
         device: torch.device,
+        parts: int = 1,
+        is_told_to_stop: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`parts`: in how many each of a rank's batches is computed; `is_told_to_stop` is asked before each step."""
         training = spec.training
         self.spec, self.module, self.model = spec, module, model
         self.objective = objective
@@ -72,6 +77,9 @@ class Trainer:
         self.checkpointer = Checkpointer(
             store, self.saver, module, preprocessor, self.optimizer, self.scheduler, self.scaler, device
         )
+        self.parts, self.notices = parts, Notices(is_told_to_stop)
+        self.stopped = False
+        """Whether training has ended before its time, after a checkpoint, because a rank was told to stop."""
         self._random_states: dict[str, Any] | None = None
         self._buckets_rebuilt = world_size() < 3 or not isinstance(model, DistributedDataParallel)
         self._stage: str | None = None
@@ -81,12 +89,12 @@ class Trainer:
     # -- training ----------------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """Trains to the last epoch or step, or until early stopping ends it."""
+        """Trains to the last epoch or step, until early stopping ends it, or until a rank is told to stop."""
         state, epochs = self.state, self.spec.training.epochs
         with self.saver:
-            while state.epoch < epochs and not self._is_over:
+            while state.epoch < epochs and not self._is_over and not self.stopped:
                 self._train_epoch()
-                if not state.stopped_early:
+                if not state.stopped_early and not self.stopped:
                     self._validate()
 
     def _train_epoch(self) -> None:
@@ -98,9 +106,9 @@ class Trainer:
             next(batches)
         self._restore_random_states()
         self._recent = Recent(self.device)
-        while not self._is_over and (group := list(islice(batches, self.accumulation))):
+        while not self._is_over and not self.stopped and (group := list(islice(batches, self.accumulation))):
             self._train_group(group)
-        if not self._ends_epoch and not state.stopped_early:
+        if not self._ends_epoch and not self.stopped:
             raise RuntimeError(f"epoch {state.epoch + 1} had {state.batch} batches, not {self.batches_per_epoch}")
 
     @property
@@ -114,11 +122,12 @@ class Trainer:
     def _train_group(self, group: list[Batch]) -> None:
         """Takes one step: on the mean loss over all that counts in these batches and in those of the other ranks."""
         weight = self._weight_per_rank(group)
-        for number, batch in enumerate(group, start=1):
+        parts = [part for batch in group for part in batch.parts(self.parts)]
+        for number, batch in enumerate(parts, start=1):
             moved = batch.to(self.device)
             self._rebuild_buckets(moved)
-            with self._gradients_synced(number == len(group)):
-                losses = self.objective.losses(self._answers(moved), moved)
+            with self._gradients_synced(number == len(parts)):
+                losses = self.objective.losses(self._answers(moved), moved) * batch.counts
                 self.scaler.scale(losses.sum() / weight).backward()
             self._recent.add(batch, losses)
         self.state.batch += len(group)
@@ -127,7 +136,9 @@ class Trainer:
     def _weight_per_rank(self, group: list[Batch]) -> torch.Tensor:
         """The weight of the batches, averaged over ranks as gradients are, float32 []; not 0, where nothing counts."""
         own = torch.full((), sum(batch.weight for batch in group), dtype=torch.float32, device=self.device)
-        return sum_over_ranks(own).clamp(min=1) / world_size()
+        weight, told = sum_over_ranks(torch.stack([own, self.notices.own(self.device)]))
+        self.notices.hear(told)
+        return weight.clamp(min=1) / world_size()
 
     def _answers(self, batch: Batch) -> torch.Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
@@ -161,7 +172,8 @@ class Trainer:
         state.step += 1
         self.saver.look()
         ends = self._ends_epoch
-        saves = not ends and self._is_due(self.spec.checkpoints.every_steps)
+        self.stopped = self.notices.stop and not self._is_over
+        saves = self.stopped or (not ends and self._is_due(self.spec.checkpoints.every_steps))
         validates = not ends and self._is_due(self.spec.training.validate_every_steps)
         if saves or validates or ends or state.step % self.log_every == 0 or state.step == 1:
             self._log_step(learning_rate)

@@ -43,6 +43,13 @@ class Outcome(StrictModel):
     """Wall time by stage, over all attempts."""
 
 
+class Stopped(StrictModel):
+    """What rank 0 returns where training was told to stop: after a checkpoint, from which other workers go on."""
+
+    leaving: list[str]
+    """Ray's ids of the nodes that are about to go."""
+
+
 class WorkerError(Exception):
     """A worker's exception in a form that travels between processes."""
 
@@ -76,6 +83,13 @@ def worker_error(rank: int, error: Exception) -> Exception:
         why = _OUT_OF_MEMORY if "running low on memory" in str(error) else _ENDED
         return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
     return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
+
+
+def lost_a_worker(error: Exception) -> bool:
+    """Whether a worker has died without a word, perhaps with its node, or lost its connection to one that has."""
+    if not isinstance(error, WorkerError) or error.message == _OUT_OF_MEMORY:
+        return False
+    return error.exception == "WorkerDied" or error.exception.startswith("Dist") or "gloo" in error.message
 
 
 def ran_out_of_memory(error: Exception) -> bool:

@@ -4,13 +4,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from trainjob.api import TrainJob
+from trainjob.api import TrainJob, Workers
 from trainjob.errors import PassingError, StorageError, StorageUnreachable, may_pass
+from trainjob.runs.files import CHECKPOINTS
 from trainjob.runs.folder import Attempts, count_failure
 from trainjob.storage import Folder
-from trainjob.training.outcome import WorkerError
+from trainjob.training.launch.ray_cluster import is_elastic
+from trainjob.training.outcome import WorkerError, lost_a_worker
 
 Result = TypeVar("Result")
+
+_NOWHERE = "nowhere"
+"""How far training has come before its first loss of a worker: no checkpoint's name."""
 
 
 def may_retry(error: Exception, failures: int, retries: int) -> bool:
@@ -32,12 +37,21 @@ def with_retries(
     retries: Callable[[], int],
 ) -> Result:
     """Calls `train`, again and again while workers fail and `retries`, which may change meanwhile, allows it; before
-    each retry, `on_retry`."""
-    failures = earlier_failures(job, attempts)
+    each retry, `on_retry`.
+
+    Losses of workers count as no failure of an elastic job, up to as many as it can spare between two checkpoints.
+    """
+    failures, losses, reached = earlier_failures(job, attempts), 0, _NOWHERE
     while True:
         try:
             return train()
         except (WorkerError, PassingError) as error:
+            if is_elastic(job.spec) and lost_a_worker(error):
+                before, reached = reached, _newest_checkpoint(run)
+                losses = losses + 1 if reached == before else 1
+                if losses <= _spare(job.spec.workers):
+                    on_retry(error)
+                    continue
             failures += 1
             if not may_retry(error, failures, retries()):
                 raise
@@ -45,6 +59,19 @@ def with_retries(
                 with suppress(StorageError):  # it then stays uncounted
                     count_failure(run)
             on_retry(error)
+
+
+def _spare(workers: Workers) -> int:
+    """How many losses, of one worker each, lead to fewer workers than the minimum."""
+    return workers.count - (workers.minimum or workers.count) + 1
+
+
+def _newest_checkpoint(run: Folder) -> str:
+    """Its name; of a function it is Ray Train's. _NOWHERE where it cannot be read."""
+    with suppress(StorageError):
+        own = run.list(CHECKPOINTS)
+        return max(own or [name for name in run.list() if name.startswith("checkpoint_")], default="")
+    return _NOWHERE
 
 
 def is_retryable(job: TrainJob, run: Folder, error: Exception, retries: int) -> bool:

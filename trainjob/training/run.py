@@ -59,7 +59,7 @@ def run(
     WorkerError for what a worker raised in its last attempt. Superseded is a UserError of which nothing is told
     to `on_status`.
     """
-    set_environment(job.spec.workers.count)
+    set_environment(job.spec)
     sweep()
     snapshots = Snapshots(on_status)
     allowed = retries or (lambda: job.spec.retries)

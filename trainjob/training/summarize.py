@@ -39,8 +39,9 @@ def summarize(
     sets = ("train", "validation", *(["test"] if outcome.test is not None else []), UNLABELLED)
     rows = {name: fitted.rows[name] for name in sets if name in fitted.rows}
     workers, training = job.spec.workers.count, job.spec.training
-    whole_epochs = fitted.training_rows // workers * workers * outcome.epochs
-    trained = min(whole_epochs, outcome.steps * training.batch_size * training.gradient_accumulation)
+    trained = min(
+        fitted.training_rows * outcome.epochs, outcome.steps * training.batch_size * training.gradient_accumulation
+    )
     return Summary(
         name=job.metadata.name,
         started=attempts.started,

@@ -12,7 +12,7 @@ from trainjob.training.imports import quick_imports
 from trainjob.training.output import Output, kept
 
 if TYPE_CHECKING:
-    from trainjob.training.outcome import Outcome
+    from trainjob.training.outcome import Outcome, Stopped
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Task:
     """Gives the rows in memory; None where they come from Ray Data."""
     streamed: tuple[str, ...] = ()
     """The sets that Ray Data splits between the workers, anew in every epoch, as they are too large to keep."""
+    on_ray: bool = False
+    """Whether the workers are a Ray cluster's."""
     part: Literal["all", "training", "scoring"] = "all"
     """training: without the test set, so there is no outcome; scoring: of the best checkpoint that is there."""
 
@@ -41,8 +43,8 @@ class Task:
         return isinstance(self.driver, Address)
 
 
-def train(task: Task) -> "Outcome | None":
-    """What every worker runs; rank 0 returns the outcome."""
+def train(task: Task) -> "Outcome | Stopped | None":
+    """What every worker runs; rank 0 returns the outcome, or that training was told to stop."""
     import ray.train
 
     from trainjob.training.distributed import rank

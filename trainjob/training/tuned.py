@@ -106,7 +106,7 @@ class _Trainer:
         """Tells every epoch, also those of earlier attempts. Raises TrialFailed and, for what fails the whole run,
         UserError."""
         os.environ.update(self.environment)
-        set_environment(self.job.spec.workers.count)
+        set_environment(self.job.spec)
         epochs = _Epochs(self.job.spec.checkpoints.metric, measured)
         folder = trial_folder(self.task.run, trial.number)
         epochs.repeat(folder)

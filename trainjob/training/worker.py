@@ -29,7 +29,7 @@ from trainjob.data.remote_model import local_model
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
 from trainjob.models import objective_of
-from trainjob.progress.channel import sender_to
+from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
@@ -39,12 +39,20 @@ from trainjob.runs.parts import Parts
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.training.devices import device_of, is_out_of_memory, out_of_memory
-from trainjob.training.distributed import AllRanks, first_of_node_first, is_first_of_node, rank, world_size
+from trainjob.training.distributed import (
+    AllRanks,
+    first_of_node_first,
+    gather_on_rank_0,
+    is_first_of_node,
+    rank,
+    world_size,
+)
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import Trainer
 from trainjob.training.node import once_a_node
+from trainjob.training.notices import is_leaving, is_told_to_stop
 from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision, why_not_compiled
-from trainjob.training.outcome import Outcome, WorkerError
+from trainjob.training.outcome import Outcome, Stopped, WorkerError
 from trainjob.training.placement import build_for, place
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Predicted, Scorer
@@ -52,8 +60,11 @@ from trainjob.training.sharded_state import load_weights
 from trainjob.training.task import Task
 
 
-def work(task: Task) -> Outcome | None:
-    """Trains on this rank, within Ray Train. Rank 0 returns the outcome; raises UserError or WorkerError."""
+def work(task: Task) -> Outcome | Stopped | None:
+    """Trains on this rank, within Ray Train. Rank 0 returns the outcome, or that training was told to stop.
+
+    Raises UserError or WorkerError.
+    """
     try:
         return _train(task, rank())
     except UserError:
@@ -68,7 +79,7 @@ def work(task: Task) -> Outcome | None:
         ) from None  # its own type may not travel between processes
 
 
-def _train(task: Task, rank: int) -> Outcome | None:
+def _train(task: Task, rank: int) -> Outcome | Stopped | None:
     entered = time.time()
     torch.set_num_threads(task.threads)
     task = replace(task, run=replace(task.run, on_wait=lambda why: reporter.waits(why)))
@@ -80,9 +91,13 @@ def _train(task: Task, rank: int) -> Outcome | None:
             trainer = _build_trainer(task, rank, store, reporter, scratch)
         resumed = _resume(trainer, store)
         state = trainer.state
-        reporter.begin(state.epoch, state.step, trainer.steps, resumed, last_metrics(trainer.history.records))
+        reporter.begin(
+            state.epoch, state.step, trainer.steps, world_size(), resumed, last_metrics(trainer.history.records)
+        )
         if task.part != "scoring":
             trainer.fit()
+        if trainer.stopped:
+            return _stopped(reporter, sender)
         outcome = None
         if task.part != "training":
             trainer.start_stage("evaluation")
@@ -97,6 +112,16 @@ def _train(task: Task, rank: int) -> Outcome | None:
     return outcome.model_copy(update={"entered": entered, "seconds": trainer.state.seconds})
 
 
+def _stopped(reporter: Reporter, sender: Sender | Direct | None) -> Stopped | None:
+    node = ray.get_runtime_context().get_node_id() if is_leaving() else None
+    nodes = gather_on_rank_0(node)
+    if nodes is None or sender is None:
+        return None
+    reporter.restarting()
+    sender.close()
+    return Stopped(leaving=[node for node in nodes if node is not None])
+
+
 def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
     spec, preprocessor = task.spec, task.fitted.preprocessor
     workers, device = world_size(), _device(task)
@@ -108,9 +133,9 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         allow_tf32(training.precision)
         module.to(memory_format=torch.channels_last)  # of convolutions
     objective = objective_of(spec, preprocessor, module)
-    shard = Shard(rank, workers, training.batch_size // workers, training.seed)
+    shard = Shard(rank, workers, training.batch_size, training.seed)
     batches, sets, rows = _data(task, shard)
-    if shard.rows(rows) == 0:
+    if rows < workers:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
     model = place(module, training, device, in_ray_train=task.in_ray_train)
     if training.compile:
@@ -128,6 +153,8 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         reporter=reporter,
         history=History(task.run, scratch),
         device=device,
+        parts=shard.parts(spec.workers.count),
+        is_told_to_stop=is_told_to_stop if task.on_ray else lambda: False,
     )
     seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
     return trainer
@@ -146,17 +173,18 @@ def _data(task: Task, shard: Shard) -> tuple[TrainingBatches, Callable[[str], It
     """The training batches; this rank's batches of a set to be scored, by the set's name; the rows of an epoch."""
     preprocessor = task.fitted.preprocessor
     kept = _kept_sets(task)
+    scored = shard.scored(task.spec.workers.count)
 
     def batches_of(name: str) -> Iterator[Batch]:
         if name not in task.streamed:
-            return scoring_batches(memory_windows(kept(name), shard.window), preprocessor, shard)
-        own = replace(shard, rank=0, world_size=1)
-        return scoring_batches(read_windows(_dataset_shard(name), shard.window), preprocessor, own)
+            return scoring_batches(memory_windows(kept(name), scored.window), preprocessor, scored)
+        own = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)
+        return scoring_batches(read_windows(_dataset_shard(name), own.window), preprocessor, own)
 
     if "train" in task.streamed:
         row_bytes = task.fitted.training_row_bytes(task.spec)
         streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
-        return streamed, batches_of, task.fitted.training_rows
+        return streamed, batches_of, task.fitted.training_rows // shard.world_size * shard.world_size
     examples = kept("train")
     return InMemoryBatches(examples, preprocessor, shard), batches_of, len(examples)
 

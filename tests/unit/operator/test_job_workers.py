@@ -158,3 +158,19 @@ def test_a_head_that_ran_out_of_memory_is_said_to():
     assert found.message == "the head pod ran out of memory; the driver will continue from the latest checkpoint"
     ended_job = ray_job("Failed", "", reason="SubmissionFailed", message="BackoffLimitExceeded")
     assert "ran out of memory: BackoffLimitExceeded" in str(status_of(Observed(ended_job, [lost])).message)
+
+
+@pytest.mark.parametrize(
+    ("workers", "size", "said"),
+    [
+        ({"count": 4, "minimum": 2}, 3, "3 of 4 workers train: more join once there is room for their pods"),
+        ({"count": 4, "minimum": 2}, 4, ""),
+        ({"count": 4, "minimum": 2}, None, ""),
+        ({"count": 4}, 3, ""),
+    ],
+)
+def test_fewer_workers_than_asked_for_are_told(workers: Object, size: int | None, said: str):
+    before = TrainJobStatus(training=TrainingStatus(stage="Training", workers=size))
+    found = Observed(ray_job("Running", "RUNNING"), [])
+    status = derive(trainjob(workers=workers), 1, before, found, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (status.reason, status.message) == ("Training", said)

@@ -36,6 +36,12 @@ def test_the_workers_offer_places_for_workers():
     assert json.loads(json.loads(group["rayStartParams"]["resources"])) == {"trainjob_worker": 2}
 
 
+def test_an_elastic_job_has_fewer_pods_at_least():
+    workers = {"count": 6, "minimum": 3, "perPod": 2}
+    [group] = ray_job({"workers": workers})["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    assert json.dumps([group[name] for name in ("replicas", "minReplicas", "maxReplicas")]) == "[3, 2, 3]"
+
+
 def test_of_a_rayjob_that_exists_only_its_course_and_its_names_are_changed():
     pool = {"nodePool": "removed"}
     job = trainjob(retries=3, suspend=True, deadlines={"start": "1m"}, workers=pool)

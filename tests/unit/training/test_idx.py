@@ -13,6 +13,7 @@ from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
+from trainjob.training.outcome import Outcome
 from trainjob.training.task import Task
 from trainjob.training.worker import work
 from unit.data.data_specs import write_mnist
@@ -36,7 +37,7 @@ def test_idx_files_and_an_mlp(tmp_path: Path):
     examples = partial(dict, prepare_examples(spec, fitted))
     task = Task(spec, run, 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
     [outcome] = run_on(1, work, task)
-    assert outcome is not None
+    assert isinstance(outcome, Outcome)
     assert isinstance(outcome.test, Scores)
     assert outcome.test.rows == 397
     assert outcome.test.accuracy > 0.85

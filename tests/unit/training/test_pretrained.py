@@ -27,6 +27,7 @@ from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
 from trainjob.training.classifier import Training
+from trainjob.training.outcome import Outcome
 from trainjob.training.task import Task
 from trainjob.training.worker import work
 
@@ -124,7 +125,7 @@ def test_grey_images_train_a_pretrained_network(tmp_path: Path):
     assert Fitted.load(Folder(str(run / "fitted"))) == fitted
     task = Task(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
     (outcome,) = run_on(1, work, task)
-    assert outcome is not None
+    assert isinstance(outcome, Outcome)
     assert isinstance(outcome.test, Scores)
     assert outcome.test.accuracy > 0.6
     image = next((digits / "test" / "digit-0").iterdir())

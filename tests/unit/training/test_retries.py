@@ -53,6 +53,51 @@ def trained(train: Callable[[], str], job: TrainJob, attempts: Attempts, told: l
     return with_retries(train, job, run_folder(job), attempts, on_retry, lambda: job.spec.retries)
 
 
+def losing_workers(run: Path, checkpoints: list[str], error: Exception = DIED) -> Callable[[], str]:
+    """Training that loses a worker after each of these checkpoints, "" for none."""
+    left = iter(checkpoints)
+
+    def train() -> str:
+        for name in left:
+            if name:
+                (run / "checkpoints" / name).mkdir(parents=True)
+            raise error
+        return "trained"
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("error", "checkpoints", "failures"),
+    [
+        (DIED, [""], 0),
+        (DIED, ["", "epoch-0001-step-00000010", "epoch-0002-step-00000020"], 0),
+        (
+            WorkerError(1, "RuntimeError", "[/gloo/transport] Connection reset", "", 0.0),
+            ["epoch-0001-step-00000010"],
+            0,
+        ),
+        (DIED, ["", ""], 0),
+        (DIED, ["", "", ""], 1),
+        (DIED, ["epoch-0001-step-00000010", "", "epoch-0002-step-00000020", ""], 0),
+        (DIED, ["epoch-0001-step-00000010", "", "", "epoch-0002-step-00000020"], 1),
+        (WorkerError(0, "MemoryError", "", "", 0.0), ["epoch-0001-step-00000010"], 1),
+        (PassingError("no cluster"), [""], 1),
+    ],
+)
+def test_an_elastic_job_may_lose_workers_while_it_comes_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, checkpoints: list[str], failures: int
+):
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    job = trainjob(tmp_path, retries=1, uid=UID)
+    workers = job.spec.workers.model_copy(update={"count": 3, "minimum": 2})
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"workers": workers})})
+    attempts, told = begin(run_folder(job), job), list[Exception]()
+    assert trained(losing_workers(Path(run_folder(job).uri), checkpoints, error), job, attempts, told) == "trained"
+    assert told == [error] * len(checkpoints)
+    assert begin(run_folder(job), job).failures == failures
+
+
 @pytest.mark.parametrize(
     ("error", "failures", "retries", "again"),
     [

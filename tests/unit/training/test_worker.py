@@ -80,7 +80,7 @@ def test_the_test_set_is_scored_with_the_best_model(tmp_path: Path):
     setup = with_test_set(image_setup(tmp_path, training={"epochs": 3}, checkpoints={"mode": "max"}))
     setup.examples["test"] = setup.examples["validation"]
     for outcome in run_on(1, work, task_of(setup)):
-        assert outcome is not None
+        assert isinstance(outcome, Outcome)
         assert outcome.test == outcome.validation
         assert outcome.best_epoch == 1
 
@@ -92,7 +92,7 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
     setup = image_setup(tmp_path)
     setup = with_test_set(setup) if held == "test" else setup
     outcome = run_on(ranks, work, task_of(setup))[0]
-    assert outcome is not None
+    assert isinstance(outcome, Outcome)
     kept = read_predictions(Folder(str(tmp_path)), "model").to_pydict()
     rows = setup.examples[held]
     assert kept["row"] == list(range(len(rows)))
@@ -109,7 +109,7 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
 
 def test_there_may_be_no_test_set(tmp_path: Path):
     [outcome] = run_on(1, work, task_of(image_setup(tmp_path, training={"epochs": 1, "precision": "bf16"})))
-    assert outcome is not None
+    assert isinstance(outcome, Outcome)
     assert outcome.test is None
     assert outcome.precision == "bf16"
 
@@ -132,8 +132,8 @@ def test_a_worker_continues_from_the_latest_sound_checkpoint(tmp_path: Path):
     assert (snapshots[0].epochs_completed, snapshots[0].epoch, snapshots[0].step) == (2, 3, 10)
     assert snapshots[0].metrics["validation_loss"] == setup.records("epoch")[1]["validation_loss"]
     assert (snapshots[-1].stage, snapshots[-1].eta) == ("Evaluating", None)
-    assert whole is not None
-    assert again is not None
+    assert isinstance(whole, Outcome)
+    assert isinstance(again, Outcome)
     own = {"entered", "seconds"}
     assert again.model_dump(exclude=own) == whole.model_dump(exclude=own)
     assert again.seconds["training"] > 0

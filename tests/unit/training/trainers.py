@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,7 +76,7 @@ class Setup:
         return replace(self, folder=folder)
 
     def shard(self, rank: int, ranks: int) -> Shard:
-        return Shard(rank, ranks, self.spec.training.batch_size // ranks, self.spec.training.seed)
+        return Shard(rank, ranks, self.spec.training.batch_size, self.spec.training.seed)
 
     def records(self, kind: str) -> list[dict[str, Any]]:
         return [record for record in read_history(Folder(str(self.folder))) if record["kind"] == kind]
@@ -202,7 +202,9 @@ class Trained:
     drawn: list[Draw]
 
 
-def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
+def build_trainer(
+    setup: Setup, reporter: Reporter | None = None, is_told_to_stop: Callable[[], bool] = lambda: False
+) -> Trainer:
     """A new trainer of this rank."""
     spec, preprocessor = setup.spec, setup.preprocessor
     shard = setup.shard(rank(), world_size())
@@ -227,6 +229,8 @@ def build_trainer(setup: Setup, reporter: Reporter | None = None) -> Trainer:
         reporter=reporter or Reporter(None, setup.store, spec.checkpoints.metric, spec.training.epochs),
         history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),
         device=CPU,
+        parts=shard.parts(spec.workers.count),
+        is_told_to_stop=is_told_to_stop,
     )
     for seed in (torch.manual_seed, np.random.seed, random.seed):  # last: a library may draw when it is imported
         seed(spec.training.seed + 1 + rank())
@@ -243,16 +247,23 @@ class Recorder(Sender):
         self.snapshots.append(status)
 
 
-def train(setup: Setup, stop_after: int | None = None, seconds: float = 0.0) -> Trained:
-    """Trains, or continues from the latest checkpoint, until the power is cut after so many batches."""
+def train(
+    setup: Setup, stop_after: int | None = None, seconds: float = 0.0, told: tuple[int, int] | None = None
+) -> Trained:
+    """Trains, or continues from the latest checkpoint, until the power is cut after so many batches. Where `told` is
+    given, that rank is told to stop once it has begun so many."""
+
+    def is_told_to_stop() -> bool:
+        return told is not None and told[0] == rank() and len(batches.drawn) >= told[1]
+
     recorder = Recorder()
     checkpoints = setup.spec.checkpoints
     reporter = Reporter(recorder if rank() == 0 else None, setup.store, checkpoints.metric, setup.spec.training.epochs)
-    trainer = build_trainer(setup, reporter)
+    trainer = build_trainer(setup, reporter, is_told_to_stop)
     name = _resume(trainer)
     assert isinstance(trainer.batches, InMemoryBatches)
     trainer.batches = batches = WatchedBatches(trainer.batches, stop_after, seconds)
-    reporter.begin(trainer.state.epoch, trainer.state.step, trainer.steps, name, {})
+    reporter.begin(trainer.state.epoch, trainer.state.step, trainer.steps, world_size(), name, {})
     since = time.perf_counter()
     with suppress(PowerCut):
         trainer.fit()

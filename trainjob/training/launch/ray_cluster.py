@@ -18,7 +18,7 @@ from trainjob.data import Examples
 from trainjob.errors import PassingError, notify
 from trainjob.storage import Folder, open_filesystem
 from trainjob.training.launch.ray_internals import print_no_deaths, trainer_class
-from trainjob.training.outcome import WorkerError, first_failure, worker_error
+from trainjob.training.outcome import WorkerError, first_failure, lost_a_worker, worker_error
 
 if TYPE_CHECKING:
     from ray.train import Result
@@ -29,6 +29,15 @@ DATA_CPUS = 2
 """CPUs that Ray is told of besides the workers': were there none, Ray Data would wait for ever to read."""
 
 OBJECT_STORE_BYTES = 2 * 2**30
+
+SECONDS_BETWEEN_SIZES = 60.0
+"""How long an elastic job's workers train at least before they are started anew because there is room for more."""
+
+SECONDS_FOR_PLACES = "20"
+"""How long Ray Train waits for the places that it has counted for an elastic job's workers: a node may just be gone."""
+
+SECONDS_TO_LEAVE = 20.0
+"""How long other workers wait for a node to be gone that was about to go."""
 
 SECONDS_TO_NOTICE = 5.0
 """How long a worker that has lost its connection to another waits: Ray is to notice first that the other has died."""
@@ -52,14 +61,21 @@ def seconds_between_looks(workers: int) -> float:
     return max(0.2, workers / 100)
 
 
-def set_environment(workers: int) -> None:
+def is_elastic(spec: TrainJobSpec) -> bool:
+    """Whether training goes on with fewer workers than asked for. On one machine they come and go together."""
+    return spec.workers.minimum is not None and on_cluster()
+
+
+def set_environment(spec: TrainJobSpec) -> None:
     """Sets what Ray is to know, and beforehand what it would set later. To be called before other threads work.
 
     A name that is new moves the table of all names, and whoever looks through it on another thread, as the AWS SDK
     does for every request, reads freed memory: https://pubs.opengroup.org/onlinepubs/9799919799/functions/setenv.html
     """
     environment = _ENVIRONMENT | _RAYS_ENVIRONMENT
-    environment["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = f"{seconds_between_looks(workers):g}"
+    environment["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = f"{seconds_between_looks(spec.workers.count):g}"
+    if is_elastic(spec):
+        environment["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = SECONDS_FOR_PLACES
     if _is_own():
         environment |= _OWN_ENVIRONMENT
     if not on_cluster():
@@ -140,11 +156,14 @@ def fit_on_ray(
     options.preserve_order = True
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
-    trainer = trainer_class(_is_own(), uses_ray_data=datasets is not None)(
+    workers = spec.workers
+    elastic = is_elastic(spec)
+    trainer = trainer_class(_is_own(), uses_ray_data=datasets is not None, elastic=elastic)(
         partial(_name_the_first, work),
         scaling_config=ScalingConfig(
-            num_workers=spec.workers.count,
-            use_gpu=spec.workers.gpus > 0,
+            num_workers=(workers.minimum or workers.count, workers.count) if elastic else workers.count,
+            elastic_resize_monitor_interval_s=SECONDS_BETWEEN_SIZES,
+            use_gpu=workers.gpus > 0,
             resources_per_worker=worker_resources(spec, threads),
         ),
         run_config=RunConfig(
@@ -169,12 +188,21 @@ def worker_resources(spec: TrainJobSpec, threads: int) -> dict[str, float]:
     return {"CPU": threads} | ({"GPU": gpus} if gpus else {}) | _place()
 
 
+def wait_until_gone(nodes: Sequence[str]) -> None:
+    """Waits, but not for long, until Ray knows that these nodes are gone."""
+    import ray
+
+    deadline = time.monotonic() + SECONDS_TO_LEAVE
+    while any(node["Alive"] and node["NodeID"] in nodes for node in ray.nodes()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
 def _name_the_first(work: Callable[[], Any]) -> Any:
     """Calls `work`. What it raises because another worker has died comes late: Ray then names that other worker."""
     try:
         return work()
     except WorkerError as error:
-        if error.exception.startswith("Dist") or "gloo" in error.message:
+        if lost_a_worker(error):
             time.sleep(SECONDS_TO_NOTICE)
         raise
 

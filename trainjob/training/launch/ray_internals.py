@@ -4,13 +4,24 @@ With another version of Ray than `VERSION` none of it is used: runs then start l
 the same. tests/unit/training/launch/test_ray_internals.py shows that the installed version has what is used here.
 """
 
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ray.train import Result
     from ray.train.torch import TorchTrainer
+    from ray.train.v2._internal.execution.scaling_policy import (
+        ElasticScalingPolicy,
+        ScalingDecision,
+        ScalingPolicy,
+    )
 
 VERSION = "2.60."
+
+SECONDS_BETWEEN_LOOKS = 0.5
+"""How often the nodes are looked at while there are too few."""
+SECONDS_TO_SAVE = 120.0
+"""How long workers may take to save a checkpoint before more of them are started."""
 
 
 def is_known() -> bool:
@@ -19,14 +30,40 @@ def is_known() -> bool:
     return ray.__version__.startswith(VERSION)
 
 
-def trainer_class(own_cluster: bool, uses_ray_data: bool) -> "type[TorchTrainer]":
-    """Ray Train's trainer; in a cluster of the run's own, without Ray Data, one that starts no process to reserve room
-    for the workers, for which their start would wait."""
+def is_announced() -> bool:
+    """Whether Ray Train has told this worker that its workers will be started anew. The public `get_preemption_info`
+    says the same, but has all workers wait for each other each time it is asked."""
+    if not is_known():
+        return False
+    from ray.train.v2._internal.execution.context import get_train_context
+
+    return get_train_context().preemption_context.preemption_info is not None
+
+
+def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "type[TorchTrainer]":
+    """Ray Train's trainer; in a cluster of the run's own one whose workers, if they are `elastic`, follow the nodes at
+    once, and otherwise, without Ray Data, one that starts no process to reserve room for the workers, for which their
+    start would wait."""
     from ray.train.torch import TorchTrainer
 
-    if not own_cluster or uses_ray_data or not is_known():
+    if not own_cluster or not is_known():
         return TorchTrainer
+    if elastic:
+        return _with_policy(elastic_policy())
+    return TorchTrainer if uses_ray_data else _with_policy(_fixed_policy())
 
+
+def _with_policy(policy: "type[ScalingPolicy]") -> "type[TorchTrainer]":
+    from ray.train.torch import TorchTrainer
+
+    class Trainer(TorchTrainer):
+        def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
+            return super()._initialize_and_run_controller(**arguments | {"scaling_policy": policy(self.scaling_config)})
+
+    return Trainer
+
+
+def _fixed_policy() -> "type[ScalingPolicy]":
     from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
 
     class NoReservation(FixedScalingPolicy):
@@ -41,13 +78,38 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool) -> "type[TorchTrainer]
         def _cancel_resource_request(self) -> None:
             pass
 
-    class Trainer(TorchTrainer):
-        def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
-            return super()._initialize_and_run_controller(
-                **arguments | {"scaling_policy": NoReservation(self.scaling_config)}
-            )
+    return NoReservation
 
-    return Trainer
+
+def elastic_policy() -> "type[ElasticScalingPolicy]":
+    import ray
+    from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy, NoopDecision, ResizeDecision
+    from ray.train.v2.api.preemption import PreemptionInfo
+
+    class FollowsNodes(ElasticScalingPolicy):
+        """Ray Train's own policy, but it looks at the nodes itself, where Ray Train asks a process that looks every
+        20 s, and lets the workers save a checkpoint before more of them take their place."""
+
+        def _get_reserved_resources(self) -> "dict[str, dict[str, float]]":
+            return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+
+        def make_decision_for_non_running_worker_group(self) -> "ScalingDecision":
+            decision = super().make_decision_for_non_running_worker_group()
+            if isinstance(decision, NoopDecision):
+                time.sleep(SECONDS_BETWEEN_LOOKS)  # or the controller would ask without a pause
+            return decision
+
+        def make_decision_for_running_worker_group(
+            self, worker_group_state: Any, worker_group_status: Any
+        ) -> "ScalingDecision":
+            decision = super().make_decision_for_running_worker_group(worker_group_state, worker_group_status)
+            if isinstance(decision, ResizeDecision) and decision.num_workers > worker_group_state.num_workers:
+                info = PreemptionInfo(int(1000 * (time.time() + SECONDS_TO_SAVE)), {})
+                for worker in worker_group_state.workers:
+                    worker.actor.mark_preempt.remote(info)
+            return NoopDecision()
+
+    return FollowsNodes
 
 
 def print_no_deaths() -> None:

@@ -2,16 +2,34 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import ray
 from ray._private import worker
+from ray.train import ScalingConfig
 from ray.train.torch import TorchTrainer
 from ray.train.v2._internal import exceptions
-from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
+from ray.train.v2._internal.execution.scaling_policy import (
+    ElasticScalingPolicy,
+    FixedScalingPolicy,
+    NoopDecision,
+    ResizeDecision,
+    ScalingPolicy,
+)
+from ray.train.v2.api.preemption import PreemptionInfo
 
-from trainjob.training.launch.ray_internals import has_died, is_known, print_no_deaths, trainer_class
+from trainjob.api.cluster import WORKER_RESOURCE
+from trainjob.training.launch.ray_internals import (
+    elastic_policy,
+    has_died,
+    is_announced,
+    is_known,
+    print_no_deaths,
+    trainer_class,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray Data's own
 
@@ -57,12 +75,69 @@ def test_a_worker_that_no_longer_answers_is_told_by_a_class_of_its_own():
 
 @pytest.mark.usefixtures("unknown_version")
 def test_with_another_version_the_trainer_is_ray_trains_own(monkeypatch: pytest.MonkeyPatch):
-    assert trainer_class(own_cluster=True, uses_ray_data=False) is TorchTrainer
+    assert trainer_class(own_cluster=True, uses_ray_data=False, elastic=False) is TorchTrainer
+    assert trainer_class(own_cluster=True, uses_ray_data=False, elastic=True) is TorchTrainer
+    assert not is_announced()
     before = worker.print_to_stdstream
     print_no_deaths()
     assert worker.print_to_stdstream is before
 
 
 def test_on_a_cluster_of_others_and_with_ray_data_the_trainer_is_ray_trains_own():
-    assert trainer_class(own_cluster=False, uses_ray_data=False) is TorchTrainer
-    assert trainer_class(own_cluster=True, uses_ray_data=True) is TorchTrainer
+    assert trainer_class(own_cluster=False, uses_ray_data=False, elastic=False) is TorchTrainer
+    assert trainer_class(own_cluster=False, uses_ray_data=False, elastic=True) is TorchTrainer
+    assert trainer_class(own_cluster=True, uses_ray_data=True, elastic=False) is TorchTrainer
+
+
+def test_an_elastic_policy_looks_at_nodes_by_a_method_of_its_own():
+    source = inspect.getsource(ElasticScalingPolicy)
+    assert source.count("self._get_reserved_resources()") == 2, CHANGED
+    assert "def make_decision_for_non_running_worker_group(self)" in source, CHANGED
+
+
+@dataclass
+class _Worker:
+    """What a policy knows of a worker: how to tell it something."""
+
+    told: list[PreemptionInfo] = field(default_factory=list)
+
+    @property
+    def actor(self) -> Any:
+        return SimpleNamespace(mark_preempt=SimpleNamespace(remote=self.told.append))
+
+
+NODE = {"CPU": 2.0, WORKER_RESOURCE: 2.0}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "size"),
+    [([NODE], None), ([NODE, NODE], 4), ([NODE, {"CPU": 8.0}, NODE, NODE], 5)],
+    ids=["too few", "fewer", "enough"],
+)
+def test_as_many_workers_start_as_the_nodes_that_are_there_have_places(nodes: list[dict[str, float]], size: int | None):
+    decision = _policy(nodes).make_decision_for_non_running_worker_group()
+    assert isinstance(decision, ResizeDecision if size else NoopDecision)
+    assert getattr(decision, "num_workers", None) == size
+
+
+@pytest.mark.parametrize(("running", "told"), [(3, True), (4, False), (5, False)])
+def test_workers_are_told_once_there_is_room_for_more(running: int, told: bool):
+    workers = [_Worker() for _ in range(running)]
+    state: Any = SimpleNamespace(start_time=0.0, num_workers=running, workers=workers)
+    decision = _policy([NODE, NODE]).make_decision_for_running_worker_group(state, cast("Any", None))
+    assert isinstance(decision, NoopDecision)
+    assert [len(worker.told) for worker in workers] == [int(told)] * running
+
+
+def _policy(nodes: list[dict[str, float]]) -> ScalingPolicy:
+    """One of an elastic job of 3 to 5 workers, on these nodes."""
+
+    class OnNodes(elastic_policy()):
+        def _get_reserved_resources(self) -> dict[str, dict[str, float]]:
+            return {str(number): node for number, node in enumerate(nodes)}
+
+        def _maybe_send_resource_request(self) -> None:
+            pass
+
+    worker = {"CPU": 1.0, WORKER_RESOURCE: 1.0}
+    return OnNodes(ScalingConfig(num_workers=(3, 5), resources_per_worker=worker))
