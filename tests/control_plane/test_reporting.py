@@ -84,6 +84,7 @@ def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
         "steps": 2**40,
         "percent": 100.0,
         "eta": 0.5,
+        "workers": 2,
         "samplesPerSecond": 1e12,
         "tokensPerSecond": 1e12,
         "padding": 0.25,

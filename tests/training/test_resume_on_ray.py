@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from training_runs import SLOW, STREAMED, Run, interrupt_all, kill_worker, write_run
 
+LONG = {"training.epochs": 12}
+"""So that training is not over while Ray is being stopped, which takes a busy machine a while."""
+
 
 @pytest.fixture
 def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray: None) -> Run:
     """A finished run whose rows Ray Data streamed in every epoch: they come in an order of their own."""
-    run = write_run(tmp_path_factory.mktemp("streamed"), "text", text_set, {}, "streamed")
+    run = write_run(tmp_path_factory.mktemp("streamed"), "text", text_set, LONG, "streamed")
     run.first = STREAMED
     run.finish()
     return run
@@ -20,7 +23,7 @@ def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray:
 def test_a_ray_cluster_of_its_own(new_run: Callable[..., Run], streamed: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("RAY_ADDRESS")
     monkeypatch.delenv("RAY_AUTH_MODE")
-    run = new_run("text", {"retries": 1} | SLOW)
+    run = new_run("text", {"retries": 1} | LONG | SLOW)
     run.first = STREAMED
 
     assert run.end_at_checkpoint(interrupt_all) == 130, run.output

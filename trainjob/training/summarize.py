@@ -90,6 +90,7 @@ def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mappi
         "message": "",
         "percent": 100.0,
         "eta": None,
+        "workers": None,
         "evaluation": {
             name: value for each, scores in evaluation.items() for name, value in scores.as_metrics(each).items()
         },
