@@ -113,7 +113,7 @@ class Trainer:
 
     @property
     def _is_over(self) -> bool:
-        return self.state.step == self.most_steps or self.state.stopped_early
+        return self.state.step >= self.most_steps or self.state.stopped_early
 
     @property
     def _ends_epoch(self) -> bool:

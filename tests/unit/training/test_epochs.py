@@ -275,3 +275,9 @@ def test_the_last_step_ends_its_epoch(tmp_path: Path, most: int, ends: list[int]
     [again] = run_on(1, train, setup)
     assert again.resumed == f"epoch-{len(ends):04d}-step-{ends[-1]:08d}"
     assert (again.state.step, again.drawn) == (ends[-1], [])
+
+
+def test_training_that_is_past_a_last_step_set_lower_is_over(tmp_path: Path):
+    run_on(1, train, image_setup(tmp_path, training={"epochs": 2}))
+    [again] = run_on(1, train, image_setup(tmp_path, training={"epochs": 4, "maxSteps": 2}))
+    assert (again.resumed, again.state.step, again.drawn) == ("epoch-0002-step-00000010", 10, [])
