@@ -12,13 +12,14 @@ from safetensors.torch import load_file
 from test_language_model_training import adapter_setup
 from test_language_model_training import setup as language_setup
 from torch.distributed.tensor import DTensor
-from trainers import CPU, TEXT, Setup, build_trainer, text_setup, train
+from trainers import CPU, TEXT, Setup, Trained, build_trainer, text_setup, train
 
 from trainjob.api import TrainJobSpec
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores, Scores
 from trainjob.models import load_language_model, load_model
 from trainjob.runs.model import on_this_machine
+from trainjob.storage import Folder
 from trainjob.training.placement import build_for, bytes_of, is_to_be_sharded, mesh_shape, shard
 
 GIB = 2**30
@@ -152,12 +153,17 @@ def test_each_rank_has_its_share_of_initial_weights(tmp_path: Path, shape: tuple
             assert 0.01 < whole.std() < 0.03, name  # as transformers initializes matrices
 
 
-def test_a_checkpoint_of_shards_is_a_model(tmp_path: Path):
-    setup = with_training(texts(tmp_path / "run"), tmp_path / "run", sharding="full")
-    trained = run_on(2, train, setup)
-    name = setup.store.latest()
+def _checkpoint_of_shards(setup: Setup) -> tuple[list[Trained], Folder]:
+    sharded = with_training(setup, setup.folder, sharding="full")
+    trained = run_on(2, train, sharded)
+    name = sharded.store.latest()
     assert name is not None
-    with on_this_machine(setup.store / name) as folder:
+    return trained, sharded.store / name
+
+
+def test_a_checkpoint_of_shards_is_a_model(tmp_path: Path):
+    trained, checkpoint = _checkpoint_of_shards(texts(tmp_path / "run"))
+    with on_this_machine(checkpoint) as folder:
         module, _ = load_model(folder)
         weights = load_file(folder / "model.safetensors")
     assert type(module.network).__name__ == "ModernBertForSequenceClassification"
@@ -166,11 +172,8 @@ def test_a_checkpoint_of_shards_is_a_model(tmp_path: Path):
 
 
 def test_a_checkpoint_of_shards_with_an_adapter_holds_that_alone(tmp_path: Path):
-    setup = with_training(adapter(tmp_path / "run"), tmp_path / "run", sharding="full")
-    trained = run_on(2, train, setup)
-    name = setup.store.latest()
-    assert name is not None
-    with on_this_machine(setup.store / name) as folder:
+    trained, checkpoint = _checkpoint_of_shards(adapter(tmp_path / "run"))
+    with on_this_machine(checkpoint) as folder:
         module, _ = load_language_model(folder)
         saved = load_file(folder / "adapter_model.safetensors")
         assert not (folder / "model.safetensors").exists()
