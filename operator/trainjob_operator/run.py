@@ -24,14 +24,12 @@ from trainjob_operator.lease import REQUEST_SECONDS, Lease
 from trainjob_operator.metrics import ACCESS_MISSING, LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
 from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
-from trainjob_operator.watching import kopf_settings, login
+from trainjob_operator.watching import WATCH_SECONDS, kopf_settings, login
 from trainjob_operator.work_queue import WorkQueue
 
 WORKERS = 16
 STUCK_SECONDS = 120
 """A request that takes longer will not come back: it should have timed out long ago."""
-WATCH_SECONDS = 1.0
-"""Between a watching that has ended and the next."""
 BUSY_SECONDS = 1.0, 5.0
 """When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
 
@@ -53,15 +51,18 @@ class Operator:
     async def run(self, port: int, lease_namespace: str | None) -> None:
         """Serves until a signal ends it, or it is no longer the leader. Without a namespace for the Lease it takes
         itself for the only replica."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop.set)
+        self._take_signals()
         async with api_client() as client, self._http(port):
             if lease_namespace is None:
                 LEADER.set(1)
                 await self._lead(Api(client))
             else:
                 await self._elect(client, Lease(Api(client, REQUEST_SECONDS), lease_namespace))
+
+    def _take_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop.set)
 
     async def _elect(self, client: ApiClient, lease: Lease) -> None:
         """Leads once it has the Lease, until it is to stop or has lost it: a process that is started anew stands by."""
@@ -100,8 +101,8 @@ class Operator:
             await recorder.flush()
 
     async def _watch(self, registry: kopf.OperatorRegistry) -> bool:
-        """Watches until the process is to stop, or until a watch tells what makes no sense, or is refused for too long:
-        returns whether it is to stop. What has waited to be reconciled goes on meanwhile."""
+        """Watches until the process is to stop, or until kopf cannot go on, as where it gets no credentials: returns
+        whether it is to stop. What has waited to be reconciled goes on meanwhile."""
         namespaces = self.settings.namespaces
         try:
             await kopf.operator(
@@ -116,6 +117,7 @@ class Operator:
         except Exception as error:
             logger.warning("what changes cannot be watched: %s: %s; beginning anew", type(error).__name__, error)
             self.ready.clear()
+            self._take_signals()  # which kopf has taken, and answers no more
             return await _ends_first(self.stop.wait(), asyncio.sleep(WATCH_SECONDS))
         return True  # a signal, which kopf takes in the place of this process
 

@@ -1,15 +1,21 @@
 """How kopf watches: with which connection, and how little it asks for and does for each object."""
 
+import asyncio
 import logging
 import os
+from collections.abc import AsyncIterator
 from typing import Any
 
 import kopf
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession, TCPConnector
+from kopf._cogs.clients import watching
 from kopf._core.reactor import processing
 
 from trainjob_operator.api import PODS, RAY_JOBS
 from trainjob_operator.names import UID_LABEL
+
+WATCH_SECONDS = 1.0
+"""Between a watch that has failed and the next."""
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -53,6 +59,7 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.watching.chunk_size = 100
     settings.watching.label_selectors["rayjobs"] = UID_LABEL
     settings.watching.label_selectors["pods"] = UID_LABEL
+    settings.process.ultimate_exiting_timeout = None  # else kopf kills the process some time after it has failed
     settings.queueing.idle_timeout = 0.1  # the worker of an object holds it in memory for as long
     return settings
 
@@ -71,3 +78,21 @@ async def _call_handlers(*, registry: kopf.OperatorRegistry, resource: Any, raw_
 processing.process_resource_event = _call_handlers
 """Kopf's own way from an event to its handlers also serves handlers of other kinds: it keeps an account of each object,
 a hundred megabytes in a large cluster, and takes a third of the time of a start there."""
+
+_watch_until_gone = watching.continuous_watch
+
+
+async def _watch_until_failed(*, resource: Any, **how: Any) -> AsyncIterator[Any]:
+    """One list and the watches that follow it. One that tells what makes no sense, or is refused, ends this, and kopf
+    lists anew."""
+    try:
+        async for event in _watch_until_gone(resource=resource, **how):
+            yield event
+        return
+    except Exception as error:
+        logger.warning("%s cannot be watched: %s: %s; listing anew", resource, type(error).__name__, error)
+    await asyncio.sleep(WATCH_SECONDS)
+
+
+watching.continuous_watch = _watch_until_failed
+"""Kopf itself ends all that it does after such an error, which takes seconds, and with it what else runs."""

@@ -101,6 +101,9 @@ def operator(
     try:
         process.wait_ready()
         yield process
+    except BaseException:
+        print(process.log.read_text())  # pytest shows it beside the failure
+        raise
     finally:
         process.kill()
 
