@@ -1,16 +1,16 @@
 """A server process that may be stopped, killed and started again."""
 
 import os
-import random
 import shutil
 import socket
 import ssl
 import subprocess
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +22,8 @@ ENVIRONMENT = {"GOGC": "400"}
 """Go collects garbage a quarter as often: memory for time, of which an API server's start takes half as much."""
 
 STOP_SECONDS = 5  # the API server would wait a minute for the watches that clients hold open
+
+BLOCK_OF_PORTS = 200
 
 
 @dataclass
@@ -88,8 +90,24 @@ class Component:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing uses, below those that outgoing connections get: they stay free while a server is down."""
-    return list(islice(filter(_is_free, random.sample(range(20_000, 32_000), 12_000)), count))
+    """Ports that nothing uses, and that no other process of the tests is given; below those that outgoing connections
+    get, so that they stay free while a server is down."""
+    return list(islice(filter(_is_free, _own_ports()), count))
+
+
+@cache
+def _own_ports() -> Iterator[int]:
+    """Each once. A process has a block of ports to itself, whose first one it binds for as long as it lives."""
+    guards: list[socket.socket] = []
+    for first in range(20_000, 32_000, BLOCK_OF_PORTS):
+        guard = socket.socket()
+        try:
+            guard.bind(("127.0.0.1", first))
+        except OSError:
+            guard.close()
+            continue
+        guards.append(guard)
+        yield from range(first + 1, first + BLOCK_OF_PORTS)
 
 
 def _is_free(port: int) -> bool:
