@@ -14,7 +14,8 @@ import torch
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, ImagePreprocessor
-from trainjob.data.loaders import Batch, InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
+from trainjob.data.batch import Batch
+from trainjob.data.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
 from trainjob.models import build, load_model, objective_of, save_model
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore

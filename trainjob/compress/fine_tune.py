@@ -8,7 +8,8 @@ import torch
 
 from trainjob.api import Scheduler, TrainJobSpec, WarmUp
 from trainjob.data import Examples, Fitted, Preprocessor, prepare_examples
-from trainjob.data.loaders import Batch, BucketSampler, Shard, collate, memory_windows, scoring_batches
+from trainjob.data.batch import Batch
+from trainjob.data.loaders import BucketSampler, Shard, collate, memory_windows, scoring_batches
 from trainjob.models import objective_of, sample_losses
 from trainjob.models.losses import SampleLosses
 from trainjob.models.text import TextClassifier

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers.modeling_utils import PreTrainedModel
 
-from trainjob.data.loaders import Batch
+from trainjob.data.batch import Batch
 from trainjob.errors import UserError
 from trainjob.models.losses import SampleLosses
 from trainjob.models.text import PRUNED, TextClassifier, set_linear

@@ -33,7 +33,7 @@ from trainjob.models.trainable import Trainable
 from trainjob.storage import Folder
 
 if TYPE_CHECKING:
-    from trainjob.data.loaders import Batch
+    from trainjob.data.batch import Batch
 
 PATH = "spec.model.causalLM"
 SCORED_ROWS = 8

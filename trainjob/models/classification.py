@@ -15,7 +15,7 @@ from trainjob.models.classifier import Classifier
 from trainjob.models.losses import SampleLosses, distilled_losses, sample_losses
 
 if TYPE_CHECKING:
-    from trainjob.data.loaders import Batch
+    from trainjob.data.batch import Batch
 
 
 class ClassTally:

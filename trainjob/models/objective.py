@@ -9,7 +9,7 @@ from torch import Tensor
 from trainjob.evaluation import AnyScores
 
 if TYPE_CHECKING:
-    from trainjob.data.loaders import Batch
+    from trainjob.data.batch import Batch
 
 
 class Tally(Protocol):

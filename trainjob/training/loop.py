@@ -14,7 +14,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
-from trainjob.data.loaders import Batch, TrainingBatches, ahead
+from trainjob.data.batch import Batch
+from trainjob.data.loaders import TrainingBatches, ahead
 from trainjob.errors import Diverged
 from trainjob.evaluation import AnyScores
 from trainjob.models import Objective, Trainable

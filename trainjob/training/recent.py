@@ -5,7 +5,7 @@ import time
 import torch
 from torch import Tensor
 
-from trainjob.data.loaders import Batch
+from trainjob.data.batch import Batch
 from trainjob.training.distributed import sum_over_ranks
 
 

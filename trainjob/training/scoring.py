@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import torch
 
-from trainjob.data.loaders import Batch
+from trainjob.data.batch import Batch
 from trainjob.evaluation import AnyScores
 from trainjob.models import Objective
 from trainjob.training.distributed import from_who_has_one, gather_on_rank_0, sum_over_ranks

@@ -13,9 +13,9 @@ import torch
 from pydantic import TypeAdapter
 
 from trainjob.data import Examples
+from trainjob.data.batch import Batch
 from trainjob.data.hub import from_cache
 from trainjob.data.loaders import (
-    Batch,
     InMemoryBatches,
     Shard,
     StreamedBatches,

@@ -14,7 +14,7 @@ from transformers.models.modernbert import ModernBertConfig, ModernBertForSequen
 from transformers.models.roberta import RobertaConfig, RobertaForSequenceClassification
 
 from trainjob.compress.prune import blocks_of, prune
-from trainjob.data.loaders import Batch
+from trainjob.data.batch import Batch
 from trainjob.errors import UserError
 from trainjob.models.losses import cross_entropy
 from trainjob.models.text import PRUNED, TextClassifier, load

@@ -11,9 +11,9 @@ from trainjob.api import TrainJob
 from trainjob.cli.app import app
 from trainjob.compress import variants as making
 from trainjob.compress.variants import Steps, compress
-from trainjob.errors import UserError
+from trainjob.errors import StorageError, UserError
 from trainjob.runs.model import variants_of
-from trainjob.storage import Folder, StorageError
+from trainjob.storage import Folder
 
 
 def test_a_kill_in_the_midst_leaves_no_half_variant(

@@ -12,9 +12,9 @@ import pytest
 from data_specs import assert_same_examples, some_rows, text_spec, write_csv, write_parquet
 from huggingface_hub import HfFileSystem, constants
 
-from trainjob import storage
 from trainjob.data import fit
 from trainjob.errors import DataError, StorageUnreachable
+from trainjob.storage import filesystem
 
 NAME = "nobody/rows"
 
@@ -82,7 +82,7 @@ def _take_hub(patch: pytest.MonkeyPatch, url: str) -> None:
     patch.setattr(constants, "ENDPOINT", url)
     patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
     HfFileSystem.clear_instance_cache()
-    storage._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    filesystem._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
         server.shutdown()
         thread.join()
     HfFileSystem.clear_instance_cache()
-    storage._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    filesystem._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize("uri", ["train", "train/*.parquet", "**/train/0*", "@main/train"])
@@ -127,4 +127,4 @@ def test_a_hub_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch):
         StorageUnreachable, match=rf"hf://datasets/{NAME}: the Hugging Face hub does not answer .*network"
     ):
         fit(text_spec(f"hf://datasets/{NAME}"))
-    storage._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    filesystem._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]

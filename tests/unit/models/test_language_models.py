@@ -14,8 +14,8 @@ from transformers.models.mamba.modeling_mamba import MambaForCausalLM
 from through_checkpoint import carry
 from trainjob.api import CausalLM as Spec
 from trainjob.data import CausalPreprocessor
+from trainjob.data.batch import Batch
 from trainjob.data.causal import train_byte_bpe
-from trainjob.data.loaders import Batch
 from trainjob.data.packing import pack, unpacked
 from trainjob.errors import UserError
 from trainjob.models import load_language_model, load_model, save_model

@@ -8,17 +8,9 @@ import pytest
 import torch
 
 from trainjob.data import Examples, ImagePreprocessor
+from trainjob.data.batch import Batch
 from trainjob.data.examples import cut
-from trainjob.data.loaders import (
-    AHEAD,
-    Batch,
-    BucketSampler,
-    Shard,
-    memory_windows,
-    prefetched,
-    scoring_batches,
-    shuffled_cut,
-)
+from trainjob.data.loaders import AHEAD, BucketSampler, Shard, memory_windows, prefetched, scoring_batches, shuffled_cut
 
 
 def _lengths(rows: int) -> np.ndarray:

@@ -13,7 +13,8 @@ from ranks import run_on
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from trainers import Setup, build_trainer, image_setup, train
 
-from trainjob.data.loaders import Batch, BucketSampler, InMemoryBatches, TrainingBatches, collate
+from trainjob.data.batch import Batch
+from trainjob.data.loaders import BucketSampler, InMemoryBatches, TrainingBatches, collate
 from trainjob.errors import UserError
 from trainjob.models import build, sample_losses
 from trainjob.training.optim import build_optimizer, build_scheduler

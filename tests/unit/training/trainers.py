@@ -18,9 +18,10 @@ from tiny_image_models import save_resnet
 from trainjob.api import Cleaning, TrainJobSpec
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, ImagePreprocessor, Preprocessor, PretrainedImagePreprocessor, TextPreprocessor
+from trainjob.data.batch import Batch
 from trainjob.data.image_files import image_tensor
 from trainjob.data.image_processor import pretrained_processor
-from trainjob.data.loaders import Batch, InMemoryBatches, Shard, memory_windows, scoring_batches
+from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.data.text import train_wordpiece
 from trainjob.evaluation import Scores, scores
 from trainjob.models import objective_of

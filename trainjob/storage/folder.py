@@ -1,94 +1,24 @@
-"""Files on local disk, `s3://`, `gs://` and, to be read, the Hugging Face hub, through pyarrow; errors say what to do
-about them."""
+"""Files on local disk, `s3://` or `gs://`, which wait for a server that has answered before."""
 
 import hashlib
 import os
-import re
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from functools import cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
-from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from trainjob.errors import StorageError, StorageUnreachable, UserError
+from trainjob.errors import StorageError, StorageUnreachable
+from trainjob.storage.filesystem import local_filesystem, open_filesystem, storage_errors
 
-CONNECT_SECONDS = 5.0
-REQUEST_SECONDS = 60.0
-ATTEMPTS = 3
 BLOCK_BYTES = 8 * 2**20
 PAUSES_SECONDS = (1, 2, 4, 8, 15)
 """Before a server that has answered before is tried again."""
-
-_UNREACHABLE = (
-    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|[Cc]ould(n't| not) (connect|resolve)|retry policy"
-    r"|SERVICE_UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|HTTP [Ss]tatus (499|5\d\d)"  # 499: MinIO was stopped
-)
-_REMEDIES = {
-    r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|INVALID_SIGNATURE|SIGNATURE_DOES_NOT_MATCH": (
-        "access is refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (in a cluster, those in the Secret of "
-        "spec.storage.secretName), and the permissions of that key"
-    ),
-    r"NO_SUCH_BUCKET|Bucket does not exist": "there is no such bucket: make it first, or correct the URI",
-    _UNREACHABLE: "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up",
-    r"[Cc]redential": "no valid credentials were found",
-    r"No space left": "the disk is full",
-    r"Permission denied": "permission denied",
-}
-"""What the libraries' messages mean to a user."""
-
-
-def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSystem, str]:
-    """The filesystem of a local path, `s3://` or `gs://` URI, and the path in it.
-
-    S3 takes credentials from AWS_* in the environment and its server from `endpoint` or AWS_ENDPOINT_URL.
-    Raises StorageError for any other scheme.
-    """
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        return _local(), os.path.abspath(uri)
-    if scheme == "file":
-        return _local(), os.path.abspath(urlsplit(uri).path)
-    with storage_errors(uri):
-        if scheme == "s3":
-            return _s3(endpoint or os.environ.get("AWS_ENDPOINT_URL"), rest.partition("/")[0]), rest.rstrip("/")
-        if scheme == "gs":
-            return _gcs(), rest.rstrip("/")
-        if scheme == "hf":
-            return _hub(), rest.rstrip("/")
-    raise StorageError(f"{uri}: {scheme}:// is not supported; use a path, s3:// or gs://")
-
-
-@contextmanager
-def storage_errors(uri: str) -> Generator[None]:
-    """Turns an OSError inside into a StorageError that names `uri` and a remedy."""
-    try:
-        with _hub_errors(uri) if uri.startswith("hf://") else nullcontext():
-            yield
-    except OSError as error:
-        kind = StorageUnreachable if re.search(_UNREACHABLE, str(error)) else StorageError
-        raise kind(f"{uri}: {_explained(str(error))}") from error
-
-
-@contextmanager
-def _hub_errors(uri: str) -> Generator[None]:
-    """Turns what the hub's client raises where nobody answers into a StorageUnreachable."""
-    try:
-        yield
-    except (OSError, ValueError, UserError):  # Arrow's are ValueErrors
-        raise
-    except Exception as error:  # of the HTTP library that the hub's client happens to use
-        raise StorageUnreachable(
-            f"{uri}: the Hugging Face hub does not answer ({error}): connect to the network, or copy the data set to a "
-            "folder or a bucket"
-        ) from error
-
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -235,7 +165,9 @@ class Folder:
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)):
             filesystem.create_dir(path if local.is_dir() else str(Path(path).parent))
-            fs.copy_files(str(local.absolute()), path, source_filesystem=_local(), destination_filesystem=filesystem)
+            fs.copy_files(
+                str(local.absolute()), path, source_filesystem=local_filesystem(), destination_filesystem=filesystem
+            )
 
     @_patient
     def download(self, name: str, local: Path) -> None:
@@ -244,7 +176,9 @@ class Folder:
         with storage_errors(self._uri(name)):
             is_folder = filesystem.get_file_info(path).type == fs.FileType.Directory
             (local if is_folder else local.parent).mkdir(parents=True, exist_ok=True)
-            fs.copy_files(path, str(local.absolute()), source_filesystem=filesystem, destination_filesystem=_local())
+            fs.copy_files(
+                path, str(local.absolute()), source_filesystem=filesystem, destination_filesystem=local_filesystem()
+            )
 
     @_patient
     @_guarded
@@ -268,39 +202,6 @@ class Folder:
         return open_filesystem(self._uri(name), self.endpoint)
 
 
-@cache
-def _local() -> fs.LocalFileSystem:
-    return fs.LocalFileSystem()
-
-
-@cache
-def _s3(endpoint: str | None, bucket: str) -> fs.S3FileSystem:
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if region is None:
-        region = "us-east-1" if endpoint else fs.resolve_s3_region(bucket)
-    return fs.S3FileSystem(
-        endpoint_override=endpoint,
-        region=region,
-        connect_timeout=CONNECT_SECONDS,
-        request_timeout=REQUEST_SECONDS,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
-        allow_delayed_open=True,
-    )
-
-
-@cache
-def _gcs() -> fs.FileSystem:
-    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
-
-
-@cache
-def _hub() -> fs.FileSystem:
-    """To be read only; HF_TOKEN opens what is private."""
-    from huggingface_hub import HfFileSystem
-
-    return fs.PyFileSystem(fs.FSSpecHandler(HfFileSystem()))
-
-
 def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -312,11 +213,3 @@ def _replace(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _explained(message: str) -> str:
-    brief = " ".join(message.split())[:300]
-    for pattern, remedy in _REMEDIES.items():
-        if re.search(pattern, message):
-            return f"{remedy} ({brief})"
-    return brief

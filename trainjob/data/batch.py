@@ -1,0 +1,61 @@
+"""What a model is given at once: inputs and labels of some rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from trainjob.data.packing import IGNORED
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Model inputs by name, each [n, ...], and labels int64 [n] or, of each token, [n, length]."""
+
+    inputs: dict[str, torch.Tensor]
+    labels: torch.Tensor
+    rows: np.ndarray | None = None
+    """Of a batch that is scored: where its rows are in their set, int64 [n]; of two, the larger comes later."""
+    teacher: torch.Tensor | None = None
+    """The logits that a teacher gives its rows, float32 [n, C]."""
+    padding: int = 0
+    """Places that hold no token of a text."""
+    counts: bool = True
+    """False where a rank has no rows of its own while others have: it computes a row for their sake, for nothing."""
+
+    @property
+    def places(self) -> int:
+        """For tokens, in all its rows; 0 where it holds no texts."""
+        return self.inputs["input_ids"][: len(self)].numel() if "input_ids" in self.inputs else 0
+
+    def __len__(self) -> int:
+        return len(self.labels) if self.counts else 0
+
+    @property
+    def weight(self) -> float:
+        """How many losses it has: one for each row, or for each token that is learned."""
+        return len(self) if self.labels.dim() == 1 else int((self.labels[: len(self)] != IGNORED).sum())
+
+    def parts(self, count: int) -> list["Batch"]:
+        """Its rows in `count` batches of like size, one after the other; the last tells the padding of all."""
+        bounds = [len(self) * number // count for number in range(count + 1)]
+        return [self] if count == 1 else [self._rows(start, stop) for start, stop in pairwise(bounds)]
+
+    def _rows(self, start: int, stop: int) -> "Batch":
+        some = slice(start, stop) if start < stop else slice(0, 1)
+        padding = self.padding if stop == len(self) else 0
+        return replace(self._each(lambda tensor: tensor[some]), counts=start < stop, padding=padding)
+
+    def to(self, device: torch.device) -> "Batch":
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "Batch":
+        """In memory that a GPU reads by itself, so that nobody waits for a copy."""
+        return self._each(torch.Tensor.pin_memory)
+
+    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
+        inputs = {name: change(tensor) for name, tensor in self.inputs.items()}
+        teacher = change(self.teacher) if self.teacher is not None else None
+        return replace(self, inputs=inputs, labels=change(self.labels), teacher=teacher)

@@ -1,0 +1,6 @@
+"""Files on local disk, `s3://`, `gs://` and, to be read, the Hugging Face hub."""
+
+from trainjob.storage.filesystem import open_filesystem, storage_errors
+from trainjob.storage.folder import Folder
+
+__all__ = ["Folder", "open_filesystem", "storage_errors"]
