@@ -44,7 +44,7 @@ def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: li
 
 def quantize(graph: Path, preprocessor: Preprocessor, problem_type: str, folder: Path) -> None:
     """Writes the ONNX graph of a classifier into `folder` with weights of 8 bits; what they are multiplied with is
-    brought to 8 bits on the way, in each row anew. See docs/decisions/int8-by-onnx-runtime.md."""
+    brought to 8 bits on the way, by one scale for a whole batch. See docs/decisions/int8-by-onnx-runtime.md."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
