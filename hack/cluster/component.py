@@ -1,5 +1,6 @@
 """A server process that may be stopped, killed and started again."""
 
+import atexit
 import os
 import shutil
 import socket
@@ -98,7 +99,6 @@ def free_ports(count: int) -> list[int]:
 @cache
 def _own_ports() -> Iterator[int]:
     """Each once. A process has a block of ports to itself, whose first one it binds for as long as it lives."""
-    guards: list[socket.socket] = []
     for first in range(20_000, 32_000, BLOCK_OF_PORTS):
         guard = socket.socket()
         try:
@@ -106,7 +106,7 @@ def _own_ports() -> Iterator[int]:
         except OSError:
             guard.close()
             continue
-        guards.append(guard)
+        atexit.register(guard.close)
         yield from range(first + 1, first + BLOCK_OF_PORTS)
 
 
