@@ -24,7 +24,7 @@ from trainjob_operator.lease import REQUEST_SECONDS, Lease
 from trainjob_operator.metrics import ACCESS_MISSING, LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
 from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
-from trainjob_operator.watching import WATCH_SECONDS, kopf_settings, login
+from trainjob_operator.watching import WATCH_SECONDS, kopf_settings, login, watch_problem
 from trainjob_operator.work_queue import WorkQueue
 
 WORKERS = 16
@@ -87,7 +87,7 @@ class Operator:
         workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
         namespaces = self.settings.namespaces
         workers.append(asyncio.create_task(_forget_deleted(watcher, api, namespaces)))
-        ACCESS_MISSING.set_function(lambda: bool(self.access.problem))
+        ACCESS_MISSING.set_function(lambda: bool(self._problem))
         self.ready.clear()
         try:
             if not await _ends_first(self.access.gain(api), self.stop.wait()):
@@ -99,6 +99,11 @@ class Operator:
             for worker in workers:
                 worker.cancel()
             await recorder.flush()
+
+    @property
+    def _problem(self) -> str:
+        """What the API server does not give this replica; empty if it gives all."""
+        return self.access.problem or watch_problem()
 
     async def _watch(self, registry: kopf.OperatorRegistry) -> bool:
         """Watches until the process is to stop, or until kopf cannot go on, as where it gets no credentials: returns
@@ -159,7 +164,7 @@ class Operator:
         return web.Response(status=500 if stuck else 200, text="a request is stuck" if stuck else "ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        problem = self.access.problem or ("" if self.ready.is_set() else "starting")
+        problem = self._problem or ("" if self.ready.is_set() else "starting")
         return web.Response(status=503 if problem else 200, text=problem)
 
 

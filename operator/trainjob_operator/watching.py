@@ -15,7 +15,7 @@ from trainjob_operator.api import PODS, RAY_JOBS
 from trainjob_operator.names import UID_LABEL
 
 WATCH_SECONDS = 1.0
-"""Between a watch that has failed and the next."""
+"""Between a watch, or all of them, that has failed and the next. Kopf has tried what is refused for a minute before."""
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -80,17 +80,29 @@ processing.process_resource_event = _call_handlers
 a hundred megabytes in a large cluster, and takes a third of the time of a start there."""
 
 _watch_until_gone = watching.continuous_watch
+_problems: dict[tuple[Any, Any], str] = {}
+"""Why a resource cannot be watched now in a namespace, or in the whole cluster."""
 
 
-async def _watch_until_failed(*, resource: Any, **how: Any) -> AsyncIterator[Any]:
+def watch_problem() -> str:
+    """What cannot be watched now, and why; empty if all can."""
+    return next(iter(_problems.values()), "")
+
+
+async def _watch_until_failed(*, resource: Any, namespace: Any, **how: Any) -> AsyncIterator[Any]:
     """One list and the watches that follow it. One that tells what makes no sense, or is refused, ends this, and kopf
     lists anew."""
+    watch = resource, namespace
     try:
-        async for event in _watch_until_gone(resource=resource, **how):
+        async for event in _watch_until_gone(resource=resource, namespace=namespace, **how):
+            _problems.pop(watch, None)
             yield event
         return
     except Exception as error:
-        logger.warning("%s cannot be watched: %s: %s; listing anew", resource, type(error).__name__, error)
+        where = f" in {namespace}" if namespace else ""
+        why = f"{resource.plural}{where} cannot be watched: {type(error).__name__}: {error}"
+        _problems[watch] = why
+        logger.warning("%s; listing anew", why)
     await asyncio.sleep(WATCH_SECONDS)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import yaml
 
@@ -86,6 +87,15 @@ class OperatorProcess:
         """Ends it in good order and returns its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=30)
+
+
+def answer_at(port: int, path: str) -> str:
+    """What an operator that serves at this port answers; where it refuses, the status comes first."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+            return response.read().decode()
+    except HTTPError as error:
+        return f"{error.code} {error.read().decode()}"
 
 
 @contextmanager

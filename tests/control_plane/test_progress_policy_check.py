@@ -4,15 +4,14 @@ Most other tests start it without asking for one: there is none on their cluster
 """
 
 import asyncio
-import urllib.request
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
 from kubernetes.aio.config import kube_config
-from operator_process import OperatorProcess
+from operator_process import OperatorProcess, answer_at
 
 from cluster.component import free_ports
 from cluster.control_plane import ControlPlane
@@ -83,12 +82,7 @@ def test_a_policy_that_goes_later_is_missed_and_work_goes_on(
     jobs, settings = Jobs(cluster, namespace), Settings(image="i", namespaces=[namespace])
     cluster.apply(POLICY, BINDING)
 
-    def answer(path: str) -> str:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
-                return response.read().decode()
-        except HTTPError as error:
-            return f"{error.code} {error.read().decode()}"
+    answer = partial(answer_at, port)
 
     def play() -> None:
         eventually(lambda: answer("/readyz") == "")

@@ -8,7 +8,7 @@ import pytest
 from http_proxy import http_proxy_to
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
-from operator_process import operator
+from operator_process import answer_at, operator
 
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
@@ -46,6 +46,22 @@ def test_a_watch_that_ends_in_nonsense_is_begun_anew(
         assert process.process.poll() is None
         eventually(lambda: process.get("/readyz") == "")
         assert process.stop() == 0
+
+
+def test_what_cannot_be_watched_is_said_until_it_can_be(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path):
+    with (
+        http_proxy_to(control_plane, tmp_path) as (proxy, environment),
+        operator(jobs.cluster, tmp_path, [jobs.namespace], environment=environment) as process,
+    ):
+        jobs.create("first", suspend=True)
+        jobs.until("first", phase="Suspended")
+        proxy.delay = 5.0  # before it lists anew
+        proxy.end_watches(_error(500))
+        eventually(lambda: "cannot be watched: WatchingError" in answer_at(process.port, "/readyz"))
+        assert "trainjob_access_missing 1.0" in process.get("/metrics")
+        proxy.delay = 0.0
+        eventually(lambda: process.get("/readyz") == "")
+        assert "trainjob_access_missing 0.0" in process.get("/metrics")
 
 
 def test_all_trainjobs_are_found_page_by_page(jobs: Jobs):
