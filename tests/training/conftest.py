@@ -1,7 +1,6 @@
 """Tiny sets to train on, the runs that do it, a server that keeps them and a Ray cluster that is already up."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ import pytest
 from minio_server import MinIO
 from training_runs import Finished, Run, write_run
 
-from cluster.component import ENDS_WITH_US
+from cluster.component import ENDS_WITH_US, free_ports
 from tiny_sets import write_digits, write_texts
 from trainjob import local_ray
 
@@ -82,9 +81,7 @@ def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
 @pytest.fixture(scope="session")
 def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -> Generator[str]:
     """A Ray cluster whose processes have MinIO's address and credentials, as a job's pods have their bucket's."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     options = ["--head", "--block", f"--port={port}", "--num-cpus=4", "--include-dashboard=false"]
     log = tmp_path_factory.mktemp("ray") / "log"
     with log.open("w") as output:

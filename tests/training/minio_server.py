@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import socket
 import subprocess
 import time
 import urllib.error
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster.component import ENDS_WITH_US
+from cluster.component import ENDS_WITH_US, free_ports
 from servers.programs import program
 
 
@@ -59,10 +58,8 @@ class MinIO:
 @contextmanager
 def running(folder: Path) -> Generator[MinIO]:
     """A server that keeps its data in `folder`, until the end of the block."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{free.getsockname()[1]}"
-    server = MinIO(folder, endpoint, secrets.token_hex(8), secrets.token_hex(16))
+    (port,) = free_ports(1)
+    server = MinIO(folder, f"http://127.0.0.1:{port}", secrets.token_hex(8), secrets.token_hex(16))
     try:
         server.start()
         yield server

@@ -2,13 +2,14 @@
 
 import multiprocessing
 import os
-import socket
 import time
 import traceback
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
+
+from cluster.component import free_ports
 
 Result = TypeVar("Result")
 
@@ -34,7 +35,7 @@ def run_on(ranks: int, function: Callable[..., Result], *arguments: Any, timeout
     """
     if ranks == 1:
         return [_alone(function, arguments)]
-    port = _free_port()
+    (port,) = free_ports(1)
     pending: dict[Connection, tuple[int, Any]] = {}
     for rank in range(ranks):
         here, there = _context.Pipe(duplex=False)
@@ -65,12 +66,6 @@ def run_on(ranks: int, function: Callable[..., Result], *arguments: Any, timeout
     return [results[rank] for rank in range(ranks)]
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def _torchrun(rank: int, ranks: int, port: int) -> dict[str, str]:
     """The environment that torchrun gives a process."""
     values = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_PORT": port}
@@ -83,7 +78,7 @@ def _alone(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Resul
 
     environment, threads = dict(os.environ), torch.get_num_threads()
     try:
-        return _train(function, arguments, _torchrun(0, 1, _free_port()))
+        return _train(function, arguments, _torchrun(0, 1, *free_ports(1)))
     finally:
         if distributed.is_initialized():  # as it stays where the function fails
             distributed.destroy_process_group()
