@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --python $(BIN)/python -c locked.txt \
 	--build-constraints locked.txt
+# Tests start hundreds of processes: without files of bytecode each would compile all of our modules.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
@@ -21,7 +23,7 @@ check: $(VENV)/dev.stamp  ## Lint, types, imports and unit tests, in three minut
 	@$(MAKE) --no-print-directory --jobs=2 lint unit
 
 unit: $(VENV)/dev.stamp  ## Run the unit tests
-	$(BIN)/python -m pytest tests/unit -n 3 --dist loadfile
+	$(BIN)/python -m pytest tests/unit -n 2 --dist loadfile
 
 test: check  ## What `make check` does, then the tests on a control plane and of whole runs; needs Go
 	PYTHONPATH=hack $(BIN)/python -m servers.programs
@@ -50,7 +52,7 @@ lint: $(VENV)/dev.stamp  ## Lint, check types, and which part imports which
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/pyright
+	$(BIN)/pyrefly check --summary=none
 
 generate: $(VENV)/dev.stamp  ## Write what is derived: the CRD, the reference pages and the schema of the chart's values
 	$(BIN)/python -m trainjob.crd

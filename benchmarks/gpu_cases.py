@@ -184,7 +184,7 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer, compiled
     run.write(ATTEMPTS, b"{}")
     seed(0)
     module, shard = case.module(), Shard(0, 1, case.size.rows, 0)
-    objective = objective_of(spec, tokens, module)  # pyright: ignore[reportArgumentType]
+    objective = objective_of(spec, tokens, module)  # pyrefly: ignore[bad-argument-type]
     if compiled:
         module.compile()
     store, examples = CheckpointStore(run, spec.checkpoints), tokens.examples()
@@ -192,11 +192,11 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer, compiled
         spec,
         module,
         module,
-        preprocessor=tokens,  # pyright: ignore[reportArgumentType]
+        preprocessor=tokens,  # pyrefly: ignore[bad-argument-type]
         objective=objective,
-        batches=InMemoryBatches(examples, tokens, shard),  # pyright: ignore[reportArgumentType]
+        batches=InMemoryBatches(examples, tokens, shard),  # pyrefly: ignore[bad-argument-type]
         batches_per_epoch=shard.batches(len(examples)),
-        scorer=NoScores(),  # pyright: ignore[reportArgumentType]
+        scorer=NoScores(),  # pyrefly: ignore[bad-argument-type]
         store=store,
         reporter=Reporter(None, store, spec.checkpoints.metric, 1),
         history=History(run, Path(tempfile.mkdtemp(dir=folder))),

@@ -146,7 +146,7 @@ def syncs_of(trainer: Trainer) -> str:
 
 
 def take_step(trainer: Trainer, batch: Batch) -> None:
-    trainer._train_group([batch])  # pyright: ignore[reportPrivateUsage]
+    trainer._train_group([batch])  # noqa: SLF001
 
 
 def pinned(bench: Bench) -> str:

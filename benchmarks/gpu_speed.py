@@ -48,11 +48,11 @@ def bare(case: Case, compiled: bool) -> float:
     """What one would write by hand: nothing but the steps, on batches that a thread has ready."""
     clock, module = Clock(case), case.module()
     tokens = Tokens(case.size, case.is_language)
-    objective = objective_of(case.spec, tokens, module)  # pyright: ignore[reportArgumentType]
+    objective = objective_of(case.spec, tokens, module)  # pyrefly: ignore[bad-argument-type]
     if compiled:
         module.compile()
     optimizer = build_optimizer(case.spec.training.optimizer, module.parameters())
-    batches = InMemoryBatches(tokens.examples(), tokens, Shard(0, 1, case.size.rows, 0))  # pyright: ignore[reportArgumentType]
+    batches = InMemoryBatches(tokens.examples(), tokens, Shard(0, 1, case.size.rows, 0))  # pyrefly: ignore[bad-argument-type]
     module.train()
     for number, batch in enumerate(ahead(batches.epoch(0), case.device), start=1):
         moved = batch.to(case.device)
@@ -173,7 +173,7 @@ def checkpoint_seconds(case: Case) -> float:
             trainer.fit()
         except Trained:
             since = time.perf_counter()
-            trainer._save({trainer.spec.checkpoints.metric: 0.0}, None)  # pyright: ignore[reportPrivateUsage]
+            trainer._save({trainer.spec.checkpoints.metric: 0.0}, None)  # noqa: SLF001
             seconds = time.perf_counter() - since
             trainer.saver.join()
             return seconds

@@ -146,7 +146,7 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
             sample = survey.Sample[Any](1000)
             sample.add(hashes, str)
             labels = chance.integers(0, 10, rows_of_a_task)
-            yield survey._Share(names, labels, hashes, np.empty(0, np.uint8), sample.pruned())  # pyright: ignore
+            yield survey._Share(names, labels, hashes, np.empty(0, np.uint8), sample.pruned())  # noqa: SLF001
 
     class Part:
         uri, size = "rows", 2**30

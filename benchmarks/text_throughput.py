@@ -109,7 +109,7 @@ def plain(job: TrainJob, folder: Path) -> dict[str, float]:
     work = partial(plain_loop, config)
     result = in_thread(partial(fit_on_ray, work, job.spec, plain_run, threads, datasets)).result()
     ray.shutdown()
-    return cast("dict[str, float]", result.return_value)
+    return cast("dict[str, float]", result.return_value)  # pyrefly: ignore[missing-attribute]
 
 
 def _tables(dataset: Any) -> list[Any]:

@@ -104,7 +104,7 @@ class Predictor:
 
 def _sliceable(rows: Any) -> _Sliceable:
     """The rows as something that has a length and slices."""
-    if isinstance(rows, str | bytes | Mapping):
+    if isinstance(rows, (str, bytes, Mapping)):
         raise UserError(f"expected a list of rows, not one {type(rows).__name__}: put it in a list")
     if isinstance(rows, pa.Table | Sequence):
         return rows
@@ -143,7 +143,7 @@ def _image_table(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) 
 
 def _encoded(image: Any, where: str) -> bytes:
     """An image file's content."""
-    if isinstance(image, str | PathLike):
+    if isinstance(image, (str, PathLike)):
         with readable(str(image), "image"), open_seekable(str(image), None) as file:
             return file.read()
     if isinstance(image, np.ndarray):

@@ -67,8 +67,8 @@ def main() -> None:
     TorchTrainer(
         train_loop,
         train_loop_config={"classes": classes, "epochs": 1},
-        scaling_config=ScalingConfig(num_workers=2, placement_strategy="SPREAD"),
-        run_config=RunConfig(name="bare", storage_path=os.environ["FOLDER"], storage_filesystem=storage()),
+        scaling_config=ScalingConfig(num_workers=2, placement_strategy="SPREAD"),  # pyrefly: ignore[bad-argument-type]
+        run_config=RunConfig(name="bare", storage_path=os.environ["FOLDER"], storage_filesystem=storage()),  # pyrefly: ignore[bad-argument-type]
         datasets={"train": ray.data.from_arrow(rows)},
     ).fit()
 

@@ -1,8 +1,5 @@
 """`cd hack && python -m kind.sbom IMAGE…`: a bill of materials of each image, in CycloneDX's JSON, in build/."""
 
-# pyright: reportCallIssue=false
-# A decorator of cyclonedx's classes hides their parameters.
-
 import json
 import sys
 import tempfile

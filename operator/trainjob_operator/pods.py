@@ -258,7 +258,7 @@ def _credentials(job: TrainJob) -> list[KubernetesObject]:
 
 def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
     """For the driver alone, which asks the model."""
-    model = job.spec.baselines and job.spec.baselines.language_model
+    model = job.spec.baselines.language_model if job.spec.baselines else None
     if model is None or model.secret_name is None:
         return []
     reference = {"name": model.secret_name, "key": LANGUAGE_MODEL_KEY}

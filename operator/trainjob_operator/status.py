@@ -172,7 +172,7 @@ def _with_problems(message: str, job: TrainJob, observed: Observed) -> str:
         problems.append("spec.workers was changed: the next attempt has the new ones, and so has a job that is resumed")
     if ray_job is not None and observed.error is not None:
         problems.append(f"the RayJob stays as it is: {observed.error}")
-    return "; ".join(filter(None, [message, *problems]))
+    return "; ".join(said for said in (message, *problems) if said)
 
 
 def _has_other_spec(ray_job: Object, pods: Sequence[Object]) -> bool:

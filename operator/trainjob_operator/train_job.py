@@ -72,7 +72,7 @@ def _valid_fields(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _reader_of(name: str) -> TypeAdapter[Any]:
     """Reads one field of a spec."""
     info = TrainJobSpec.model_fields[name]
-    field: Any = Annotated[info.annotation, Field(), *info.metadata]  # pyright: ignore[reportInvalidTypeForm]
+    field: Any = Annotated[info.annotation, Field(), *info.metadata]  # pyrefly: ignore[not-a-type]
     return TypeAdapter(field)
 
 

@@ -66,7 +66,7 @@ def kopf_settings() -> kopf.OperatorSettings:
 
 async def _call_handlers(*, registry: kopf.OperatorRegistry, resource: Any, raw_event: Any, **_: Any) -> None:
     """Calls the handlers of an event, and nothing else."""
-    for handler in registry._watching.get_all_handlers():  # pyright: ignore[reportPrivateUsage]
+    for handler in registry._watching.get_all_handlers():  # noqa: SLF001
         if handler.selector is not None and handler.selector.check(resource):
             handle: Any = handler.fn
             try:
@@ -75,7 +75,7 @@ async def _call_handlers(*, registry: kopf.OperatorRegistry, resource: Any, raw_
                 logger.exception("%s that cannot be taken up: %s", resource.kind, raw_event["object"].get("metadata"))
 
 
-processing.process_resource_event = _call_handlers
+processing.process_resource_event = _call_handlers  # pyrefly: ignore[bad-assignment]
 """Kopf's own way from an event to its handlers also serves handlers of other kinds: it keeps an account of each object,
 a hundred megabytes in a large cluster, and takes a third of the time of a start there."""
 

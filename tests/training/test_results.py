@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.csv
@@ -61,7 +62,7 @@ def test_transformers_loads_the_model(finished: Finished):
     folder = run.folder / "model"
     assert (folder / "model.safetensors").exists()
     model = AutoModelForSequenceClassification.from_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     texts = ["red1 word3 red7", "word9 blue2"]
     with torch.inference_mode():
         logits = model.eval()(**tokenizer(texts, padding=True, return_tensors="pt")).logits

@@ -229,11 +229,11 @@ class _Reader:
 def _json_number(value: int | float) -> int | float:
     """The number as an API server gets it: JSON makes no difference between 10.0 and 10, and integers have 64 bits.
     Raises OverflowError for one that it cannot hold."""
-    if isinstance(value, float):
-        if isinf(value):
-            raise OverflowError
-        return int(value) if value.is_integer() and abs(value) < 1e21 else value
-    return value if -(2**63) <= value < 2**63 else float(value)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else float(value)
+    if isinf(value):
+        raise OverflowError
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value
 
 
 def _shortened(text: str) -> str:

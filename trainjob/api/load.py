@@ -136,7 +136,7 @@ def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
             continue
         on_hub = name == "pretrained" and not value.startswith(("./", "../")) and not (folder / value).is_dir()
         if not on_hub:
-            part[name] = os.path.abspath(folder / value)
+            part[name] = os.path.abspath(folder / value)  # pyrefly: ignore[unsupported-operation]
 
 
 def _problems(error: ErrorDetails, document: Document, model: type[StrictModel]) -> Iterator[Problem]:

@@ -205,7 +205,7 @@ class TrainJobSpec(StrictModel):
         for size in candidates(tuning, BATCH_SIZE, 0):
             if size % count:
                 yield "tuning.parameters", f"{BATCH_SIZE} must be a multiple of workers.count ({size} % {count})"
-        encoder = self.model.text_classifier and self.model.text_classifier.encoder
+        encoder = self.model.text_classifier.encoder if self.model.text_classifier else None
         if encoder is not None:
             for width in candidates(tuning, HIDDEN_SIZE, encoder.hidden_size):
                 for heads in candidates(tuning, HEADS, encoder.heads):
@@ -221,7 +221,7 @@ class TrainJobSpec(StrictModel):
         for name in path.split("."):
             attribute = _attribute(part, name)
             is_said = not isinstance(part, StrictModel) or attribute in part.model_fields_set
-            if not is_said and depends_on_model(type(part).model_fields[attribute]):
+            if not is_said and depends_on_model(type(part).model_fields[attribute]):  # pyrefly: ignore[missing-attribute]
                 return False
             part = getattr(part, attribute, None)
         return part is not None

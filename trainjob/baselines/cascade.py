@@ -34,7 +34,7 @@ def curve(
 ) -> Cascade | None:
     """Of the trained model's guess on all rows and a language model's on some, whose labels are `labels`, int64 [n];
     None where there is no language model."""
-    limits = baselines and baselines.language_model
+    limits = baselines.language_model if baselines else None
     tokens, probabilities = guessed.tokens, model.probabilities
     if limits is None or tokens is None or probabilities is None:
         return None
@@ -79,7 +79,7 @@ class LanguageModelCascade:
     def __init__(self, run: Folder, threshold: float) -> None:
         """Raises UserError where there is no language model to ask, or the folder is no run's."""
         job = read_job(run)
-        model = job.spec.baselines and job.spec.baselines.language_model
+        model = job.spec.baselines.language_model if job.spec.baselines else None
         if model is None:
             raise UserError(
                 f"{run.uri}: its TrainJob names no language model to ask: add one, spec.baselines.languageModel, in "

@@ -75,7 +75,7 @@ def _computed(
 
 
 def _guessed(name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled) -> Guess:
-    model = job.spec.baselines and job.spec.baselines.language_model
+    model = job.spec.baselines.language_model if job.spec.baselines else None
     if name != "languageModel" or model is None:
         return guess(name, train, held, fitted.preprocessor.class_counts)
     from trainjob.baselines.language_model.classify import classify

@@ -101,7 +101,7 @@ def main() -> None:
     """Runs the command line; a UserError ends it with its message alone and exit code 2, and a crash of
     native code tells where it was."""
     faulthandler.enable()
-    warnings.showwarning = _show_notice
+    warnings.showwarning = _show_notice  # pyrefly: ignore[bad-assignment]
     try:
         app()
     except UserError as error:

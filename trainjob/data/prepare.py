@@ -139,7 +139,7 @@ def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, 
     Raises DataError and StorageError as `fit` does.
     """
     split, classes = _raw_split(spec, mapped)
-    label = spec.dataset and spec.dataset.label
+    label = spec.dataset.label if spec.dataset else None
     return {
         name: dataset_of(
             parts_of(spec, source), partial(_load_raw, split=split, classes=classes, side=side, label=label)

@@ -73,9 +73,9 @@ class Sample(Generic[T]):
 
     def merge(self, later: "Sample[T]") -> None:
         """Offer the rows of a sample of the rows that come next."""
-        rows = ((row_hash, self._seen + row, item) for row_hash, row, item in later._largest())
+        rows = ((row_hash, self._seen + row, item) for row_hash, row, item in later._largest())  # noqa: SLF001
         self._rows += [row for row in rows if row[0] >= self.floor]
-        self._seen += later._seen
+        self._seen += later._seen  # noqa: SLF001
         self._prune()
 
     def pruned(self) -> "Sample[T]":

@@ -148,7 +148,7 @@ class JSONLinesFile:
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             for number, line in self._lines(file):
                 for name, value in self._parse(number, line).items():
-                    plain[name] = plain.get(name, True) and not isinstance(value, dict | list)
+                    plain[name] = plain.get(name, True) and not isinstance(value, (dict, list))
         return [name for name, is_plain in plain.items() if is_plain]
 
     def _lines(self, file: pa.NativeFile) -> Iterator[tuple[int, bytes]]:
@@ -201,7 +201,7 @@ class JSONLinesFile:
     def _texts(self, objects: list[dict[str, Any]], columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
         def text(index: int, name: str) -> str | None:
             value = objects[index].get(name)
-            if isinstance(value, dict | list) and name not in self.nested:
+            if isinstance(value, (dict, list)) and name not in self.nested:
                 raise DataError(f'{where(index)}: "{name}" holds {type(value).__name__}, not text')
             return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

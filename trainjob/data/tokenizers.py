@@ -45,7 +45,7 @@ def pretrained_tokenizer(name: str, max_length: int | None, field: str = FIELD) 
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
+        tokenizer: Any = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
     except (OSError, ValueError) as error:
         message = " ".join(str(error).split())
         raise DataError(f"{field}: {name} has no usable tokenizer: {message}") from None

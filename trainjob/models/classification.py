@@ -43,7 +43,7 @@ class ClassTally:
 class Classification:
     """Trains on labels and, where there is a teacher, on what it says; is scored on labels."""
 
-    unit = None
+    unit: None = None
 
     def __init__(self, spec: TrainJobSpec, preprocessor: Preprocessor, module: Classifier[Any]) -> None:
         """Raises UserError if the class weights do not name exactly the classes of the data."""

@@ -154,4 +154,4 @@ def _convolution(channels: int, filters: int) -> list[nn.Module]:
 
 def _with_head(layers: list[nn.Module], width: int, config: ImageConfig) -> nn.Sequential:
     head = nn.Sequential(nn.Dropout(config.model.dropout), nn.Linear(width, len(config.classes)))
-    return nn.Sequential(OrderedDict(body=nn.Sequential(*layers), head=head))
+    return nn.Sequential(OrderedDict[str, nn.Module](body=nn.Sequential(*layers), head=head))

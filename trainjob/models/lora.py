@@ -38,7 +38,7 @@ def add(network: PreTrainedModel, spec: api.LoRA, field: str) -> None:
         )
     config = LoraConfig(
         r=spec.rank,
-        lora_alpha=2 * spec.rank if spec.alpha is None else spec.alpha,  # pyright: ignore[reportArgumentType]
+        lora_alpha=2 * spec.rank if spec.alpha is None else spec.alpha,  # pyrefly: ignore[bad-argument-type]
         lora_dropout=spec.dropout,
         target_modules=wanted or "all-linear",
         task_type="CAUSAL_LM",
@@ -115,4 +115,4 @@ def merge(network: PreTrainedModel) -> None:
             part.merge(safe_merge=True)
             network.set_submodule(name, part.get_base_layer())
     del cast("Any", network).peft_config
-    network._hf_peft_config_loaded = False  # pyright: ignore[reportPrivateUsage]
+    network._hf_peft_config_loaded = False  # noqa: SLF001

@@ -28,7 +28,7 @@ def sample_losses(model: Model, preprocessor: Preprocessor) -> SampleLosses:
     if spec is None:
         raise ValueError("a user function computes its own loss")
     path = f"spec.model.{to_camel(model.chosen)}.classWeights.values"
-    weights = spec.class_weights and class_weights(spec.class_weights, preprocessor, path)
+    weights = class_weights(spec.class_weights, preprocessor, path) if spec.class_weights else None
     unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
     if weights is None:
         return unweighted

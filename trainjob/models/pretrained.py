@@ -89,7 +89,7 @@ def _make_weights(network: PreTrainedModel, part: nn.Module, made: set[nn.Module
     for module in empty:
         module.to_empty(device="cpu", recurse=False)
     for module in reversed(own) if empty else ():  # some modules see to the weights of those inside them
-        network._init_weights(module)  # pyright: ignore[reportPrivateUsage]  # what is public makes all weights at once
+        network._init_weights(module)  # noqa: SLF001  # what is public makes all weights at once
 
 
 def _is_empty(module: nn.Module) -> bool:

@@ -16,14 +16,14 @@ CPU_BLOCK, GPU_BLOCK = 2**18, 2**27
 def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """The cross-entropy at each place of logits [n, length, tokens], of any floating type, and labels [n, length], 0
     where nothing is learned: float32 [n * length]. Computed in float32."""
-    return _TokenLosses.apply(logits.flatten(0, 1), labels.flatten())  # pyright: ignore[reportReturnType]
+    return _TokenLosses.apply(logits.flatten(0, 1), labels.flatten())
 
 
 class _TokenLosses(torch.autograd.Function):
     """With p the softmax of a place's logits, its loss is -log p[label], its logits' gradient p - 1[label]."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:  # pyrefly: ignore[bad-override]
         learned, targets = labels != IGNORED, labels.clamp(min=0)[:, None]
         norms = logits.new_empty(len(logits), dtype=torch.float32)
         losses = torch.empty_like(norms)
@@ -36,7 +36,7 @@ class _TokenLosses(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyrefly: ignore[bad-override]
         logits, learned, targets, norms = ctx.saved_tensors
         scale = (gradient * learned)[:, None]
         found = torch.empty_like(logits)

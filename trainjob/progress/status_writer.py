@@ -177,7 +177,7 @@ def _plain(value: Any, name: str = "") -> Any:
     match value:
         case dict():
             is_users = name in ("metrics", "evaluation")
-            plain = {key: _plain(item, "" if is_users else key) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            plain = {key: _plain(item, "" if is_users else key) for key, item in value.items()}
             return dict(
                 islice(((key, item) for key, item in plain.items() if item not in (None, "", {})), MOST_ENTRIES)
             )

@@ -72,7 +72,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     html = page(name, preprocessor)
 
     @app.post("/predict", response_model=Predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
-    async def predict(question: question_type(preprocessor)) -> Response:  # pyright: ignore[reportInvalidTypeForm]
+    async def predict(question: question_type(preprocessor)) -> Response:  # pyrefly: ignore[invalid-annotation]
         """The most probable class of each row, and the probability of each class."""
         answers = await _answers(batches, question.as_rows())
         answer = predictions(np.stack(answers), preprocessor.classes)

@@ -23,7 +23,7 @@ SWITCH_SECONDS = 0.0005
     graceful_shutdown_wait_loop_s=0.2,
     graceful_shutdown_timeout_s=60,
 )
-@serve.ingress()  # pyright: ignore[reportUntypedClassDecorator]
+@serve.ingress()
 class Model:
     """A replica: the model in memory, and its HTTP API."""
 
@@ -43,4 +43,4 @@ class Model:
 
 def build(served: Served) -> Application:
     """The application; a RayService's `import_path` names this function."""
-    return Model.bind(served)
+    return Model.bind(served)  # pyrefly: ignore[missing-attribute]

@@ -52,7 +52,7 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
         stopped = _signalled()
         serve.start(http_options=http_options(host, _free_port(host)), logging_config=LOGGING)
         replica = {"num_cpus": max(1, cores - 1)}  # HTTP has the last core
-        application = Model.options(ray_actor_options=replica, max_constructor_retry_count=1).bind(served)
+        application = Model.options(ray_actor_options=replica, max_constructor_retry_count=1).bind(served)  # pyrefly: ignore[missing-attribute]
         try:
             handle = serve.run(application, name=APPLICATION, route_prefix="/")
         except RuntimeError as error:

@@ -192,7 +192,7 @@ def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
     """Has workers on Ray do a task, and returns what rank 0 returns. Where they are told to stop, others go on."""
     work, split = partial(train, replace(task, on_ray=True)), list(task.streamed)
     while True:
-        ended = fit_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value
+        ended = fit_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value  # pyrefly: ignore[missing-attribute]
         if not isinstance(ended, Stopped):
             return ended
         wait_until_gone(ended.leaving)

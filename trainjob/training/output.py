@@ -107,7 +107,7 @@ def _first(rank: int) -> str:
 def _redirected(file: FileIO) -> Generator[None]:
     """Has file descriptors 1 and 2 write to `file`."""
     with suppress(AttributeError):
-        sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
+        sys.stdout.reconfigure(line_buffering=True)  # pyrefly: ignore[missing-attribute]
     _flush()
     before = os.dup(1), os.dup(2)
     _write_to(file)

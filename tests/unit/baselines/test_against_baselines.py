@@ -17,7 +17,7 @@ from trainjob.errors import DataError, Notice, StorageError
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.contents import read_contents
 from trainjob.runs.predictions import read_predictions
-from trainjob.training.run import _compared as compared  # pyright: ignore[reportPrivateUsage]
+from trainjob.training.run import _compared as compared
 
 
 def test_the_model_is_compared_with_texts_baselines(tmp_path: Path, texts: Path) -> None:

@@ -59,7 +59,7 @@ def test_the_curve_goes_from_one_to_the_other(places: np.ndarray) -> None:
     assert asked == pytest.approx([len(places) * step / 10 for step in range(11)], abs=2)
     for point in found.points[1:-1]:
         assert point.threshold == round(point.threshold, 4), "it can be typed"
-        unsure = model.probabilities[places].astype(float) < point.threshold  # pyright: ignore[reportOptionalSubscript]
+        unsure = model.probabilities[places].astype(float) < point.threshold  # pyrefly: ignore[unsupported-operation]
         assert point.asked == int(unsure.sum())
         both = np.where(unsure, guessed.predicted, model.predicted[places])
         assert point.accuracy.value == pytest.approx(np.mean(both == labels))

@@ -31,7 +31,7 @@ def test_a_kill_in_the_midst_leaves_no_half_variant(
 
     whole = Path(run.uri) / "model"
     monkeypatch.setattr(Folder, "upload", dying)
-    keep = making._keep  # pyright: ignore[reportPrivateUsage]
+    keep = making._keep  # noqa: SLF001
     for files in range(4):
         for _ in range(2):
             left[0] = files

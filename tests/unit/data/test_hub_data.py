@@ -25,7 +25,7 @@ class _Hub(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        folder: Path = self.server.folder  # pyright: ignore[reportAttributeAccessIssue]
+        folder: Path = self.server.folder  # pyrefly: ignore[missing-attribute]
         path = unquote(urlsplit(self.path).path)
         api, files = f"/api/datasets/{NAME}", f"/datasets/{NAME}/resolve/main/"
         if path in (api, f"{api}/revision/main"):
@@ -82,7 +82,7 @@ def _take_hub(patch: pytest.MonkeyPatch, url: str) -> None:
     patch.setattr(constants, "ENDPOINT", url)
     patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
     HfFileSystem.clear_instance_cache()
-    filesystem._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    filesystem._hub.cache_clear()  # noqa: SLF001
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     folder = tmp_path / "hub"
     folder.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), _Hub) as server:
-        server.folder = folder  # pyright: ignore[reportAttributeAccessIssue]
+        server.folder = folder  # pyrefly: ignore[missing-attribute]
         thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         _take_hub(monkeypatch, f"http://127.0.0.1:{server.server_port}")
@@ -99,7 +99,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
         server.shutdown()
         thread.join()
     HfFileSystem.clear_instance_cache()
-    filesystem._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    filesystem._hub.cache_clear()  # noqa: SLF001
 
 
 @pytest.mark.parametrize("uri", ["train", "train/*.parquet", "**/train/0*", "@main/train"])
@@ -127,4 +127,4 @@ def test_a_hub_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch):
         StorageUnreachable, match=rf"hf://datasets/{NAME}: the Hugging Face hub does not answer .*network"
     ):
         fit(text_spec(f"hf://datasets/{NAME}"))
-    filesystem._hub.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    filesystem._hub.cache_clear()  # noqa: SLF001

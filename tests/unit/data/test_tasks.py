@@ -28,7 +28,7 @@ from trainjob.training.launch.ray_tasks import RayTasks
 def through_pickle(work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """As if each item were worked on in another process."""
     for item in items:
-        content = cloudpickle.dumps(work)  # pyright: ignore[reportPrivateImportUsage]
+        content = cloudpickle.dumps(work)
         elsewhere = pickle.loads(content)
         yield pickle.loads(pickle.dumps(elsewhere(pickle.loads(pickle.dumps(item)))))
 

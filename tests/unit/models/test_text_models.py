@@ -63,7 +63,7 @@ def test_a_saved_encoder_loads_here_and_in_transformers_with_the_same_logits(
     assert torch.equal(logits(loaded, text_inputs), expected)
 
     network = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model", attn_implementation="eager")
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
+    tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "model")
     texts = ["the cat sat on the mat", "dogs bark at night", "a cat", "one dog and another dog went out for a walk"]
     tokens = tokenizer(texts, padding=True, truncation=True, pad_to_multiple_of=8, return_tensors="pt")
     assert torch.equal(tokens["input_ids"], text_inputs["input_ids"])

@@ -110,7 +110,7 @@ def test_large_annotations_are_compared_but_not_kept(watched: Watched):
         return watched.taken()
 
     assert [change("a"), change("a"), change("b")] == [[JOB], [], [JOB]]
-    assert len(pickle.dumps(watched.watcher._seen)) < 1000  # pyright: ignore[reportPrivateUsage]
+    assert len(pickle.dumps(watched.watcher._seen)) < 1000  # noqa: SLF001
 
 
 def test_jobs_are_counted_by_namespace_and_phase(watched: Watched):

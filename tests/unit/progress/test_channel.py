@@ -67,7 +67,7 @@ def test_for_a_driver_that_takes_nothing_only_the_latest_is_kept():
         sender = Sender(Address("127.0.0.1", silent.getsockname()[1], b"key"))
         for number in range(3 * MOST_WAITING):
             sender.send_output(f"line {number}")
-        waiting = list(sender._waiting)  # pyright: ignore[reportPrivateUsage]
+        waiting = list(sender._waiting)  # noqa: SLF001
         assert waiting == [b"oline %d" % number for number in range(2 * MOST_WAITING, 3 * MOST_WAITING)]
 
 

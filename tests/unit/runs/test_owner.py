@@ -41,7 +41,7 @@ def test_of_two_that_claim_at_once_one_goes_on(tmp_path: Path, monkeypatch: pyte
             each.claim()
     last = max(folder.list(".claims"))
     for each in owners:
-        with nullcontext() if each._claim == last else pytest.raises(Superseded):  # pyright: ignore[reportPrivateUsage]
+        with nullcontext() if each._claim == last else pytest.raises(Superseded):  # noqa: SLF001
             each.run.write("name", b"x")
     assert folder.exists("name")
 

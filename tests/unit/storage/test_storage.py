@@ -21,7 +21,7 @@ def test_a_failed_local_write_leaves_the_old_file_alone(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     folder.write("file", b"old")
     with pytest.raises(TypeError):
-        folder.write("file", "no bytes")  # pyright: ignore[reportArgumentType]
+        folder.write("file", "no bytes")  # pyrefly: ignore[bad-argument-type]
     assert folder.read("file") == b"old"
     assert folder.list() == ["file"]
 

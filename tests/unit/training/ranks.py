@@ -25,45 +25,65 @@ SECONDS_FOR_OTHERS = 5
 
 _context: Any = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
+_idle: list["_Rank"] = []
 
 
-def run_on(ranks: int, function: Callable[..., Result], *arguments: Any, timeout: float = 240) -> list[Result]:
+def run_on(
+    ranks: int, function: Callable[..., Result], *arguments: Any, timeout: float = 240, new: bool = False
+) -> list[Result]:
     """Calls `function(*arguments)` on every rank and returns the results in order of rank.
 
     Fails with the traceback of the first rank that raises, and after `timeout` seconds. `function` and what goes in
-    and out must pickle. A single rank is this process.
+    and out must pickle. A single rank is this process; the processes of several serve again, unless one fails or they
+    are to be `new`: for a `function` that leaves traces in its process.
     """
     if ranks == 1:
         return [_alone(function, arguments)]
     (port,) = free_ports(1)
-    pending: dict[Connection, tuple[int, Any]] = {}
-    for rank in range(ranks):
-        here, there = _context.Pipe(duplex=False)
-        settings = os.environ | _torchrun(rank, ranks, port)
-        process = _context.Process(target=_rank, args=(there, settings, function, arguments), daemon=True)
-        process.start()
-        there.close()
-        pending[here] = rank, process
+    group = [_idle.pop() if _idle and not new else _Rank() for _ in range(ranks)]
+    for rank, process in enumerate(group):
+        process.end.send((os.environ | _torchrun(rank, ranks, port), os.getcwd(), function, arguments))
     results: dict[int, Result] = {}
     failures: list[str] = []
     deadline = time.monotonic() + timeout
+    pending = {process.end: rank for rank, process in enumerate(group)}
     while pending and (ready := wait(list(pending), deadline - time.monotonic())):
         for end in ready:
             assert isinstance(end, Connection)
-            rank, process = pending.pop(end)
+            rank = pending.pop(end)
             try:
                 results[rank], failure = end.recv()
-            except EOFError:
-                process.join()
-                failure = f"the process ended with exit code {process.exitcode}"
+            except (EOFError, ConnectionError):
+                failure = f"the process ended with exit code {group[rank].exit_code()}"
             if failure is not None:
                 failures.append(f"rank {rank} of {ranks} failed: {failure}")
                 deadline = min(deadline, time.monotonic() + SECONDS_FOR_OTHERS)
-    for rank, process in pending.values():
-        process.kill()
-        failures.append(f"rank {rank} of {ranks} did not end within {timeout} s")
+    failures += [f"rank {rank} of {ranks} did not end within {timeout} s" for rank in pending.values()]
+    if new or failures:
+        for process in group:
+            process.kill()
+    else:
+        _idle.extend(group)
     assert not failures, "\n".join(failures)
     return [results[rank] for rank in range(ranks)]
+
+
+class _Rank:
+    """A process that calls functions, as one rank of a group each time."""
+
+    def __init__(self) -> None:
+        self.end, there = _context.Pipe()
+        self._process = _context.Process(target=_serve, args=(there,), daemon=True)
+        self._process.start()
+        there.close()
+
+    def exit_code(self) -> int:
+        self._process.join()
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.end.close()
 
 
 def _torchrun(rank: int, ranks: int, port: int) -> dict[str, str]:
@@ -87,15 +107,19 @@ def _alone(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Resul
         torch.set_num_threads(threads)
 
 
-def _rank(end: Connection, settings: dict[str, str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    os.environ.clear()
-    try:
-        answer = _train(function, arguments, settings), None
-    except BaseException:
-        answer = None, traceback.format_exc()
-    end.send(answer)
-    end.close()
-    os._exit(0)
+def _serve(end: Connection) -> None:
+    while True:
+        try:
+            settings, folder, function, arguments = end.recv()
+        except EOFError:
+            os._exit(0)
+        os.environ.clear()
+        os.chdir(folder)
+        try:
+            end.send((_train(function, arguments, settings), None))
+        except BaseException:
+            end.send((None, traceback.format_exc()))
+            os._exit(1)  # so that the others lose this rank, as in training
 
 
 def _train(function: Callable[..., Any], arguments: tuple[Any, ...], settings: dict[str, str]) -> Any:
@@ -105,8 +129,8 @@ def _train(function: Callable[..., Any], arguments: tuple[Any, ...], settings: d
 
     os.environ.update(settings)
     torch.set_num_threads(1)
-    trainer = TorchTrainer(partial(_together, function, arguments), scaling_config=ScalingConfig(num_workers=0))
-    return trainer.fit().return_value
+    trainer = TorchTrainer(partial(_together, function, arguments), scaling_config=ScalingConfig(num_workers=0))  # pyrefly: ignore[bad-argument-type]
+    return trainer.fit().return_value  # pyrefly: ignore[missing-attribute]
 
 
 def _together(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

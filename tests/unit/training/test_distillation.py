@@ -33,7 +33,7 @@ IMAGE = {"imageClassifier": {"mlp": {"hidden": [8]}}}
 
 @pytest.fixture(autouse=True)
 def _forget_teachers() -> None:
-    distillation._loaded.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    distillation._loaded.cache_clear()  # noqa: SLF001
 
 
 def spec_of(data: Path, teacher: Path | None = None, unlabelled: Path | None = None, **model: Any) -> TrainJobSpec:
@@ -85,10 +85,10 @@ def test_the_teachers_logits_go_with_each_row(tmp_path: Path, texts: Path) -> No
     assert rows.teacher.dtype == np.float32
     assert rows.teacher.shape == (fitted.training_rows, 4)
     assert plain.teacher is None
-    decoded = [fitted.preprocessor.tokenizer.decode(plain.take(np.array([i])).values.tolist()) for i in (0, 7)]  # pyright: ignore
+    decoded = [fitted.preprocessor.tokenizer.decode(plain.take(np.array([i])).values.tolist()) for i in (0, 7)]  # pyrefly: ignore[missing-attribute]
     assert len(decoded) == 2
     taken = rows.take(np.array([5, 2]))
-    np.testing.assert_array_equal(taken.teacher, rows.teacher[[5, 2]])  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(taken.teacher, rows.teacher[[5, 2]])
 
 
 def test_unlabelled_rows_come_after_the_others(tmp_path: Path, texts: Path) -> None:
@@ -117,15 +117,15 @@ def test_it_is_asked_once(tmp_path: Path, texts: Path, monkeypatch: pytest.Monke
     files = sorted((run / "soft-labels").iterdir())
     assert [file.name for file in files] == ["00000.parquet", "00001.parquet"]
     stamps = [file.stat().st_mtime_ns for file in files]
-    distillation._loaded.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    distillation._loaded.cache_clear()  # noqa: SLF001
     files[1].unlink()
     _, again = labelled_rows(spec, run)
     assert files[0].stat().st_mtime_ns == stamps[0]
-    np.testing.assert_array_equal(again.teacher, rows.teacher)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(again.teacher, rows.teacher)
     (teacher / "config.json").unlink()
-    distillation._loaded.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    distillation._loaded.cache_clear()  # noqa: SLF001
     _, again = labelled_rows(spec, run)
-    np.testing.assert_array_equal(again.teacher, rows.teacher)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(again.teacher, rows.teacher)
 
 
 def test_images(tmp_path: Path, images: Path) -> None:

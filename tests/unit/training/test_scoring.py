@@ -38,7 +38,7 @@ def score(setup: Setup, training: bool) -> tuple[Scores, bool, bool]:
     trainer = build_trainer(setup)
     trainer.module.train(training)
     graph: list[bool] = []
-    trainer.module.register_forward_hook(lambda *arguments: graph.append(arguments[2].requires_grad))
+    trainer.module.register_forward_hook(lambda *arguments: graph.append(arguments[2].requires_grad))  # pyrefly: ignore[missing-attribute]
     found = trainer.scorer.score(trainer.module, "validation")
     assert isinstance(found, Scores)
     return found, trainer.module.training, any(graph)
@@ -143,7 +143,7 @@ def test_the_model_computes_in_the_type_it_is_given(tmp_path: Path):
     module = build(setup.spec.model, setup.preprocessor)
     types: list[torch.dtype] = []
     linear = next(layer for layer in module.modules() if isinstance(layer, torch.nn.Linear))
-    linear.register_forward_hook(lambda *arguments: types.append(arguments[2].dtype))
+    linear.register_forward_hook(lambda *arguments: types.append(arguments[2].dtype))  # pyrefly: ignore[missing-attribute]
     batch = collate(setup.preprocessor, setup.examples["validation"])
     objective = objective_of(setup.spec, setup.preprocessor, module)
     Scorer(lambda _: iter([batch]), objective, torch.device("cpu"), torch.float16).score(module, "validation")

@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from trainjob.storage import Folder
 from trainjob.training.placement import build_for, bytes_of, is_to_be_sharded, mesh_shape, shard
 
 GIB = 2**30
+on_ranks = partial(run_on, new=True)
+"""Without a group's meshes of before, which FSDP would go on with."""
 
 
 def spec_with(spec: TrainJobSpec, **training: Any) -> TrainJobSpec:
@@ -75,10 +78,10 @@ def losses(setup: Setup) -> list[float]:
 def test_losses_and_weights_are_those_of_copies(tmp_path: Path, kind: str, training: dict[str, Any]):
     """From one checkpoint on, by dropout of the same seeds."""
     copies = with_training(KINDS[kind](tmp_path / "copies"), tmp_path / "copies", **training)
-    run_on(2, train, copies, 7)
+    on_ranks(2, train, copies, 7)
     shutil.copytree(copies.folder, tmp_path / "sharded")
     sharded = with_training(copies, tmp_path / "sharded", sharding="full", **training)
-    expected, found = run_on(2, train, copies), run_on(2, train, sharded)
+    expected, found = on_ranks(2, train, copies), on_ranks(2, train, sharded)
     assert expected[0].resumed == found[0].resumed is not None
     tolerance = 2e-2 if training.get("precision") == "bf16" else 1e-4
     np.testing.assert_allclose(losses(sharded), losses(copies), rtol=tolerance)
@@ -91,9 +94,9 @@ def test_losses_and_weights_are_those_of_copies(tmp_path: Path, kind: str, train
 def test_training_that_was_cut_off_goes_on_exactly(tmp_path: Path, kind: str):
     whole = with_training(KINDS[kind](tmp_path / "whole"), tmp_path / "whole", sharding="full")
     cut = whole.elsewhere(tmp_path / "cut")
-    expected = run_on(2, train, whole)
-    run_on(2, train, cut, 8)
-    found = run_on(2, train, cut)
+    expected = on_ranks(2, train, whole)
+    on_ranks(2, train, cut, 8)
+    found = on_ranks(2, train, cut)
     assert found[0].resumed is not None
     for name, weights in expected[0].weights.items():
         np.testing.assert_array_equal(found[0].weights[name], weights, err_msg=name)
@@ -107,9 +110,9 @@ def test_another_number_of_ranks_goes_on(tmp_path: Path, ranks: int):
     training = {"epochs": 3, "batchSize": 48, "optimizer": {"adamW": {"learningRate": 0.01}}}
     setup = text_setup(tmp_path / "cut", 48, model, training=training)
     setup = with_training(setup, setup.folder, sharding="full")
-    whole = run_on(2, train, setup.elsewhere(tmp_path / "whole"))
-    run_on(2, train, setup, 1)
-    found = run_on(ranks, train, setup)
+    whole = on_ranks(2, train, setup.elsewhere(tmp_path / "whole"))
+    on_ranks(2, train, setup, 1)
+    found = on_ranks(ranks, train, setup)
     assert found[0].resumed == "epoch-0001-step-00000001"
     for name, weights in whole[0].weights.items():
         np.testing.assert_allclose(found[0].weights[name], weights, rtol=1e-3, atol=1e-4, err_msg=name)
@@ -125,7 +128,7 @@ def test_ranks_with_fewer_batches_take_part_until_all_are_scored(tmp_path: Path,
     """23 rows in batches of 3: rank 0 has more; or of 24, where only rank 0 has one."""
     setup = with_training(text_setup(tmp_path), tmp_path, sharding="full", batchSize=batch_size)
     setup = replace(setup, examples=setup.examples | {"validation": setup.examples["validation"].take(np.arange(9))})
-    for scored in run_on(2, _score, setup):
+    for scored in on_ranks(2, _score, setup):
         assert isinstance(scored, Scores)
         assert scored.rows == 9
 
@@ -145,7 +148,7 @@ def _shards(setup: Setup, shape: tuple[int, int]) -> dict[str, tuple[int, Any]]:
 @pytest.mark.parametrize("shape", [(1, 4), (2, 2)])
 def test_each_rank_has_its_share_of_initial_weights(tmp_path: Path, shape: tuple[int, int]):
     setup = with_training(language(tmp_path), tmp_path, sharding="full")
-    ranks = run_on(4, _shards, setup, shape)
+    ranks = on_ranks(4, _shards, setup, shape)
     for name, (_, whole) in ranks[0].items():
         assert sum(found[name][0] for found in ranks) == shape[0] * whole.size, name
         assert all(np.array_equal(found[name][1], whole) for found in ranks), name
@@ -155,7 +158,7 @@ def test_each_rank_has_its_share_of_initial_weights(tmp_path: Path, shape: tuple
 
 def _checkpoint_of_shards(setup: Setup) -> tuple[list[Trained], Folder]:
     sharded = with_training(setup, setup.folder, sharding="full")
-    trained = run_on(2, train, sharded)
+    trained = on_ranks(2, train, sharded)
     name = sharded.store.latest()
     assert name is not None
     return trained, sharded.store / name
@@ -194,7 +197,7 @@ def test_what_is_not_trained_takes_its_weights_alone(tmp_path: Path):
 def test_fp16_is_refused(tmp_path: Path):
     setup = with_training(language(tmp_path), tmp_path, sharding="full", precision="fp16")
     said = "spec.training.precision: a sharded model is trained in bf16 or float32, not in fp16"
-    assert run_on(2, _refused, setup) == [said] * 2
+    assert on_ranks(2, _refused, setup) == [said] * 2
 
 
 def _refused(setup: Setup) -> str:

@@ -122,7 +122,7 @@ class WeightedBatches:
 def _train_weighted(setup: Setup) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], list[float]]:
     trainer = build_trainer(setup)
     losses_of = trainer.objective.losses
-    trainer.objective.losses = lambda answers, batch: losses_of(answers, batch) * first_class_alone(batch.labels)
+    trainer.objective.losses = lambda answers, batch: losses_of(answers, batch) * first_class_alone(batch.labels)  # pyrefly: ignore[method-assign]
     trainer.batches = batches = WeightedBatches(trainer.batches, [])
     trainer.fit()
     weights = {name: value.numpy() for name, value in trainer.module.state_dict().items()}
@@ -231,7 +231,7 @@ def _train_in_bfloat16(setup: Setup) -> tuple[dict[str, np.ndarray], dict[str, s
         types["logits"] = str(answers.dtype)
         return losses_of(answers, batch)
 
-    trainer.objective.losses = losses
+    trainer.objective.losses = losses  # pyrefly: ignore[method-assign]
     next(layer for layer in trainer.module.modules() if isinstance(layer, torch.nn.Linear)).register_forward_hook(watch)
     trainer.fit()
     return {name: value.numpy() for name, value in trainer.module.state_dict().items()}, types

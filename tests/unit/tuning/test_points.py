@@ -28,10 +28,10 @@ def test_a_random_trial_depends_on_its_number_and_the_seed_alone():
     search = tuning({RATE: {"logUniform": [1e-5, 1e-1]}, BATCH: {"choice": [8]}, EPOCHS: {"range": [1, 3]}})
     points = [point(search, number, [], True) for number in range(1, 101)]
     assert points == [point(search, number, [], True) for number in range(1, 101)]
-    assert all(1e-5 <= each[RATE] <= 1e-1 for each in points)  # pyright: ignore[reportOperatorIssue]
+    assert all(1e-5 <= each[RATE] <= 1e-1 for each in points)  # pyrefly: ignore[unsupported-operation]
     assert {each[EPOCHS] for each in points} == {1, 2, 3}
     assert {each[BATCH] for each in points} == {8}
-    assert sum(each[RATE] < 1e-3 for each in points) in range(35, 66)  # pyright: ignore[reportOperatorIssue]
+    assert sum(each[RATE] < 1e-3 for each in points) in range(35, 66)  # pyrefly: ignore[unsupported-operation]
     assert point(search.model_copy(update={"seed": 1}), 1, [], True) != points[0]
 
 

@@ -26,10 +26,10 @@ def main(folder: Path) -> NoReturn:
     try:
         trainer = TorchTrainer(
             pickle.loads(task_file(folder).read_bytes()),
-            scaling_config=ScalingConfig(num_workers=0),
-            run_config=RunConfig(name="local"),
+            scaling_config=ScalingConfig(num_workers=0),  # pyrefly: ignore[bad-argument-type]
+            run_config=RunConfig(name="local"),  # pyrefly: ignore[bad-argument-type]
         )
-        _finish(result, trainer.fit().return_value, None)
+        _finish(result, trainer.fit().return_value, None)  # pyrefly: ignore[missing-attribute]
     except Exception as error:
         _finish(result, None, error)
 

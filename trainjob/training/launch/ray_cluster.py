@@ -160,13 +160,13 @@ def fit_on_ray(
     elastic = is_elastic(spec)
     trainer = trainer_class(_is_own(), uses_ray_data=datasets is not None, elastic=elastic)(
         partial(_name_the_first, work),
-        scaling_config=ScalingConfig(
-            num_workers=(workers.minimum or workers.count, workers.count) if elastic else workers.count,
-            elastic_resize_monitor_interval_s=SECONDS_BETWEEN_SIZES,
+        scaling_config=ScalingConfig(  # pyrefly: ignore[bad-argument-type]
+            num_workers=(workers.minimum or workers.count, workers.count) if elastic else workers.count,  # pyrefly: ignore[bad-argument-type]
+            elastic_resize_monitor_interval_s=SECONDS_BETWEEN_SIZES,  # pyrefly: ignore[unexpected-keyword]
             use_gpu=workers.gpus > 0,
             resources_per_worker=worker_resources(spec, threads),
         ),
-        run_config=RunConfig(
+        run_config=RunConfig(  # pyrefly: ignore[bad-argument-type]
             name=name,
             storage_path=path,
             storage_filesystem=filesystem,

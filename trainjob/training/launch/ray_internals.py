@@ -56,7 +56,7 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "typ
 def _with_policy(policy: "type[ScalingPolicy]") -> "type[TorchTrainer]":
     from ray.train.torch import TorchTrainer
 
-    class Trainer(TorchTrainer):
+    class Trainer(TorchTrainer):  # pyrefly: ignore[invalid-inheritance]
         def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
             return super()._initialize_and_run_controller(**arguments | {"scaling_policy": policy(self.scaling_config)})
 

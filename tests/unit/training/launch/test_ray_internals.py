@@ -132,7 +132,7 @@ def test_workers_are_told_once_there_is_room_for_more(running: int, told: bool):
 def _policy(nodes: list[dict[str, float]]) -> ScalingPolicy:
     """One of an elastic job of 3 to 5 workers, on these nodes."""
 
-    class OnNodes(elastic_policy()):
+    class OnNodes(elastic_policy()):  # pyrefly: ignore[invalid-inheritance]
         def _get_reserved_resources(self) -> dict[str, dict[str, float]]:
             return {str(number): node for number, node in enumerate(nodes)}
 
