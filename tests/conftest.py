@@ -1,5 +1,6 @@
 """What several folders of tests share."""
 
+import gc
 from collections.abc import Generator
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("timeout") is None:
             folder = item.path.relative_to(Path(__file__).parent).parts[0]
             item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if SOAK else 1)))
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector need not look again and again at a million objects of libraries, which stay."""
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 def _training(*names: str) -> set[str]:

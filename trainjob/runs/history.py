@@ -100,8 +100,8 @@ class History:
                     tag = f"{record['kind']}/{name}"
                     self._writer.add_scalar(tag, value, record["step"], walltime=record["time"])
         self._writer.flush()
-        for file in self._tensorboard.iterdir():
-            self._run.upload(file, f"{TENSORBOARD}/{file.name}")
+        (file,) = self._tensorboard.iterdir()
+        self._run.upload(file, f"{TENSORBOARD}/{self._file_name}")
         self._in_file += len(self.records) - self._drawn
         self._drawn = len(self.records)
         if self._in_file >= SEGMENT_RECORDS:
@@ -120,4 +120,5 @@ class History:
             from torch.utils.tensorboard.writer import SummaryWriter
 
             self._opened = SummaryWriter(str(self._tensorboard), purge_step=self._first_step)
+            self._file_name = f"events.out.tfevents.{time.time():.6f}"  # TensorBoard reads them in the order of names
         return self._opened

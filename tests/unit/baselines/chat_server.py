@@ -73,6 +73,10 @@ class ChatServer:
             self._at_once -= 1
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 100  # who finds the queue full tries again after a second
+
+
 @contextmanager
 def serving(reply: Callable[[Request, int], Reply]) -> Generator[ChatServer]:
     chat = ChatServer(reply)
@@ -98,7 +102,7 @@ def serving(reply: Callable[[Request, int], Reply]) -> Generator[ChatServer]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class's name
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     chat.address = f"http://127.0.0.1:{server.server_port}/v1"
     try:

@@ -78,10 +78,10 @@ def losses(setup: Setup) -> list[float]:
 def test_losses_and_weights_are_those_of_copies(tmp_path: Path, kind: str, training: dict[str, Any]):
     """From one checkpoint on, by dropout of the same seeds."""
     copies = with_training(KINDS[kind](tmp_path / "copies"), tmp_path / "copies", **training)
-    on_ranks(2, train, copies, 7)
+    run_on(2, train, copies, 7)
     shutil.copytree(copies.folder, tmp_path / "sharded")
     sharded = with_training(copies, tmp_path / "sharded", sharding="full", **training)
-    expected, found = on_ranks(2, train, copies), on_ranks(2, train, sharded)
+    expected, found = run_on(2, train, copies), on_ranks(2, train, sharded)
     assert expected[0].resumed == found[0].resumed is not None
     tolerance = 2e-2 if training.get("precision") == "bf16" else 1e-4
     np.testing.assert_allclose(losses(sharded), losses(copies), rtol=tolerance)
