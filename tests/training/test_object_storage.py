@@ -47,7 +47,7 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
     new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, monkeypatch: pytest.MonkeyPatch
 ):
     changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "training.epochs": 3}
-    run = new_run("text", changes | {"checkpoints.everySteps": 1})
+    run = new_run("text", changes)
     run.first = ENVIRONMENT_STAYS
     checkpoints = Folder(f"s3://{bucket}/runs/run/checkpoints", minio.endpoint)
     driver = run.start()
@@ -83,7 +83,7 @@ def test_a_driver_that_was_replaced_meanwhile_changes_nothing(
 ):
     """It is held up, as on a node that is cut off, until another one has come to the end."""
     changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "training.epochs": 3}
-    run = new_run("text", changes | {"checkpoints.everySteps": 1})
+    run = new_run("text", changes)
     run.first = ENVIRONMENT_STAYS
     folder = Folder(f"s3://{bucket}/runs/run", minio.endpoint)
     old = run.start()
@@ -138,7 +138,8 @@ def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
 ):
     """Each goes on writing after the next one has begun, and the last ends as if it had been alone."""
     chance, last = random.Random(seed), 3 if SOAK else 2
-    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "checkpoints.everySteps": 1}
+    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader"}
+    changes |= {"checkpoints.everySteps": 1} if SOAK else {}
     run = new_run("text", changes)
     document = yaml.safe_load(run.file.read_text())
     document["metadata"] |= {"namespace": "team", "uid": "a-uid"}

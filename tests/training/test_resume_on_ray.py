@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from training_runs import SLOW, STREAMED, Run, interrupt_all, kill_worker, write_run
 
-LONG = {"training.epochs": 12}
+LONG = {"training.epochs": 4}
 """So that training is not over while Ray is being stopped, which takes a busy machine a while."""
 
 
