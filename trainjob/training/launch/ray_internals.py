@@ -5,11 +5,13 @@ the same. tests/unit/training/launch/test_ray_internals.py shows that the instal
 """
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from ray.train import Result
     from ray.train.torch import TorchTrainer
+    from ray.train.v2._internal.execution.callback import RayTrainCallback
+    from ray.train.v2._internal.execution.context import TrainRunContext
     from ray.train.v2._internal.execution.scaling_policy import (
         ElasticScalingPolicy,
         ScalingDecision,
@@ -41,26 +43,62 @@ def is_announced() -> bool:
 
 
 def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "type[TorchTrainer]":
-    """Ray Train's trainer; in a cluster of the run's own one whose workers, if they are `elastic`, follow the nodes at
-    once, and otherwise, without Ray Data, one that starts no process to reserve room for the workers, for which their
-    start would wait."""
+    """Ray Train's trainer with a more patient cleaner; in a cluster of the run's own one whose workers, if they are
+    `elastic`, follow the nodes at once, and otherwise, without Ray Data, one that starts no process to reserve room for
+    the workers, for which their start would wait."""
     from ray.train.torch import TorchTrainer
 
-    if not own_cluster or not is_known():
+    if not is_known():
         return TorchTrainer
-    if elastic:
-        return _with_policy(elastic_policy())
-    return TorchTrainer if uses_ray_data else _with_policy(_fixed_policy())
-
-
-def _with_policy(policy: "type[ScalingPolicy]") -> "type[TorchTrainer]":
-    from ray.train.torch import TorchTrainer
+    has_policy = own_cluster and (elastic or not uses_ray_data)
 
     class Trainer(TorchTrainer):  # pyrefly: ignore[invalid-inheritance]
         def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
-            return super()._initialize_and_run_controller(**arguments | {"scaling_policy": policy(self.scaling_config)})
+            if has_policy:
+                policy = elastic_policy() if elastic else _fixed_policy()
+                arguments |= {"scaling_policy": policy(self.scaling_config)}
+            return super()._initialize_and_run_controller(**arguments)
+
+        def _create_default_callbacks(self) -> "list[RayTrainCallback]":
+            from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
+
+            theirs = super()._create_default_callbacks()
+            return [_cleaner() if isinstance(each, PlacementGroupCleanerCallback) else each for each in theirs]
 
     return Trainer
+
+
+def _cleaner() -> "RayTrainCallback":
+    """Ray Train has a process that removes the workers' placement group, and so ends the workers, once the controller
+    has died. It takes the controller for dead whenever Ray's API server does not know of it, which on a busy machine
+    happens; this one waits until the server says so. When the whole job has died, Ray itself removes the group. At the
+    end of a run, Ray Train waits up to 12 s for that process, where the server does not answer; this one is not in the
+    middle of anything that counts, and ends at once."""
+    from ray.train.v2._internal.callbacks import placement_group_callback
+    from ray.train.v2._internal.execution.controller import placement_group_cleaner
+
+    class Cleaner(placement_group_cleaner.PlacementGroupCleaner):
+        def start_monitoring(self) -> Literal[True]:
+            placement_group_cleaner.is_actor_alive = may_be_alive
+            return super().start_monitoring()
+
+        def stop(self) -> None:
+            self._exit()
+
+    class Callback(placement_group_callback.PlacementGroupCleanerCallback):
+        def after_controller_start(self, train_run_context: "TrainRunContext") -> None:
+            placement_group_callback.PlacementGroupCleaner = Cleaner  # the controller's process has none but this run's
+            super().after_controller_start(train_run_context)
+
+    return Callback()
+
+
+def may_be_alive(actor_id: str, timeout: int) -> bool:
+    """Whether Ray does not say that the actor has died."""
+    from ray.util.state import get_actor
+
+    state = get_actor(actor_id, timeout=timeout)
+    return state is None or state.state != "DEAD"
 
 
 def _fixed_policy() -> "type[ScalingPolicy]":

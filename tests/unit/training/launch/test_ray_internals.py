@@ -12,6 +12,9 @@ from ray._private import worker
 from ray.train import ScalingConfig
 from ray.train.torch import TorchTrainer
 from ray.train.v2._internal import exceptions
+from ray.train.v2._internal.callbacks import placement_group_callback
+from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
+from ray.train.v2._internal.execution.controller import placement_group_cleaner
 from ray.train.v2._internal.execution.scaling_policy import (
     ElasticScalingPolicy,
     FixedScalingPolicy,
@@ -27,6 +30,7 @@ from trainjob.training.launch.ray_internals import (
     has_died,
     is_announced,
     is_known,
+    may_be_alive,
     print_no_deaths,
     trainer_class,
 )
@@ -83,10 +87,54 @@ def test_with_another_version_the_trainer_is_ray_trains_own(monkeypatch: pytest.
     assert worker.print_to_stdstream is before
 
 
-def test_on_a_cluster_of_others_and_with_ray_data_the_trainer_is_ray_trains_own():
-    assert trainer_class(own_cluster=False, uses_ray_data=False, elastic=False) is TorchTrainer
-    assert trainer_class(own_cluster=False, uses_ray_data=False, elastic=True) is TorchTrainer
-    assert trainer_class(own_cluster=True, uses_ray_data=True, elastic=False) is TorchTrainer
+@pytest.mark.parametrize(
+    ("own_cluster", "uses_ray_data", "elastic", "policy"),
+    [
+        (False, False, False, None),
+        (False, False, True, None),
+        (True, True, False, None),
+        (True, False, False, "NoReservation"),
+        (True, True, True, "FollowsNodes"),
+    ],
+)
+def test_on_a_cluster_of_others_and_with_ray_data_the_policy_is_ray_trains_own(
+    monkeypatch: pytest.MonkeyPatch, own_cluster: bool, uses_ray_data: bool, elastic: bool, policy: str | None
+):
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(
+        TorchTrainer, "_initialize_and_run_controller", lambda self, **arguments: given.update(arguments)
+    )
+    trainer = _trainer(own_cluster, uses_ray_data, elastic)
+    trainer._initialize_and_run_controller(scaling_policy=None)  # noqa: SLF001
+    assert (given["scaling_policy"] and type(given["scaling_policy"]).__name__) == policy
+
+
+def _trainer(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> Any:
+    chosen: Any = trainer_class(own_cluster, uses_ray_data, elastic)
+    return chosen(train, scaling_config=ScalingConfig(num_workers=2))
+
+
+def test_a_controller_that_ray_knows_nothing_of_may_be_alive(monkeypatch: pytest.MonkeyPatch):
+    """Ray Train's own cleaner would end its workers."""
+    states = {"dead": SimpleNamespace(state="DEAD"), "alive": SimpleNamespace(state="ALIVE"), "unknown": None}
+    monkeypatch.setattr("ray.util.state.get_actor", lambda actor, timeout: states[actor])
+    assert {actor: may_be_alive(actor, 1) for actor in states} == {"dead": False, "alive": True, "unknown": True}
+
+
+def test_a_trainers_cleaner_is_the_patient_one():
+    trainer = _trainer(own_cluster=False, uses_ray_data=False, elastic=False)
+    callbacks = trainer._create_default_callbacks()  # noqa: SLF001
+    [callback] = [each for each in callbacks if isinstance(each, PlacementGroupCleanerCallback)]
+    assert type(callback) is not PlacementGroupCleanerCallback, CHANGED
+    parameters = inspect.signature(PlacementGroupCleanerCallback.after_controller_start).parameters
+    assert list(parameters) == ["self", "train_run_context"], CHANGED
+    assert "PlacementGroupCleaner)" in inspect.getsource(placement_group_callback), CHANGED
+    assert "self._cleaner.stop.remote()" in inspect.getsource(PlacementGroupCleanerCallback), CHANGED
+    assert "_exit" in vars(placement_group_cleaner.PlacementGroupCleaner), CHANGED
+    assert "is_actor_alive(" in inspect.getsource(placement_group_cleaner.PlacementGroupCleaner), CHANGED
+    assert list(inspect.signature(placement_group_cleaner.is_actor_alive).parameters) == ["actor_id", "timeout"], (
+        CHANGED
+    )
 
 
 def test_an_elastic_policy_looks_at_nodes_by_a_method_of_its_own():
