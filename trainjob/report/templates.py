@@ -19,4 +19,5 @@ def template(name: str, folder: Path = HERE) -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return environment.get_template(name)

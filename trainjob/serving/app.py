@@ -5,10 +5,10 @@ import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import Body, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi_offline import FastAPIOffline
@@ -21,7 +21,7 @@ from trainjob.serving.config import BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
-from trainjob.serving.requests import Predictions, Refusal, Row, as_table, predictions, question_type
+from trainjob.serving.requests import Predictions, Refusal, Row, as_table, example, predictions, question_type
 
 CPU_ROWS = 8
 """Of the rows of a batch, how many of like length a CPU computes at once: more would be faster by little and padded by
@@ -69,12 +69,12 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     app.add_middleware(Limits)
     app.add_middleware(Counted, metrics=metrics)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
-    html = page(name, preprocessor)
+    html, question = page(name, preprocessor), question_type(preprocessor)
 
     @app.post("/predict", response_model=Predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
-    async def predict(question: question_type(preprocessor)) -> Response:  # pyrefly: ignore[invalid-annotation]
+    async def predict(asked: Annotated[question, Body(examples=[example(preprocessor)])]) -> Response:
         """The most probable class of each row, and the probability of each class."""
-        answers = await _answers(batches, question.as_rows())
+        answers = await _answers(batches, asked.as_rows())
         answer = predictions(np.stack(answers), preprocessor.classes)
         return Response(answer.model_dump_json(), media_type="application/json")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from trainjob.data import Preprocessor
 from trainjob.report.templates import template
 from trainjob.serving.limits import MOST_BODY_BYTES
-from trainjob.serving.requests import most_rows
+from trainjob.serving.requests import example, most_rows
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -15,18 +15,11 @@ HEADERS = {
 
 def page(name: str, preprocessor: Preprocessor) -> str:
     """The page of the model `name`, in HTML."""
-    columns = preprocessor.columns if preprocessor.kind == "text" else []
-    if len(columns) == 1:
-        example: dict[str, object] = {"texts": ["a text", "another"]}
-    elif columns:
-        example = {"rows": [dict.fromkeys(columns, "a text")]}
-    else:
-        example = {"images": ["an image file in base64"]}
     return template("page.html.j2", Path(__file__).parent).render(
         name=name,
         classes=preprocessor.classes,
-        columns=columns,
-        example=example,
+        columns=preprocessor.columns if preprocessor.kind == "text" else [],
+        example=example(preprocessor),
         most_rows=most_rows(len(preprocessor.classes)),
         most_bytes=MOST_BODY_BYTES,
     )

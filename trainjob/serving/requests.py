@@ -2,15 +2,17 @@
 
 import base64
 import binascii
+import io
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
+from PIL import Image
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model, model_validator
 
-from trainjob.data import Preprocessor
+from trainjob.data import ImagePreprocessor, Preprocessor
 
 MOST_ROWS = 1000
 """Of one request."""
@@ -87,6 +89,17 @@ def question_type(preprocessor: Preprocessor) -> type[Images] | type[Texts]:
         "rows": (list[row] | None, Field(None, **limits)),
     }
     return create_model("Texts", __base__=Texts, **choices)
+
+
+def example(preprocessor: Preprocessor) -> dict[str, Any]:
+    """A request that the model answers."""
+    if isinstance(preprocessor, ImagePreprocessor):
+        file = io.BytesIO()
+        Image.new("L", (preprocessor.width, preprocessor.height)).save(file, "PNG")
+        return {"images": [base64.b64encode(file.getvalue()).decode()]}
+    if len(preprocessor.columns) == 1:
+        return {"texts": ["a text", "another"]}
+    return {"rows": [dict.fromkeys(preprocessor.columns, "a text")]}
 
 
 def most_rows(classes: int) -> int:

@@ -1,5 +1,6 @@
 """What the server shows besides predictions."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,16 @@ def test_the_api_is_described_with_the_models_columns(texts: Server, images: Ser
     assert images.get("/openapi.json").json["components"]["schemas"]["Images"]["required"] == ["images"]
     responses = texts.get("/openapi.json").json["paths"]["/predict"]["post"]["responses"]
     assert {"200", "408", "413", "422", "429", "503"} <= set(responses)
+
+
+def test_the_example_of_the_api_is_answered(texts: Server, images: Server):
+    """A form of the page /docs begins with it, and the command of the page to try the model has it."""
+    for server in (texts, images):
+        body = server.get("/openapi.json").json["paths"]["/predict"]["post"]["requestBody"]
+        [example] = body["content"]["application/json"]["schema"]["examples"]
+        assert f"const example = {json.dumps(example)};" in server.get("/").text
+        answer = server.predict(json.dumps(example).encode())
+        assert (answer.status, len(answer.json["predictions"])) == (200, 1)
 
 
 def test_health_tells_which_model_it_is(texts: Server):
