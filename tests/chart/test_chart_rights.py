@@ -80,7 +80,8 @@ class Requests:
 
     def of(self, *namespaces: str | None) -> Iterator[tuple[Use, int]]:
         """Each request about one of these namespaces, and the status that it got."""
-        for line in self._file.read_bytes()[self._before :].splitlines():
+        written, _, _ = self._file.read_bytes()[self._before :].rpartition(b"\n")  # the API server may be writing
+        for line in written.splitlines():
             event = json.loads(line)
             target: dict[str, Any] = event.get("objectRef", {})
             if "resource" in target and target.get("namespace") in namespaces:

@@ -86,15 +86,15 @@ def turns(messages: list[Message], config: dict[str, Any], where: str) -> Pieces
     pieces: Pieces = []
     for number in answers:
         given = render(messages[:number], config, where, asks=True) if number else _opening(config, where)
-        told = render(messages[: number + 1], config, where).rstrip()
-        if not (whole.startswith(given) and whole.startswith(told) and done <= len(given) < len(told)):
+        answered = render(messages[: number + 1], config, where).rstrip()
+        if not (whole.startswith(given) and whole.startswith(answered) and done <= len(given) < len(answered)):
             raise DataError(
                 f"{where}: the chat template writes the messages before number {number + 1} differently when more "
                 "follow, so what the assistant is to learn cannot be told from what it is given: change the template, "
                 "or end the conversation there"
             )
-        pieces += [(whole[done : len(given)], False), (whole[len(given) : len(told)], True)]
-        done = len(told)
+        pieces += [(whole[done : len(given)], False), (whole[len(given) : len(answered)], True)]
+        done = len(answered)
     return pieces
 
 

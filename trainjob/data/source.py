@@ -100,8 +100,8 @@ def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[File], bool
     else:
         files = [file for file in files if not _is_marker(file.name)]
     left_out = sorted({file.name for file in found} - {file.name for file in files})
-    if told := [name for name in left_out if _format(name) == kind or not _is_marker(name)]:
-        notify(f"{source.uri}: left out {_listed(told)}")
+    if left := [name for name in left_out if _format(name) == kind or not _is_marker(name)]:
+        notify(f"{source.uri}: left out {_listed(left)}")
     if not files:
         raise DataError(f"{source.uri}: the folder holds no files; correct the URI")
     return kind, files, True

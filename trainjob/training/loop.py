@@ -137,8 +137,8 @@ class Trainer:
     def _weight_per_rank(self, group: list[Batch]) -> torch.Tensor:
         """The weight of the batches, averaged over ranks as gradients are, float32 []; not 0, where nothing counts."""
         own = torch.full((), sum(batch.weight for batch in group), dtype=torch.float32, device=self.device)
-        weight, told = sum_over_ranks(torch.stack([own, self.notices.own(self.device)]))
-        self.notices.hear(told)
+        weight, notices = sum_over_ranks(torch.stack([own, self.notices.own(self.device)]))
+        self.notices.hear(notices)
         return weight.clamp(min=1) / world_size()
 
     def _answers(self, batch: Batch) -> torch.Tensor:

@@ -46,10 +46,10 @@ class Notices:
     def stop(self) -> bool:
         """Whether any rank had heard that it is to stop, by the step before on a GPU: the same on all ranks."""
         kept = BEHIND if self._sums and self._sums[-1][1] is not None else 0
-        told = False
+        stops = False
         while len(self._sums) > kept:
             summed, event = self._sums.popleft()
             if event is not None:
                 event.synchronize()
-            told |= bool(summed)
-        return told
+            stops |= bool(summed)
+        return stops

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
@@ -34,8 +34,10 @@ class Task:
     """The sets that Ray Data splits between the workers, anew in every epoch, as they are too large to keep."""
     on_ray: bool = False
     """Whether the workers are a Ray cluster's."""
-    part: Literal["all", "training", "scoring"] = "all"
-    """training: without the test set, so there is no outcome; scoring: of the best checkpoint that is there."""
+    trains: bool = True
+    """Otherwise the best checkpoint that is there is evaluated."""
+    evaluates: bool = True
+    """Scores the model on the test set, too; otherwise there is no outcome."""
 
     @property
     def in_ray_train(self) -> bool:

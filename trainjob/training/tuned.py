@@ -72,7 +72,7 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
     best = board.best()
     _take_over(training.run, trial_folder(training.run, best.number))
     chosen = with_parameters(job, best.parameters)
-    outcome = training.on_workers(replace(task, spec=chosen.spec, part="scoring"), datasets).result()
+    outcome = training.on_workers(replace(task, spec=chosen.spec, trains=False), datasets).result()
     return Tuned(chosen, outcome, fitted, searched)
 
 
@@ -117,7 +117,7 @@ class _Trainer:
 
     def _train(self, job: TrainJob, folder: Folder, epochs: "_Epochs") -> None:
         attempt = begin(folder, job).count
-        task = replace(self.task, spec=job.spec, run=folder, attempt=attempt, part="training")
+        task = replace(self.task, spec=job.spec, run=folder, attempt=attempt, evaluates=False)
         for failures in count(1):
             try:
                 if _are_alone(task, self.datasets):

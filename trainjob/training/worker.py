@@ -94,12 +94,12 @@ def _train(task: Task, rank: int) -> Outcome | Stopped | None:
         reporter.begin(
             state.epoch, state.step, trainer.steps, world_size(), resumed, last_metrics(trainer.history.records)
         )
-        if task.part != "scoring":
+        if task.trains:
             trainer.fit()
         if trainer.stopped:
             return _stopped(reporter, sender)
         outcome = None
-        if task.part != "training":
+        if task.evaluates:
             trainer.start_stage("evaluation")
             reporter.evaluating()
             outcome = _finish(trainer, task, store)

@@ -26,6 +26,7 @@ SECONDS_FOR_OTHERS = 5
 _context: Any = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
 _idle: list["_Rank"] = []
+os.register_at_fork(after_in_child=_idle.clear)  # `make mutation` runs tests in forks, each of which needs its own
 
 
 def run_on(
