@@ -46,8 +46,10 @@ def serve(port: "multiprocessing.Queue[int]", requests: Any) -> None:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the base class's name
             pass
 
-    ThreadingHTTPServer.request_queue_size = 100  # who finds the queue full tries again after a second
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 100  # who finds the queue full tries again after a second
+
+    server = Server(("127.0.0.1", 0), Handler)
     port.put(server.server_port)
     server.serve_forever()
 

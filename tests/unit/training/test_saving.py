@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from pathlib import Path
 from threading import Event
 
@@ -116,7 +117,9 @@ def test_a_disk_that_is_full_is_told_in_words(tmp_path: Path):
     """The run ends with it, and goes on from the checkpoint before once there is room."""
     setup = image_setup(tmp_path / "run", training={"epochs": 3}, checkpoints={"keep": 9})
     run_on(2, train, setup, 6)
-    with pytest.raises(AssertionError, match=r"\.StorageError: /\S+: the disk is full \("):
+    with pytest.raises(AssertionError, match="rank 1 of 2 failed: ") as failed:
         run_on(2, _run_out_of_disk, setup)
+    of_rank_1 = str(failed.value).partition("rank 1 of 2 failed: ")[2].partition("\nrank 0 of 2 ")[0]
+    assert re.fullmatch(r"trainjob\.errors\.StorageError: /\S+: the disk is full \(.*\)", of_rank_1.split("\n")[-2])
     assert setup.store.manifest("epoch-0002-step-00000010") is None
     assert run_on(2, train, setup)[0].resumed == "epoch-0001-step-00000005"
