@@ -30,7 +30,9 @@ class Lease:
         """The requests of `api` are to time out after REQUEST_SECONDS."""
         self._api, self._namespace = api, namespace
         self._identity = f"{socket.gethostname()}-{uuid4().hex[:8]}"
-        self._renewed = -math.inf
+        self._renewed = self._tried = -math.inf
+        self._own: KubernetesObject | None = None
+        """The Lease as this replica last wrote it; None if somebody else may have written it since."""
         self._seen: str | None = None
         self._seen_at = -math.inf
 
@@ -51,7 +53,7 @@ class Lease:
         while self.is_held:
             try:
                 async with asyncio.timeout_at(self._renewed + DEADLINE_SECONDS):
-                    await asyncio.sleep(RETRY_SECONDS)
+                    await asyncio.sleep(self._tried + RETRY_SECONDS - _now())
                     await self._try()
             except TimeoutError:
                 return
@@ -68,18 +70,22 @@ class Lease:
             logger.warning("the Lease could not be given up: %s", error or type(error).__name__)
 
     async def _try(self) -> None:
-        """Takes or renews it, unless another replica has it. Whatever goes wrong, there is a next time."""
-        since = _now()
+        """Takes or renews it, unless another replica has it. Whatever goes wrong, there is a next time.
+
+        A renewal is a single request, which the API server refuses if the Lease has changed: so there is time for one
+        even where each takes seconds."""
+        self._tried = _now()
+        found, self._own = self._own, None
         try:
-            found = await self._api.get(LEASES, self._namespace, NAME)
+            found = found or await self._api.get(LEASES, self._namespace, NAME)
             if found is not None and self._is_anothers(found):
                 self._renewed = -math.inf
                 return
-            wanted = self._renewal(found)
+            wanted, since = self._renewal(found), _now()
             if found is None:
-                await self._api.create(LEASES, self._namespace, wanted)
+                self._own = await self._api.create(LEASES, self._namespace, wanted)
             else:
-                await self._api.replace(LEASES, self._namespace, NAME, wanted)
+                self._own = await self._api.replace(LEASES, self._namespace, NAME, wanted)
         except Exception as error:
             logger.warning("the Lease could not be renewed: %s; trying again", error or type(error).__name__)
         else:

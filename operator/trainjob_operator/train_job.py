@@ -13,6 +13,8 @@ from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.errors import RayJobError
 
+_UNCHANGED = ("phase", "attempt", "rayJobName", "headPodUID")
+
 
 def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | None]:
     """The TrainJob, and what is wrong with it where its spec was admitted by a CRD of another version. The
@@ -46,14 +48,15 @@ def read_status(body: Mapping[str, Any]) -> tuple[TrainJobStatus, list[str]]:
 
 def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:
     """JSON Patch that replaces all of a TrainJob's status but `training`, unless another TrainJob has the name by now
-    (server-side apply would write all the same, as it ignores a UID there) or its phase is not what was read."""
+    (server-side apply would write all the same, as it ignores a UID there) or it is not about what was read: a write
+    that an operator had on its way when it ceased to lead arrives after those of the next one."""
     found: Mapping[str, Any] | None = body.get("status")
     own = status.model_dump(mode="json", by_alias=True, exclude={"training"}, exclude_none=True)
     patch: list[KubernetesObject] = [{"op": "test", "path": "/metadata/uid", "value": body["metadata"]["uid"]}]
     if found is None:
         patch.append({"op": "test", "path": "/status", "value": None})
         return [*patch, {"op": "add", "path": "/status", "value": own}]
-    patch.append({"op": "test", "path": "/status/phase", "value": found.get("phase")})
+    patch += [{"op": "test", "path": f"/status/{name}", "value": found.get(name)} for name in _UNCHANGED]
     gone = found.keys() - own.keys() - {"training"}
     patch += [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in own.items()]
     return patch + [{"op": "remove", "path": f"/status/{name}"} for name in gone]

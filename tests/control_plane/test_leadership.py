@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from http_proxy import http_proxy_to
 from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client import ApiClient
 from operator_process import OperatorProcess, leads, operator
 from tcp_proxy import proxy_to
 
@@ -15,11 +17,12 @@ from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.api import Api, ApiError, Resource
+from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, Resource
 from trainjob_operator.events import Recorder
 from trainjob_operator.lease import LEASES, NAME, Lease
 from trainjob_operator.reconcile import Reconciler
 from trainjob_operator.settings import Settings
+from trainjob_operator.train_job import read_status, status_patch
 
 
 @pytest.fixture
@@ -76,6 +79,22 @@ def test_who_cannot_renew_the_lease_leads_no_more_when_another_does(
             assert says(first, "the Lease could not be kept; ending")
 
 
+def test_a_leader_keeps_its_place_where_every_request_takes_seconds(
+    control_plane: ControlPlane, jobs: Jobs, tmp_path: Path
+):
+    async def lead(client: ApiClient) -> None:
+        lease = Lease(Api(client), jobs.namespace)
+        await lease.acquire()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(12):
+                await lease.keep()
+        assert lease.is_held
+
+    with http_proxy_to(control_plane, tmp_path) as (proxy, environment):
+        proxy.delay = 3.0
+        with_client(environment["KUBECONFIG"], lead)
+
+
 def test_a_replica_stands_by_until_there_is_an_api_server(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path):
     with proxy_to(control_plane, tmp_path) as (proxy, environment):
         proxy.break_off()
@@ -90,11 +109,9 @@ def says(process: OperatorProcess, words: str) -> bool:
     return words in process.log.read_text()
 
 
-def with_client(cluster: Cluster, do: Callable[[ApiClient], Awaitable[None]]) -> None:
+def with_client(kubeconfig: str | Path, do: Callable[[ApiClient], Awaitable[None]]) -> None:
     async def connect() -> None:
-        configuration = Configuration()
-        await config.load_kube_config(str(cluster.kubeconfig), client_configuration=configuration)
-        async with ApiClient(configuration) as client:
+        async with await config.new_client_from_config(str(kubeconfig)) as client:
             await do(client)
 
     asyncio.run(connect())
@@ -116,7 +133,7 @@ def test_only_who_has_the_lease_gives_it_up(jobs: Jobs):
         lease = await api.get(LEASES, jobs.namespace, NAME) or {}
         assert "holderIdentity" not in lease["spec"]
 
-    with_client(jobs.cluster, hand_over)
+    with_client(jobs.cluster.kubeconfig, hand_over)
 
 
 def test_who_leads_no_more_writes_nothing(jobs: Jobs):
@@ -131,7 +148,7 @@ def test_who_leads_no_more_writes_nothing(jobs: Jobs):
         with pytest.raises(ApiError, match="does not lead any more"):
             await api.replace(kind, jobs.namespace, "own", made)
 
-    with_client(jobs.cluster, write)
+    with_client(jobs.cluster.kubeconfig, write)
 
 
 def reconciler(api: Api) -> Reconciler:
@@ -162,4 +179,20 @@ def test_what_an_earlier_leader_has_on_its_way_changes_no_verdict(jobs: Jobs):
             await reconciler(HeldUp(client, jobs)).reconcile((jobs.namespace, "job"))
         assert jobs.status()["phase"] == "Succeeded"
 
-    with_client(jobs.cluster, reconcile)
+    with_client(jobs.cluster.kubeconfig, reconcile)
+
+
+def test_a_head_that_an_earlier_leader_has_seen_does_not_take_the_place_of_the_present_one(jobs: Jobs):
+    async def write_late(client: ApiClient) -> None:
+        api = Api(client)
+        jobs.create(suspend=True)
+        await reconciler(api).reconcile((jobs.namespace, "job"))
+        before = jobs.get("trainjobs") or {}
+        status, _ = read_status(before)
+        jobs.report("trainjobs", "job", before["status"] | {"headPodUID": "the-present-head"})
+        late = status_patch(before, status.model_copy(update={"head_pod_uid": "an-earlier-head"}))
+        with pytest.raises(ApiError, match="rejected our request"):
+            await api.patch(TRAIN_JOBS, jobs.namespace, "job/status", late)
+        assert jobs.status()["headPodUID"] == "the-present-head"
+
+    with_client(jobs.cluster.kubeconfig, write_late)
