@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -83,5 +84,14 @@ class Access:
             raise ApiError(409, "it or its binding was changed so that it denies nothing")
 
     async def _check_list(self, api: Api, resource: Resource) -> None:
-        await api.check_list(resource, self.namespaces)
+        await self._check_any(api, resource)
         await api.discover(resource)
+
+    async def _check_any(self, api: Api, resource: Resource) -> None:
+        """Raises ApiError where a resource can be listed in none of the namespaces: whoever takes the permission away
+        in one, or deletes it, does not stop the others. What is refused there is told by its watch."""
+        *others, last = self.namespaces or (None,)
+        for namespace in others:
+            with suppress(ApiError):
+                return await api.check_list(resource, namespace)
+        return await api.check_list(resource, last)

@@ -14,6 +14,7 @@ import yaml
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config.incluster_config import load_incluster_config
+from pydantic_core import from_json
 
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
@@ -88,24 +89,35 @@ class Api:
         """Objects by `labelSelector` or `fieldSelector`; of many, `limit`."""
         return (await self._send("GET", _path(resource, namespace), query=query))["items"]
 
-    async def keys(self, resource: Resource, namespaces: Sequence[str], page: int = 500) -> set[tuple[str, str]]:
-        """Namespace and name of each object in these namespaces or, if none is named, in all; so many are asked for at
-        a time, as all of a large cluster would take hundreds of megabytes."""
+    async def pages(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        page: int,
+        accept: str = "application/json",
+        **query: str,
+    ) -> AsyncGenerator[Sequence[KubernetesObject]]:
+        """All objects by `labelSelector`, in a namespace or everywhere; so many at a time, as one may take a
+        megabyte."""
+        query["limit"] = str(page)
+        while True:
+            answer = await self._send("GET", _path(resource, namespace), query=query, accept=accept)
+            yield answer["items"] or []
+            if not (token := answer["metadata"].get("continue")):
+                return
+            query["continue"] = token
+
+    async def keys(self, resource: Resource, namespaces: Sequence[str], page: int = 100) -> set[tuple[str, str]]:
+        """Namespace and name of each object in these namespaces or, if none is named, in all."""
         found: set[tuple[str, str]] = set()
         for namespace in namespaces or (None,):
-            query = {"limit": str(page)}
-            while True:
-                answer = await self._send("GET", _path(resource, namespace), query=query, accept=METADATA)
-                found |= {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in answer["items"] or ()}
-                if not (token := answer["metadata"].get("continue")):
-                    break
-                query["continue"] = token
+            async for items in self.pages(resource, namespace, page, METADATA):
+                found |= {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in items}
         return found
 
-    async def check_list(self, resource: Resource, namespaces: Sequence[str]) -> None:
-        """Raises ApiError where a resource cannot be listed in all of these namespaces, or everywhere."""
-        for namespace in namespaces or (None,):
-            await self._send("GET", _path(resource, namespace), query={"limit": "1"}, accept=METADATA)
+    async def check_list(self, resource: Resource, namespace: str | None) -> None:
+        """Raises ApiError where a resource cannot be listed in a namespace or, for None, everywhere."""
+        await self._send("GET", _path(resource, namespace), query={"limit": "1"}, accept=METADATA)
 
     async def discover(self, resource: Resource) -> None:
         """Raises ApiError as long as the API server's discovery, which lags behind a new CRD, has no such resource."""
@@ -169,10 +181,10 @@ class Api:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> KubernetesObject:
-        if method != "GET" and not self._may_write():
-            raise ApiError(409, "this replica does not lead any more, so it writes nothing")
         headers = {"Content-Type": content_type, "Accept": accept}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        if method != "GET" and not self._may_write():
+            raise ApiError(409, "this replica does not lead any more, so it writes nothing")
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
         with self._counted():
             response = await self._client.call_api(method, url, headers, body, _request_timeout=self._timeout)
@@ -181,7 +193,7 @@ class Api:
             answer = await response.read()
         if response.status >= 400:
             raise ApiError(response.status, _message(answer))
-        return json.loads(answer or "{}")
+        return from_json(answer or b"{}")
 
 
 @asynccontextmanager

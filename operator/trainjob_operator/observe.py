@@ -1,5 +1,8 @@
 """Reads what the cluster holds of a TrainJob. Nothing here writes."""
 
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import EVENTS, PODS, WORKLOADS, Api, ApiError, Resource
@@ -11,6 +14,8 @@ WARNINGS_OF_PODS = "involvedObject.kind=Pod,type=Warning,reason!=BackOff,reason!
 """Of all pods in the namespace: one request, however many wait. The pods' own statuses say what is left out."""
 MOST_EVENTS = 5000
 """That are read of a namespace."""
+PAGE_OF_PODS = 50
+"""That are held as the API server has them, which is up to a few hundred kilobytes each."""
 
 
 async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> Observed:
@@ -18,9 +23,9 @@ async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> 
     if ray_job is None:
         return Observed()
     reader = _Reader(api, str(job.metadata.namespace))
-    pods: list[KubernetesObject] = []
+    pods: Sequence[KubernetesObject] = []
     if ray_job.get("status", {}).get("rayClusterName"):
-        pods = await reader.list(PODS, labelSelector=f"{UID_LABEL}={job.metadata.uid}")
+        pods = await reader.all(PODS, PAGE_OF_PODS, _what_counts, labelSelector=f"{UID_LABEL}={job.metadata.uid}")
     events: list[KubernetesObject] = []
     if any(map(is_starting, pods)):
         events = await reader.list(EVENTS, fieldSelector=WARNINGS_OF_PODS, limit=str(MOST_EVENTS))
@@ -38,10 +43,33 @@ class _Reader:
         self.failures: list[str] = []
 
     async def list(self, resource: Resource, **selectors: str) -> list[KubernetesObject]:
-        try:
+        with self._kept(resource):
             return await self._api.list(resource, self._namespace, **selectors)
+        return []
+
+    async def all(
+        self,
+        resource: Resource,
+        page: int,
+        part: Callable[[KubernetesObject], KubernetesObject],
+        **selectors: str,
+    ) -> Sequence[KubernetesObject]:
+        """A part of each object; so many are read at a time."""
+        with self._kept(resource):
+            pages = self._api.pages(resource, self._namespace, page, **selectors)
+            return [part(each) async for items in pages for each in items]
+        return []
+
+    @contextmanager
+    def _kept(self, resource: Resource) -> Generator[None]:
+        try:
+            yield
         except ApiError as error:
             if error.status not in (403, 404, 500):
                 raise
             self.failures.append(f"{resource[1]} cannot be read: {error}")
-            return []
+
+
+def _what_counts(pod: KubernetesObject) -> KubernetesObject:
+    """Of a pod's spec, only the node: a job may have hundreds of pods, each with hundreds of kilobytes of variables."""
+    return pod | {"spec": {"nodeName": pod["spec"].get("nodeName")}}

@@ -19,7 +19,7 @@ _ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "suspen
 
 def snapshot(job: TrainJob, cpus: float) -> str:
     """The TrainJob without what only the cluster needs, in YAML. Raises RayJobError where it is too large for an
-    annotation."""
+    annotation, or `pods` for the operator, which reads all pods of a job."""
     spec = job.spec.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_ONLY_IN_A_CLUSTER)
     spec["workers"] = spec.get("workers", {}) | {"cpus": cpus}
     storage = job.spec.storage
@@ -27,10 +27,20 @@ def snapshot(job: TrainJob, cpus: float) -> str:
         spec["storage"] = {"uri": STORAGE_PATH} | ({"endpoint": storage.endpoint} if storage.endpoint else {})
     metadata = {"name": job.metadata.name, "namespace": job.metadata.namespace, "uid": job.metadata.uid}
     document = {"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec}
+    _refuse_if_longer(_compact(job.spec.pods.model_dump(mode="json")), "pods, which each pod of the job repeats")
+    _refuse_if_longer(_compact(document), "function.config")  # before it is YAML, which takes many times as long
     text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=LONGEST_SNAPSHOT)
-    if len(text.encode()) > LONGEST_SNAPSHOT:
-        raise RayJobError("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten function.config")
+    _refuse_if_longer(text, "function.config")
     return text
+
+
+def _compact(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _refuse_if_longer(text: str, what: str) -> None:
+    if len(text.encode(errors="replace")) > LONGEST_SNAPSHOT:
+        raise RayJobError("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten {what}")
 
 
 def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[TrainJob, RayJobError | None]:

@@ -1,6 +1,7 @@
 """A job of many pods costs the API server and the operator no more requests than one of few."""
 
 import asyncio
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, document
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.api import Api, Resource
+from trainjob_operator.api import Api
 from trainjob_operator.diagnosis import diagnose
-from trainjob_operator.observe import observe
+from trainjob_operator.observe import PAGE_OF_PODS, observe
 from trainjob_operator.verdict import Observed
 
 PODS = 60
@@ -30,15 +31,15 @@ def cluster(control_plane: ControlPlane) -> Cluster:
 
 
 class Counting(Api):
-    """Keeps what it lists."""
+    """Keeps what it asks for."""
 
     def __init__(self, client: ApiClient) -> None:
         super().__init__(client)
-        self.lists: list[str] = []
+        self.asked: list[str] = []
 
-    async def list(self, resource: Resource, namespace: str, **query: str) -> list[KubernetesObject]:
-        self.lists.append(resource[1])
-        return await super().list(resource, namespace, **query)
+    async def _send(self, method: str, path: str, *arguments: Any, **named: Any) -> KubernetesObject:
+        self.asked.append(path.rpartition("/")[2])
+        return await super()._send(method, path, *arguments, **named)
 
 
 def waiting_pod(namespace: str, name: str) -> dict[str, Any]:
@@ -74,10 +75,11 @@ def test_events_are_listed_once_however_many_pods_wait(jobs: Jobs):
     async def look() -> tuple[Observed, list[str]]:
         async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
             api = Counting(client)
-            return await observe(api, job, ray_job), api.lists
+            return await observe(api, job, ray_job), api.asked
 
-    observed, lists = asyncio.run(look())
-    assert lists == ["pods", "events"]
+    observed, asked = asyncio.run(look())
+    assert asked == ["pods"] * ceil(PODS / PAGE_OF_PODS) + ["events"]
+    assert {str(pod["spec"]) for pod in observed.pods} == {str({"nodeName": "a-node"})}  # or they would fill the memory
     assert {each["reason"] for each in observed.events} == {"FailedMount"}
     assert [(item.reason, item.pods) for item in diagnose(observed.pods, None, observed.events)] == [
         ("FailedMount", PODS)

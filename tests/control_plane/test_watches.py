@@ -8,7 +8,7 @@ import pytest
 from http_proxy import http_proxy_to
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
-from operator_process import answer_at, operator
+from operator_process import OperatorProcess, account, answer_at, operator
 
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
@@ -62,6 +62,24 @@ def test_what_cannot_be_watched_is_said_until_it_can_be(control_plane: ControlPl
         proxy.delay = 0.0
         eventually(lambda: process.get("/readyz") == "")
         assert "trainjob_access_missing 0.0" in process.get("/metrics")
+
+
+def test_a_namespace_that_is_refused_does_not_hold_up_the_others(jobs: Jobs, tmp_path: Path):
+    kubeconfig = account(jobs, tmp_path)
+    jobs.kubectl(
+        "create",
+        "rolebinding",
+        "operator",
+        "--clusterrole=cluster-admin",
+        f"--serviceaccount={jobs.namespace}:operator",
+    )
+    others = {"KUBECONFIG": str(kubeconfig)}
+    process = OperatorProcess(jobs.cluster, tmp_path, ["default", jobs.namespace, "kube-system"], environment=others)
+    try:
+        jobs.create(suspend=True)
+        jobs.until(phase="Suspended")
+    finally:
+        process.kill()
 
 
 def test_all_trainjobs_are_found_page_by_page(jobs: Jobs):
