@@ -61,14 +61,15 @@ class Recorder:
         afterwards: who is interrupted in between and begins anew comes to the same Event, which is made once."""
         namespace = job["namespace"]
         event = _event(job, _name(job, origin, reason), self._api.now, reason, message, warning)
-        if namespace not in self._senders and await self._is_sent(event, SEND_SECONDS):
+        if namespace not in self._waiting and await self._is_sent(event, SEND_SECONDS):
             return
         waiting = self._waiting.setdefault(namespace, deque())
         if len(waiting) >= MOST_WAITING:
             logger.warning("too many events wait; lost: %s: %s", reason, message, extra={"job": job["name"]})
             return
         waiting.append(event)
-        if namespace not in self._senders:
+        sender = self._senders.get(namespace)
+        if sender is None or sender.done():  # kopf, when it begins anew, cancels tasks that are none of its own
             self._senders[namespace] = asyncio.create_task(self._send_all(namespace))
 
     async def flush(self) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 from kubernetes.aio.config import new_client_from_config
 from operator_process import operator
+from tcp_proxy import proxy_to
 
 from cluster.client import Cluster
+from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import Api
@@ -25,6 +27,32 @@ def test_no_event_is_lost_by_an_operator_that_is_stopped(cluster: Cluster, jobs:
             jobs.until(name, phase="Pending")
         assert process.stop() == 0
     assert [reason for name in names for reason in jobs.events(name)] == ["Created"] * len(names)
+
+
+def test_events_that_wait_are_sent_though_their_sender_was_cancelled(
+    control_plane: ControlPlane, jobs: Jobs, tmp_path: Path
+):
+    """Kopf cancels all tasks that have begun since it did, when it has to begin anew."""
+    jobs.create()
+    (job,) = (each["metadata"] for each in jobs.cluster.find("trainjobs", jobs.namespace))
+
+    async def record() -> None:
+        async with await new_client_from_config(environment["KUBECONFIG"]) as client:
+            recorder = Recorder(Api(client))
+            proxy.break_off()
+            await recorder.record(job, "", "First", "", warning=False)
+            own = asyncio.current_task()
+            senders = [task for task in asyncio.all_tasks() if task is not own]
+            for task in senders:
+                task.cancel()
+            await asyncio.wait(senders)
+            proxy.recover()
+            await recorder.record(job, "", "Second", "", warning=False)
+            await recorder.flush()
+
+    with proxy_to(control_plane, tmp_path) as (proxy, environment):
+        asyncio.run(record())
+    assert sorted(jobs.events()) == ["First", "Second"]
 
 
 class Dies(Api):
