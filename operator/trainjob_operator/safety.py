@@ -40,7 +40,7 @@ APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 def refuse_unsafe(job: TrainJob, pool: NodePool, settings: Settings) -> None:
     """Raises RayJobError that names everything which `job` may not ask for."""
-    problems = [*_reserved(job), *_of_pools(job, pool, settings)]
+    problems = [*_reserved(job, settings.network.kuberay_labels), *_of_pools(job, pool, settings)]
     if settings.network.ray_tokens:
         problems += _of_authentication(job)
     if job.metadata.namespace not in settings.unrestricted_namespaces:
@@ -49,7 +49,7 @@ def refuse_unsafe(job: TrainJob, pool: NodePool, settings: Settings) -> None:
         raise RayJobError("NotAllowed", "; ".join(problems))
 
 
-def _reserved(job: TrainJob) -> Iterator[str]:
+def _reserved(job: TrainJob, kuberay_labels: Mapping[str, str]) -> Iterator[str]:
     pods, metadata = job.spec.pods, job.metadata
     named = {
         "metadata.labels": metadata.labels,
@@ -61,6 +61,9 @@ def _reserved(job: TrainJob) -> Iterator[str]:
         for key in keys:
             if key.startswith(RESERVED):
                 yield f"{path}: {key} is KubeRay's or the operator's own to set"
+    if kuberay_labels and kuberay_labels.items() <= (metadata.labels | pods.labels).items():
+        labels = ", ".join(f"{key}: {value}" for key, value in kuberay_labels.items())
+        yield f"metadata.labels, spec.pods.labels: {labels} are KubeRay's own, which other jobs let in"
 
 
 def _of_pools(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str]:

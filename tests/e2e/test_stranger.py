@@ -28,6 +28,7 @@ def test_a_stranger_is_refused_and_the_job_outlives_its_head(jobs: TrainJobs) ->
     jobs.submit(**jobs.texts(epochs=6), retries=1)
     until_step(jobs, 15)
     (head,) = jobs.pods("head")
+    assert jobs.kubectl("exec", head, "--", "python", "-c", INTRUDE, _address(jobs, head)).strip() == "401"  # it serves
     assert intruded(jobs, _address(jobs, head), "stranger") in REFUSED
     jobs.kill(head)
     jobs.until_true(resumed_from, "training again")

@@ -107,6 +107,14 @@ def test_a_namespace_may_be_let_do_more_and_only_that_one():
     assert refusal(settings={"unrestrictedNamespaces": ["teams", "vision"]}, pods=pods) != ""
 
 
+@pytest.mark.parametrize("where", ["metadata", "pods"])
+def test_the_labels_of_kuberays_pods_are_not_a_jobs_to_wear(where: str):
+    labels = {"labels": {"app.kubernetes.io/component": "kuberay-operator", "a": "b"}}
+    message = refusal(labels if where == "metadata" else None, pods=labels if where == "pods" else {})
+    assert "app.kubernetes.io/component: kuberay-operator are KubeRay's own" in message
+    assert refusal({"labels": {"app.kubernetes.io/component": "trainer"}}) == ""
+
+
 @pytest.mark.parametrize("key", ["ray.io/cluster", "ray.io/node-type", "trainjob.dev/uid", "trainjob.dev/workers"])
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
 def test_what_tells_a_pods_part_is_not_a_jobs_to_say(key: str, kind: str):
