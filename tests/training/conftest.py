@@ -79,10 +79,12 @@ def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
 
 
 @pytest.fixture(scope="session")
-def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -> Generator[str]:
-    """A Ray cluster whose processes have MinIO's address and credentials, as a job's pods have their bucket's."""
-    (port,) = free_ports(1)
+def _ray_ports(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -> Generator[tuple[int, int]]:
+    """The ports of a Ray cluster, and of its server for clients, whose processes have MinIO's address and credentials,
+    as a job's pods have their bucket's."""
+    port, client_port = free_ports(2)
     options = ["--head", "--block", f"--port={port}", "--num-cpus=4", "--include-dashboard=false"]
+    options.append(f"--ray-client-server-port={client_port}")
     log = tmp_path_factory.mktemp("ray") / "log"
     with log.open("w") as output:
         head = subprocess.Popen(
@@ -97,7 +99,7 @@ def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO)
     while "Ray runtime started" not in log.read_text():
         assert head.poll() is None, log.read_text()
         time.sleep(0.1)
-    yield f"127.0.0.1:{port}"
+    yield port, client_port
     servers = psutil.Process(head.pid).children(recursive=True)
     for server in servers:
         server.kill()
@@ -107,8 +109,11 @@ def _ray_address(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO)
 
 
 @pytest.fixture
-def warm_ray(_ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs use a Ray cluster that is up, as `RAY_ADDRESS` names it; nothing will take its machine away."""
+def warm_ray(_ray_ports: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Runs use a Ray cluster that is up, as `RAY_ADDRESS` names it; nothing will take its machine away. Returns the
+    port of its server for clients."""
+    port, client_port = _ray_ports
     monkeypatch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-    monkeypatch.setenv("RAY_ADDRESS", _ray_address)
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    return client_port

@@ -12,7 +12,7 @@ LONG = {"training.epochs": 4}
 
 
 @pytest.fixture
-def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray: None) -> Run:
+def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray: int) -> Run:
     """A finished run whose rows Ray Data streamed in every epoch: they come in an order of their own."""
     run = write_run(tmp_path_factory.mktemp("streamed"), "text", text_set, LONG, "streamed")
     run.first = STREAMED
