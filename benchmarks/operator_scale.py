@@ -4,8 +4,8 @@ with many namespaces of its own.
 The API server and etcd are real; KubeRay and the controllers do not run, and no pod does. The TrainJobs that are there
 before are copies of two that the operator itself has brought to Running and Succeeded, written into etcd as the API
 server had stored them, with their RayJobs: to create them by requests would take an hour. Their NetworkPolicies are
-made by the operator at its first start; what is measured of a start is the second one. At full size the API
-server takes some 8 GB of memory, and etcd 1 GB of disk; where Go is to free memory sooner, set GOGC.
+made by the operator at its first start; what is measured of a start is the second one. At full size, set
+GOMEMLIMIT=15GiB and GOGC=50 for the API server, which holds some 10 GB and would take more than twice as much.
 """
 
 import argparse
