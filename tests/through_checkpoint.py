@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from trainjob.models import Trainable
+from trainjob.runs.digests import digests_of
 from trainjob.runs.parts import Parts, write_part
 from trainjob.storage import Folder
 from trainjob.training.sharded_state import load_weights, staged
@@ -14,4 +15,4 @@ from trainjob.training.sharded_state import load_weights, staged
 def carry(saved: Trainable[Any], other: Trainable[Any], folder: Path) -> None:
     """Gives `other` the weights of `saved`, by a checkpoint of one rank in `folder`."""
     write_part(folder, 0, staged(saved, torch.optim.SGD(saved.parameters()), 0, 1))
-    load_weights(other, Parts(Folder(str(folder))))
+    load_weights(other, Parts(Folder(str(folder)), digests_of(folder)))

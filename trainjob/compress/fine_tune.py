@@ -96,6 +96,6 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
         device=CPU,
     )
     trainer.fit()
-    best, _ = store.ranked()[0]
-    load_weights(classifier, Parts(store / best))
+    best, manifest = store.best()
+    load_weights(classifier, Parts(store / best, manifest.files))
     classifier.eval()

@@ -4,7 +4,6 @@ Ranks write and verify them themselves rather than through `ray.train.report`, s
 lies in storage, is written alike with and without a Ray cluster, and a torn one is told by its digests.
 """
 
-import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any, Protocol
 
 from trainjob.api import Checkpoints
 from trainjob.api.base import StrictModel
-from trainjob.errors import PassingError
+from trainjob.errors import PassingError, StorageError
+from trainjob.runs.digests import digests_of, first_changed
 from trainjob.runs.files import CHECKPOINTS
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder, storage_errors
@@ -103,7 +103,7 @@ class CheckpointStore:
             with storage_errors(str(local)):
                 write(local)
             self._folder.upload(local, name)
-            parts = self.ranks.gather(_digests(local))
+            parts = self.ranks.gather(digests_of(local))
         if parts is not None:
             files = {file: digest for part in parts for file, digest in part.items()}
             manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=files)
@@ -128,22 +128,18 @@ class CheckpointStore:
         return self.ranks.agree(self._own_share_is_sound(name))
 
     def _own_share_is_sound(self, name: str) -> bool:
-        manifest, folder = self.manifest(name), self / name
+        manifest = self.manifest(name)
         if manifest is None or not manifest.files:
             return False
         own = sorted(manifest.files)[self.ranks.rank :: self.ranks.count]
-        return all(folder.exists(file) and folder.sha256(file) == manifest.files[file] for file in own)
+        return first_changed(self / name, {file: manifest.files[file] for file in own}) is None
 
     def names(self) -> list[str]:
         """Checkpoint folders from the earliest to the latest, sound or not."""
         return sorted(filter(_NAME.fullmatch, self._folder.list()), key=_step)
 
     def manifest(self, name: str) -> Manifest | None:
-        folder = self / name
-        try:
-            return Manifest.model_validate_json(folder.read(MANIFEST)) if folder.exists(MANIFEST) else None
-        except ValueError:
-            return None
+        return read_manifest(self / name)
 
     def ranked(self) -> list[tuple[str, Manifest]]:
         """Complete checkpoints that were validated, by name, best first; of equals the earlier."""
@@ -164,14 +160,24 @@ class CheckpointStore:
                 self._folder.delete(name)
 
 
+def read_manifest(checkpoint: Folder) -> Manifest | None:
+    """None where the checkpoint in this folder is not complete."""
+    try:
+        return Manifest.model_validate_json(checkpoint.read(MANIFEST)) if checkpoint.exists(MANIFEST) else None
+    except ValueError:
+        return None
+
+
+def files_of(checkpoint: Folder) -> dict[str, str]:
+    """The digests of a checkpoint's files. Others may lie beside them, which an attempt that was cut off has left.
+
+    Raises StorageError where the checkpoint is not complete.
+    """
+    manifest = read_manifest(checkpoint)
+    if manifest is None:
+        raise StorageError(f"{checkpoint.uri}: the checkpoint is not complete, as its {MANIFEST} is missing or damaged")
+    return manifest.files
+
+
 def _step(name: str) -> int:
     return int(name.rpartition("-")[2])
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    def digest(file: Path) -> str:
-        with file.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return {file.relative_to(folder).as_posix(): digest(file) for file in files}

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainjob.errors import UserError
-from trainjob.runs.checkpoints import MANIFEST
+from trainjob.runs.checkpoints import MANIFEST, files_of
 from trainjob.runs.files import CHECKPOINTS, EVALUATION, MODEL, SUMMARY, TRAINJOB, VARIANTS
 from trainjob.runs.parts import PROGRESS, RANKS, STATE, Parts
 from trainjob.scratch import scratch_folder
@@ -79,7 +79,7 @@ def _download(model: Folder, copy: Path) -> None:
         if name not in (STATE, RANKS, PROGRESS, EVALUATION, MANIFEST):
             model.download(name, copy / name)
     if model.exists(STATE):
-        Parts(model).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))
+        Parts(model, files_of(model)).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))
 
 
 def run_folder_of(folder: Folder) -> Folder:

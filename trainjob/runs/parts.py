@@ -7,7 +7,7 @@ read.
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,13 +94,15 @@ def write_part(folder: Path, rank: int, tensors: Iterable[Rows]) -> None:
 class Parts:
     """The tensors of the checkpoint in `folder`. Every method raises StorageError where a part of them is missing."""
 
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder / STATE
+    def __init__(self, folder: Folder, files: Collection[str]) -> None:
+        """`files` are those that the checkpoint's manifest names: parts of an attempt that was cut off may lie beside
+        them."""
+        self._folder, self._files = folder / STATE, files
 
     @cached_property
     def _pieces(self) -> dict[str, list[tuple[str, _Piece]]]:
         """Of each tensor, in order of their rows: the file and where they lie in it."""
-        files = [file for file in self._folder.list() if file.endswith(".json")]
+        files = [file for file in self._folder.list() if file.endswith(".json") and f"{STATE}/{file}" in self._files]
         with ThreadPoolExecutor(_READERS) as readers:
             indices = list(readers.map(self._folder.read, files))
         found: dict[str, list[tuple[str, _Piece]]] = {}

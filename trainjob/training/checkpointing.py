@@ -14,7 +14,7 @@ from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
 from trainjob.models import Trainable, save_config
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import CheckpointStore, files_of
 from trainjob.runs.files import EVALUATION
 from trainjob.runs.parts import PROGRESS, RANKS, Parts, write_part
 from trainjob.training.randomness import random_states
@@ -63,12 +63,13 @@ class Checkpointer:
         """Takes up a checkpoint. Returns how far training had come and, where as many ranks had trained as now, this
         rank's random states. Raises UserError for a checkpoint of an earlier version."""
         folder = self.store / name
-        if not folder.exists(PROGRESS):
+        files = files_of(folder)
+        if PROGRESS not in files:
             raise UserError(
                 f"{folder.uri} is a checkpoint of an earlier version of trainjob: finish the run with that version, "
                 "or start anew with --fresh"
             )
-        saved, parts = json.loads(folder.read(PROGRESS)), Parts(folder)
+        saved, parts = json.loads(folder.read(PROGRESS)), Parts(folder, files)
         load_weights(self.module, parts)
         load_optimizer(self.optimizer, self.module, parts)
         for group, rates in zip(self.optimizer.param_groups, saved["rates"], strict=True):
@@ -78,7 +79,7 @@ class Checkpointer:
         if self.scaler.is_enabled() and saved["scaler"]:  # the attempt before may have had other GPUs
             self.scaler.load_state_dict(saved["scaler"])
         states = None
-        if len(folder.list(RANKS)) == self.store.ranks.count:
+        if sum(file.startswith(f"{RANKS}/") for file in files) == self.store.ranks.count:
             content = folder.read(_random_states(self.store.ranks.rank))
             states = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         return TrainingState(**saved["state"]), states

@@ -218,7 +218,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
     has_test = task.spec.dataset is not None and task.spec.dataset.test is not None
     name, manifest = store.best()
     best = store / name
-    load_weights(trainer.module, Parts(best))
+    load_weights(trainer.module, Parts(best, manifest.files))
     predicted = Predicted()
     held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)
     table = predicted.gathered()

@@ -8,6 +8,7 @@ from safetensors.numpy import load_file
 
 from trainjob.errors import StorageError
 from trainjob.runs import parts
+from trainjob.runs.digests import digests_of
 from trainjob.runs.parts import Parts, Rows, write_part
 from trainjob.storage import Folder
 
@@ -34,7 +35,7 @@ def write(folder: Path, ranks: int) -> Parts:
                 data = memoryview(np.ascontiguousarray(rows).tobytes())
                 own.append(Rows(name, TYPES[str(tensor.dtype)], tensor.shape, rank * size, count, data))
         write_part(folder, rank, own)
-    return Parts(Folder(str(folder)))
+    return Parts(Folder(str(folder)), digests_of(folder))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 9])
@@ -94,3 +95,13 @@ def test_a_part_of_another_number_of_ranks_is_told(tmp_path: Path):
         file.rename(tmp_path / "state" / file.name)
     with pytest.raises(StorageError, match="lacks a part"):
         written.names()
+
+
+def test_parts_that_are_none_of_the_checkpoints_are_passed_over(tmp_path: Path):
+    """An attempt of more ranks, which was replaced while it uploaded, has left them."""
+    write(tmp_path / "other", 3)
+    written = write(tmp_path, 2)
+    for file in (tmp_path / "other" / "state").glob("00002.*"):
+        file.rename(tmp_path / "state" / file.name)
+    written.export(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(load_file(tmp_path / "model.safetensors")["matrix"], TENSORS["model.matrix"])

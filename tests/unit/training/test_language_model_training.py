@@ -24,6 +24,7 @@ from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
 from trainjob.models import build, save_model
+from trainjob.runs.checkpoints import files_of
 from trainjob.runs.parts import Parts
 from trainjob.storage import Folder
 
@@ -266,7 +267,7 @@ def test_of_an_adapter_checkpoints_hold_it_alone_and_training_goes_on_from_it(tm
     for name, weight in whole[0].weights.items():
         assert np.array_equal(resumed[0].weights[name], weight), name
     checkpoint = max((killed.folder / "checkpoints").iterdir())
-    names = Parts(Folder(str(checkpoint))).names()
+    names = Parts(Folder(str(checkpoint)), files_of(Folder(str(checkpoint)))).names()
     assert names
     assert all(".lora_A." in name or ".lora_B." in name for name in names)
     assert TextGenerator.load(checkpoint).generate(["row"], max_new_tokens=4) != []

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -91,6 +92,18 @@ def test_training_may_be_cut_off_again_and_again(tmp_path: Path, unbroken: Unbro
     names = [run_on(2, train, again, stop_after)[0].resumed for stop_after in (4, 1, 9)]
     assert names == [None, "epoch-0000-step-00000002", "epoch-0000-step-00000002"]
     assert_same_end(run_on(2, train, again), whole, "epoch-0001-step-00000004")
+
+
+def test_what_a_replaced_attempt_left_in_a_checkpoint_is_passed_over(tmp_path: Path, unbroken: Unbroken):
+    """It had one rank more, whose files arrived late."""
+    setup, whole = unbroken("text", 2)
+    again = setup.elsewhere(tmp_path)
+    stop_after, checkpoint = CUTS["some batches after a checkpoint"]
+    run_on(2, train, again, stop_after)
+    for name in ("state/{}.bin", "state/{}.json", "ranks/{}.pt"):
+        folder = tmp_path / "checkpoints" / str(checkpoint)
+        shutil.copy(folder / name.format("00001"), folder / name.format("00002"))
+    assert_same_end(run_on(2, train, again), whole, checkpoint)
 
 
 @pytest.mark.parametrize("optimizer", [{"sgd": {"learningRate": 0.1}}, {"adamW": {"learningRate": 0.01}}], ids=str)

@@ -19,6 +19,7 @@ from trainjob.data import Examples, Fitted
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address, Receiver
+from trainjob.runs.checkpoints import files_of
 from trainjob.runs.parts import Parts
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
@@ -69,7 +70,7 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     assert isinstance(outcome.test, Scores)
     assert outcome.test.rows == 7
     saved, model = tmp_path / "checkpoints" / outcome.best_checkpoint, tmp_path / "model"
-    Parts(Folder(str(saved))).export(saved / "model.safetensors")
+    Parts(Folder(str(saved)), files_of(Folder(str(saved)))).export(saved / "model.safetensors")
     assert {file.name for file in model.iterdir()} == {"model.safetensors", "config.json", "preprocessor.json"}
     for file in model.iterdir():
         assert file.read_bytes() == (saved / file.name).read_bytes()
