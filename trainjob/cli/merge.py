@@ -18,7 +18,7 @@ def merge(
 ) -> None:
     """Add a trained adapter (LoRA) to its model, and write that."""
     from trainjob.models import load_language_model, lora, save_model
-    from trainjob.runs.model import model_folder, on_this_machine
+    from trainjob.runs.model import model_folder, on_this_machine, write_model
     from trainjob.scratch import scratch_folder
     from trainjob.storage import Folder
 
@@ -32,5 +32,5 @@ def merge(
     lora.merge(model.network)
     with scratch_folder() as whole:
         save_model(model, preprocessor, whole)
-        target.upload(whole, "")
+        write_model(whole, target)
     say(f"the whole model is in {output}")

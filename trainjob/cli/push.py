@@ -24,23 +24,18 @@ def push(
     A repository that does not exist is created, for you alone to see. The token, with the right to write, comes from
     the environment, HF_TOKEN; another hub's address from HF_ENDPOINT.
     """
-    from trainjob.runs.model import model_folder
-    from trainjob.scratch import scratch_folder
+    from trainjob.runs.model import model_folder, on_this_machine
     from trainjob.storage import Folder
 
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise UserError(f"set {TOKEN} to a token that may write, from https://huggingface.co/settings/tokens")
-    model = model_folder(Folder(run))
-    with scratch_folder() as copy:
-        for name in model.list():
-            if not name.endswith(".pt"):  # the state of a checkpoint's training
-                model.download(name, copy / name)
-        print(_upload(copy, repository, token))
+    with on_this_machine(model_folder(Folder(run))) as folder:
+        print(_upload(folder, repository, token))
 
 
 def _upload(folder: Path, repository: str, token: str) -> str:
-    """Uploads what the folder holds in one commit, and returns the repository's address."""
+    """Uploads a model's files in one commit, and returns the repository's address."""
     from huggingface_hub import HfApi
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
@@ -48,7 +43,12 @@ def _upload(folder: Path, repository: str, token: str) -> str:
     api = HfApi(token=token)
     with _hub_errors(api.endpoint, repository):
         url = api.create_repo(repository, private=True, exist_ok=True)
-        api.upload_folder(repo_id=url.repo_id, folder_path=folder, commit_message="Upload a model trained by trainjob")
+        api.upload_folder(
+            repo_id=url.repo_id,
+            folder_path=folder,
+            commit_message="Upload a model trained by trainjob",
+            ignore_patterns="*.pt",  # the state of a checkpoint's training
+        )
     return str(url)
 
 

@@ -36,7 +36,7 @@ def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[st
     done = subprocess.run([sys.executable, "-m", __name__, *map(str, arguments)], capture_output=True, text=True)
     if done.returncode != 0 or not result.exists():
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UserError(f"{model.name} could not be measured: {last}")
+        raise UserError(f"{model} could not be measured: {last}")
     measured = json.loads(result.read_bytes())
     size = sum((model / name).stat().st_size for name in WEIGHTS if (model / name).exists())
     return measured | {"predicted": np.array(measured["predicted"], np.int64), "size": size}

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
@@ -30,7 +30,7 @@ from trainjob.report.render import write_report
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import FITTED, VARIANTS
 from trainjob.runs.folder import locked
-from trainjob.runs.model import model_folder, variants_of
+from trainjob.runs.model import model_folder, on_this_machine, variants_of, write_model
 from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -68,10 +68,9 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
         raise UserError("--prune removes heads and channels of a text encoder: this model is one for images")
     if steps.onnx or steps.int8:
         _check_packages()
-    with locked(run), scratch_folder() as scratch:
+    with locked(run), scratch_folder() as scratch, on_this_machine(model) as original:
         fitted = Fitted.load(run / FITTED)
         check_unchanged(contents.job.spec, fitted)
-        original = _copied(model, scratch / ORIGINAL)
         for name, folder in _made(contents.job, fitted, original, steps, scratch, say):
             _keep(run, name, folder)
         variants = _measured(contents.job, run, fitted, original, scratch, say)
@@ -149,12 +148,11 @@ def _set_name(job: TrainJob) -> Any:
 def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratch: Path, say: Say) -> Variants:
     rows, labels = _held_back(job, fitted, MOST_ROWS)
     classes, threads = len(fitted.preprocessor.classes), all_threads()
-    folders = {ORIGINAL: original}
-    folders |= {name: _copied(run / VARIANTS / name, scratch / "kept" / name) for name in variants_of(run)}
     measured: dict[str, dict[str, Any]] = {}
-    for name, folder in folders.items():
+    for name in (ORIGINAL, *variants_of(run)):
         say(f"{name}: measures")
-        measured[name] = measure(folder, rows, threads, scratch)
+        with nullcontext(original) if name == ORIGINAL else on_this_machine(run / VARIANTS / name) as folder:
+            measured[name] = measure(folder, rows, threads, scratch)
     predicted = {name: each.pop("predicted") for name, each in measured.items()}
     standings = {name: standing(labels, each, classes) for name, each in predicted.items()}
     return Variants(
@@ -182,19 +180,7 @@ def _keep(run: Folder, name: str, folder: Path) -> None:
     target = run / VARIANTS / name
     target.delete("config.json")
     (run / VARIANTS).delete(name)
-    for file in sorted(folder.iterdir()):
-        if file.name != "config.json":
-            target.upload(file, file.name)
-    target.write("config.json", (folder / "config.json").read_bytes())
-
-
-def _copied(model: Folder, folder: Path) -> Path:
-    """The model's files on local disk."""
-    if "://" not in model.uri:
-        return Path(model.uri)
-    for name in model.list():
-        model.download(name, folder / name)
-    return folder
+    write_model(folder, target)
 
 
 def _new(folder: Path) -> Path:

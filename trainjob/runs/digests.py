@@ -1,13 +1,20 @@
-"""SHA-256 digests by which files are known again: a checkpoint's are in its manifest."""
+"""SHA-256 digests by which files are known again: a checkpoint's are in its manifest, a model's in `digests.json`."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from trainjob.errors import StorageError
 from trainjob.storage import Folder
 
+DIGESTS = "digests.json"
+"""The digest of each file of a model that is loaded, by its name."""
 _READERS = 16
+_Digests = TypeAdapter(dict[str, str])
 
 
 def digests_of(folder: Path) -> dict[str, str]:
@@ -30,3 +37,17 @@ def first_changed(folder: Folder, digests: Mapping[str, str]) -> str | None:
     with ThreadPoolExecutor(_READERS) as readers:
         same = list(readers.map(is_same, digests))
     return next((name for name, is_so in zip(digests, same, strict=True) if not is_so), None)
+
+
+def write_digests(folder: Folder, digests: Mapping[str, str]) -> None:
+    folder.write(DIGESTS, json.dumps(digests, indent=1).encode())
+
+
+def read_digests(folder: Folder) -> dict[str, str]:
+    """Those of a model's folder; none where an earlier version of trainjob, or another program, has written it."""
+    if not folder.exists(DIGESTS):
+        return {}
+    try:
+        return _Digests.validate_json(folder.read(DIGESTS))
+    except ValueError as error:
+        raise StorageError(f"{folder.uri}/{DIGESTS} is damaged: {error}") from None

@@ -1,12 +1,13 @@
-"""Where a run's model is."""
+"""Where a run's model is, and what is read of it and written there."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainjob.errors import UserError
+from trainjob.errors import StorageError, UserError
 from trainjob.runs.checkpoints import MANIFEST, files_of
+from trainjob.runs.digests import DIGESTS, digests_of, first_changed, read_digests, write_digests
 from trainjob.runs.files import CHECKPOINTS, EVALUATION, MODEL, SUMMARY, TRAINJOB, VARIANTS
 from trainjob.runs.parts import PROGRESS, RANKS, STATE, Parts
 from trainjob.scratch import scratch_folder
@@ -52,34 +53,79 @@ def is_language_model(model: Folder) -> bool:
 
 @contextmanager
 def on_this_machine(model: Folder) -> Generator[Path]:
-    """A model's folder; of one that is elsewhere, and of a checkpoint, a copy for the time of the block."""
+    """A model's folder; of one that is elsewhere, and of a checkpoint, a copy for the time of the block.
+
+    Raises StorageError where a file is not the one that was saved, by its digest.
+    """
     is_checkpoint = model.exists(MANIFEST)
     if "://" not in model.uri and not is_checkpoint:
+        _check(model, read_digests(model), DIGESTS)
         yield Path(model.uri)
         return
     with scratch_folder() as copy:
-        _download(model, copy)
         try:
+            if is_checkpoint:
+                _make_model(model, _checked_files(model), copy)
+            else:
+                _download(model, copy)
             yield copy
         except UserError as error:  # is told of the folder that the user knows
             raise type(error)(str(error).replace(str(copy), model.uri)) from error
 
 
-def save_as_model(checkpoint: Folder, model: Folder) -> None:
-    """Makes a checkpoint's model, whose weights lie in parts, one in the folder `model`."""
+def save_as_model(checkpoint: Folder, files: Collection[str], model: Folder) -> None:
+    """Makes the model of a checkpoint, whose weights lie in parts, one in the folder `model`. `files` are the
+    checkpoint's, which have just been found whole."""
     with scratch_folder() as copy:
-        _download(checkpoint, copy)
-        for file in copy.iterdir():
-            model.upload(file, file.name)
+        _make_model(checkpoint, files, copy)
+        write_model(copy, model)
+
+
+def write_model(local: Path, model: Folder) -> None:
+    """Copies a model's files into the folder `model`: their digests come first, so that a part of them is not taken for
+    a whole model, and `config.json` comes last, so that it is taken for none."""
+    write_digests(model, digests_of(local))
+    for file in sorted(local.iterdir(), key=lambda file: file.name == "config.json"):
+        model.upload(file, file.name)
 
 
 def _download(model: Folder, copy: Path) -> None:
-    """Copies the files of a model or of a checkpoint's model."""
     for name in model.list():
-        if name not in (STATE, RANKS, PROGRESS, EVALUATION, MANIFEST):
-            model.download(name, copy / name)
-    if model.exists(STATE):
-        Parts(model, files_of(model)).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))
+        model.download(name, copy / name)
+    downloaded = Folder(str(copy))
+    _check(downloaded, read_digests(downloaded), DIGESTS)
+
+
+def _make_model(checkpoint: Folder, files: Collection[str], copy: Path) -> None:
+    """Makes the files of a checkpoint's model."""
+    for name in checkpoint.list():
+        if name in files and _is_of_model(name):
+            checkpoint.download(name, copy / name)
+    if any(name.startswith(f"{STATE}/") for name in files):
+        Parts(checkpoint, files).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))
+
+
+def _checked_files(checkpoint: Folder) -> dict[str, str]:
+    """A checkpoint's files, of which those that make its model are compared with their digests."""
+    files = files_of(checkpoint)
+    _check(checkpoint, {name: digest for name, digest in files.items() if _is_of_model(name)}, MANIFEST)
+    return files
+
+
+def _is_of_model(name: str) -> bool:
+    """Whether a file of a checkpoint is needed for its model, rather than to train on."""
+    return name.partition("/")[0] not in (RANKS, PROGRESS, EVALUATION)
+
+
+def _check(folder: Folder, digests: Mapping[str, str], listed: str) -> None:
+    name = first_changed(folder, digests)
+    if name is None:
+        return
+    own = "take another checkpoint" if listed == MANIFEST else f"remove {listed} if you have changed the model yourself"
+    raise StorageError(
+        f"{folder.uri}: {name} is missing, or is not the file that was saved, whose SHA-256 is in {listed}: copy the "
+        f"folder again, or {own}"
+    )
 
 
 def run_folder_of(folder: Folder) -> Folder:

@@ -225,7 +225,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
     if table is not None:
         write_predictions(task.run, MODEL, table)
     if rank() == 0:
-        save_as_model(best, task.run / MODEL)
+        save_as_model(best, manifest.files, task.run / MODEL)
     return Outcome(
         best_checkpoint=name,
         best_epoch=manifest.epoch,

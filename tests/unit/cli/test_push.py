@@ -1,5 +1,6 @@
 """`trainjob push`, to a server that speaks the hub's protocol."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,12 @@ from pathlib import Path
 import pytest
 from hub_server import TOKEN, Hub, hub
 
+from trainjob.api import Checkpoints
 from trainjob.cli.push import push as upload
 from trainjob.errors import UserError
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.parts import Rows, write_part
+from trainjob.storage import Folder
 
 FILES = {
     "README.md": b"---\nlibrary_name: trainjob\n---\n# Tags\n",
@@ -68,6 +73,25 @@ def test_a_second_time_files_are_replaced_and_the_training_state_stays_here(serv
     (run / "model" / "trainer.pt").write_bytes(b"state")
     assert push(run / "model", "team/tags", HF_ENDPOINT=server.address).returncode == 0
     assert server.repositories == {"team/tags": FILES | {"config.json": b'{"a": 1}'}}
+
+
+def test_of_a_checkpoint_its_model_is_pushed(server: Hub, tmp_path: Path):
+    def write(folder: Path) -> None:
+        write_part(folder, 0, [Rows("model.w", "F32", (1,), 0, 1, memoryview(bytes(4)))])
+        (folder / "config.json").write_bytes(b"{}")
+        (folder / "ranks").mkdir()
+        (folder / "ranks" / "00000.pt").write_bytes(b"state")
+
+    store = CheckpointStore(Folder(str(tmp_path)), Checkpoints())
+    name = store.save(1, 10, {}, write)
+    assert push(store.uri(name), "team/tags", HF_ENDPOINT=server.address).returncode == 0
+    assert server.repositories["team/tags"].keys() == {"config.json", "model.safetensors"}
+
+
+def test_a_damaged_model_is_not_pushed(server: Hub, run: Path):
+    (run / "model" / "digests.json").write_text(json.dumps({"model.safetensors": "0" * 64}))
+    assert "model.safetensors is missing, or is not the file" in refused(run, "team/tags", server.address)
+    assert server.repositories == {}
 
 
 def test_what_cannot_be_pushed_is_told(server: Hub, run: Path, tmp_path: Path):

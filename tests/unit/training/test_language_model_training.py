@@ -25,6 +25,7 @@ from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
 from trainjob.models import build, save_model
 from trainjob.runs.checkpoints import files_of
+from trainjob.runs.model import on_this_machine
 from trainjob.runs.parts import Parts
 from trainjob.storage import Folder
 
@@ -156,9 +157,15 @@ def test_the_commands_continue_and_score(model: Path, tmp_path: Path):
     assert scores.perplexity == pytest.approx(np.exp(scores.loss))
 
 
+def _without_digests(checkpoint: Path, folder: Path) -> Path:
+    """The checkpoint's model in a folder of its own, where it may be changed."""
+    with on_this_machine(Folder(str(checkpoint))) as model:
+        return shutil.copytree(model, folder)
+
+
 def _of_form(model: Path, folder: Path, form: str, columns: list[str]) -> Path:
     """The model as if it had learned rows of another form."""
-    copy = shutil.copytree(model, folder / form)
+    copy = _without_digests(model, folder / form)
     for name, more in (
         ("preprocessor.json", {"form": form, "columns": columns}),
         ("tokenizer_config.json", {"chat_template": CHAT}),
@@ -210,7 +217,7 @@ def test_conversations_are_answered_and_scored(model: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"kind": "other"}', '{"kind": "continuation"}'])
 def test_a_damaged_preprocessor_is_named(model: Path, tmp_path: Path, content: str):
-    copy = shutil.copytree(model, tmp_path / "model")
+    copy = _without_digests(model, tmp_path / "model")
     (copy / "preprocessor.json").write_text(content)
     for load in (TextGenerator.load, Predictor.load):
         with pytest.raises(UserError, match=r"model/preprocessor\.json is damaged: "):

@@ -1,5 +1,7 @@
 """What a worker does around the loop: build, resume, score the test set, finish."""
 
+import hashlib
+import json
 import random
 import time
 from dataclasses import replace
@@ -71,9 +73,12 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     assert outcome.test.rows == 7
     saved, model = tmp_path / "checkpoints" / outcome.best_checkpoint, tmp_path / "model"
     Parts(Folder(str(saved)), files_of(Folder(str(saved)))).export(saved / "model.safetensors")
-    assert {file.name for file in model.iterdir()} == {"model.safetensors", "config.json", "preprocessor.json"}
-    for file in model.iterdir():
-        assert file.read_bytes() == (saved / file.name).read_bytes()
+    files = {"model.safetensors", "config.json", "preprocessor.json"}
+    assert {file.name for file in model.iterdir()} == files | {"digests.json"}
+    for name in files:
+        assert (model / name).read_bytes() == (saved / name).read_bytes()
+    digests = {name: hashlib.sha256((model / name).read_bytes()).hexdigest() for name in files}
+    assert json.loads((model / "digests.json").read_bytes()) == digests
 
 
 def test_the_test_set_is_scored_with_the_best_model(tmp_path: Path):
