@@ -1,6 +1,6 @@
 """Runs as training leaves them, with weights that were never trained."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,11 @@ def save_untrained(job: TrainJob, fitted: Fitted, folder: Path) -> None:
 
 def finish(run: Folder) -> None:
     """Writes the summary that a run has when it has finished."""
+    started = datetime.now(UTC)
     finished = Summary(
         name="run",
-        started=datetime(2026, 1, 1, tzinfo=UTC),
-        finished=datetime(2026, 1, 1, 1, tzinfo=UTC),
+        started=started,
+        finished=started + timedelta(hours=1),
         workers=TrainingWorkers(count=1, device="cpu", threads=1),
         hardware=Hardware(cpu="a processor", cores=1, memory_gib=1.0),
     )

@@ -10,9 +10,9 @@ from trainjob.api import TrainJob
 from trainjob.errors import UserError
 from trainjob.evaluation.scores import AnyScores
 from trainjob.runs.comparison import Comparison, read_comparison
-from trainjob.runs.files import BASELINES, EVALUATION, METRICS, SUMMARY, TRAINJOB, VARIANTS_TABLE
+from trainjob.runs.files import BASELINES, EVALUATION, METRICS, TRAINJOB, VARIANTS_TABLE
 from trainjob.runs.history import read_history
-from trainjob.runs.summary import Summary
+from trainjob.runs.summary import Summary, read_summary
 from trainjob.runs.trials import Trial, read_trials
 from trainjob.runs.variants import Variants, read_variants
 from trainjob.storage import Folder
@@ -70,13 +70,12 @@ def read_contents(run: Folder) -> Contents:
             raise ValueError("a line is not the record of a step or an epoch")
         name = EVALUATION
         sets = _Evaluation.validate_json(run.read(name)) if run.exists(name) else {}
-        name = SUMMARY
-        summary = Summary.model_validate_json(run.read(name)) if run.exists(name) else None
         name = BASELINES
         comparison = read_comparison(run)
         name = VARIANTS_TABLE
         variants = read_variants(run)
     except (TypeError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
+    summary = read_summary(run)
     evaluation = {each: scores for each, scores in sets.items() if scores is not None}
     return Contents(run.uri, job, text, records, evaluation, summary, comparison, variants, read_trials(run))

@@ -126,8 +126,7 @@ def begin(run: Folder, job: TrainJob) -> Attempts:
     """Counts an attempt. Raises UserError where the folder holds the run of another TrainJob."""
     check_same(run, job)
     attempts = Attempts(started=datetime.now(UTC), count=1)
-    if run.exists(ATTEMPTS):
-        earlier = _read(run)
+    if earlier := read_attempts(run):
         attempts = earlier.model_copy(update={"count": earlier.count + 1})
     _write(run, attempts)  # first: it tells that the folder is a run's
     if not run.exists(TRAINJOB):
@@ -173,9 +172,9 @@ def removed(run: Folder, name: str) -> UserError:
 
 def count_failure(run: Folder) -> int:
     """Counts a failure and returns how many there have been. Raises StorageError."""
-    if not run.exists(ATTEMPTS):
+    attempts = read_attempts(run)
+    if attempts is None:
         return 1
-    attempts = _read(run)
     counted = attempts.model_copy(update={"failures": attempts.failures + 1})
     _write(run, counted)
     return counted.failures
@@ -212,7 +211,10 @@ def _write(run: Folder, attempts: Attempts) -> None:
     run.write(ATTEMPTS, attempts.model_dump_json(by_alias=True).encode())
 
 
-def _read(run: Folder) -> Attempts:
+def read_attempts(run: Folder) -> Attempts | None:
+    """None where the run has not begun. Raises UserError for a file that is none."""
+    if not run.exists(ATTEMPTS):
+        return None
     try:
         return Attempts.model_validate_json(run.read(ATTEMPTS))
     except ValidationError as error:

@@ -5,6 +5,10 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from trainjob.api.base import StrictModel
+from trainjob.errors import UserError
+from trainjob.runs.files import SUMMARY
+from trainjob.runs.folder import read_attempts
+from trainjob.storage import Folder
 
 
 class BestCheckpoint(StrictModel):
@@ -84,3 +88,19 @@ class Summary(StrictModel):
     """Version of Python and of each package that shapes the result."""
     hardware: Hardware
     """The machine of the driver."""
+
+
+def read_summary(run: Folder) -> Summary | None:
+    """None while the run has not finished. The summary of an earlier attempt does not count: a driver that was replaced
+    had sent it, and it arrived late. Raises UserError for a file that is none."""
+    if not run.exists(SUMMARY):
+        return None
+    try:
+        summary = Summary.model_validate_json(run.read(SUMMARY))
+    except ValueError as error:
+        raise UserError(f"{run.uri}/{SUMMARY} is damaged or of another version of trainjob: {error}") from error
+    attempts = read_attempts(run)
+    if attempts is None:
+        return summary
+    begun_anew = summary.started < attempts.started  # by --fresh
+    return None if begun_anew or summary.attempts < attempts.count else summary

@@ -14,10 +14,9 @@ from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents
-from trainjob.runs.files import SUMMARY
 from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
 from trainjob.runs.owner import Owner
-from trainjob.runs.summary import Summary
+from trainjob.runs.summary import Summary, read_summary
 from trainjob.scratch import sweep
 from trainjob.storage import Folder
 from trainjob.training.classifier import Retry, Training
@@ -87,14 +86,14 @@ def _run(
     retries: Callable[[], int],
 ) -> Finished:
     folder = owner.run
-    has_finished = not fresh and folder.exists(SUMMARY)
+    has_finished = not fresh and read_summary(folder) is not None
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
         if not has_finished:
             _check_before_claim(job, folder, fresh)
             owner.claim()
         if fresh:
             clear(folder)
-        if folder.exists(SUMMARY):
+        if read_summary(folder) is not None:
             check_same(folder, job)
             contents = read_contents(folder)
             assert contents.summary is not None

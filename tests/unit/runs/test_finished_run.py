@@ -9,7 +9,8 @@ import pytest
 
 from trainjob.api import TrainJob
 from trainjob.errors import UserError
-from trainjob.runs.folder import begin, run_folder
+from trainjob.runs.contents import read_contents
+from trainjob.runs.folder import begin, clear, run_folder
 from trainjob.runs.summary import Hardware, Summary, TrainingWorkers
 from trainjob.training.run import run
 
@@ -60,3 +61,26 @@ def test_other_workers_are_no_other_spec(tmp_path: Path) -> None:
     job = finished(tmp_path)
     workers = job.spec.workers.model_copy(update={"count": 4, "memory": "16Gi"})
     assert again(job.model_copy(update={"spec": job.spec.model_copy(update={"workers": workers})})).already
+
+
+@pytest.mark.parametrize("fresh", [False, True], ids=["continued", "started anew"])
+def test_the_summary_of_an_attempt_that_was_replaced_is_no_end(tmp_path: Path, fresh: bool) -> None:
+    """Its driver was cut off, and what it had sent arrives after another one has begun."""
+    job = finished(tmp_path)
+    folder = run_folder(job)
+    late = folder.read("summary.json")
+    if fresh:
+        clear(folder)
+    else:
+        folder.delete("summary.json")
+    begin(folder, job)
+    folder.write("summary.json", late)
+    assert read_contents(folder).summary is None
+    with pytest.raises(UserError, match="there is no module 'train'"):  # it goes on training
+        again(job)
+
+
+def test_a_run_whose_attempts_were_not_recorded_has_finished(tmp_path: Path) -> None:
+    job = finished(tmp_path)
+    run_folder(job).delete("attempts.json")
+    assert again(job).already
