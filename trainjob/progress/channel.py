@@ -2,7 +2,6 @@
 
 import os
 import socket
-import struct
 import threading
 import time
 from collections import deque
@@ -18,7 +17,9 @@ from trainjob.api.training_status import TrainingStatus
 MIN_SECONDS_BETWEEN = 0.2
 SECONDS_FOR_THE_REST = 5.0
 HANDSHAKE_SECONDS = 10.0
-"""How long who has connected may take over each of its first words."""
+"""How long who has connected may take to show the key."""
+SECONDS_BETWEEN_CONNECTIONS = 1.0
+"""How long rank 0 waits before it tries to connect again."""
 MOST_STRANGERS = 64
 """At once: connections that have not yet shown the key."""
 MOST_WAITING = 1000
@@ -83,7 +84,7 @@ class Receiver:
         """Receives from who has the key. Who says nothing holds up nobody else."""
         with connection:
             try:
-                with _impatience(connection):
+                with _cut_off_after(HANDSHAKE_SECONDS, connection):
                     deliver_challenge(connection, self.address.key)
                     answer_challenge(connection, self.address.key)
             except Exception:  # a stranger, who may send anything
@@ -109,7 +110,8 @@ class Receiver:
 
 
 class Sender:
-    """Rank 0's end: sends on a thread of its own; of most snapshots, at most five a second."""
+    """Rank 0's end: sends on a thread of its own; of most snapshots, at most five a second. Where the line is lost, it
+    connects again."""
 
     def __init__(self, address: Address) -> None:
         self._waiting: deque[bytes] = deque(maxlen=MOST_WAITING)
@@ -140,31 +142,55 @@ class Sender:
             self._waiting.append(message)
             self._changed.notify()
 
-    def _next(self) -> bytes | None:
-        """The next message, once there is one; None at the end."""
+    def _first(self) -> bytes | None:
+        """The message to send next, once there is one; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
-            return self._waiting.popleft() if self._waiting else None
+            return self._waiting[0] if self._waiting else None
+
+    def _drop(self, sent: bytes) -> None:
+        with self._changed:
+            if self._waiting and self._waiting[0] is sent:  # there may have been too many since
+                self._waiting.popleft()
 
     def _run(self, address: Address) -> None:
-        try:
-            with Client((address.host, address.port), authkey=address.key) as connection:
-                while (message := self._next()) is not None:
-                    connection.send_bytes(message)
-                connection.send_bytes(_END)
-                connection.poll(SECONDS_FOR_THE_REST)
-        except Exception:
-            return
+        is_last = False
+        while not is_last:
+            is_last = self._closing  # then, who cannot be reached is not waited for
+            with suppress(Exception), Client((address.host, address.port), authkey=address.key) as connection:
+                self._send_all(connection)
+                return
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing, SECONDS_BETWEEN_CONNECTIONS)
+
+    def _send_all(self, connection: Connection) -> None:
+        """Sends until the end. What could not be sent before an exception is still waiting then."""
+        while (message := self._first()) is not None:
+            if connection.poll():  # the driver says nothing before the end: it has closed the line
+                raise EOFError
+            connection.send_bytes(message)
+            self._drop(message)
+        connection.send_bytes(_END)
+        connection.poll(SECONDS_FOR_THE_REST)
 
 
 @contextmanager
-def _impatience(connection: Connection) -> Generator[None]:
-    """In the block, reading fails when nothing comes for HANDSHAKE_SECONDS."""
+def _cut_off_after(seconds: float, connection: Connection) -> Generator[None]:
+    """Ends the connection where the block takes longer, however busily the other side talks."""
     with socket.socket(fileno=os.dup(connection.fileno())) as own:
-        whole, rest = divmod(HANDSHAKE_SECONDS, 1)
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(whole), int(rest * 1e6)))
-        yield
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+
+        def cut_off() -> None:
+            with suppress(OSError):  # the other side was quicker
+                own.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(seconds, cut_off)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
 
 
 def sender_to(driver: Address | Handle) -> "Sender | Direct":

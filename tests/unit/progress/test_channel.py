@@ -2,13 +2,15 @@
 
 import queue
 import socket
+import struct
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from multiprocessing.connection import Client
 
 import pytest
 
+from tcp_proxy import Proxy
 from trainjob.api.training_status import TrainingStatus
 from trainjob.progress import channel
 from trainjob.progress.channel import MOST_STRANGERS, MOST_WAITING, Address, Receiver, Sender
@@ -60,6 +62,46 @@ def test_who_connects_and_says_nothing_holds_up_nobody(monkeypatch: pytest.Monke
         sender.send(TrainingStatus(step=2), always=True)
         sender.close()
         assert received.get(timeout=30).step == 2
+
+
+def test_who_says_one_byte_after_the_other_holds_up_nobody(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(channel, "HANDSHAKE_SECONDS", 0.5)
+    received: queue.Queue[TrainingStatus] = queue.Queue()
+    with Receiver(received.put) as receiver, ExitStack() as strangers:
+        address = receiver.address.host, receiver.address.port
+        slow = [strangers.enter_context(socket.create_connection(address)) for _ in range(MOST_STRANGERS)]
+        sender = Sender(receiver.address)
+        sender.send(TrainingStatus(step=1), always=True)
+        for byte in struct.pack("!i", 256) + bytes(250):
+            for each in slow:
+                with suppress(OSError):  # the driver has ended it
+                    each.sendall(bytes([byte]))
+            with suppress(queue.Empty):
+                assert received.get(timeout=0.1).step == 1
+                break
+        else:
+            pytest.fail("all places are held")
+        sender.close()
+
+
+def test_a_line_that_was_lost_is_opened_again():
+    received: queue.Queue[TrainingStatus] = queue.Queue()
+    with Receiver(received.put) as receiver:
+        network = Proxy(receiver.address.port)
+        sender = Sender(replace(receiver.address, port=network.port))
+        sender.send(TrainingStatus(step=1), always=True)
+        assert received.get(timeout=30).step == 1
+        network.break_off()
+        for step in (2, 3):
+            sender.send(TrainingStatus(step=step), always=True)
+        network.recover()
+        assert [received.get(timeout=30).step for _ in range(2)] == [2, 3]
+        network.break_off()
+        network.recover()
+        sender.send(TrainingStatus(step=4), always=True)
+        sender.close()
+        assert received.get(timeout=30).step == 4
+        network.close()
 
 
 def test_for_a_driver_that_takes_nothing_only_the_latest_is_kept():
