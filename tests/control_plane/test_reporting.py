@@ -13,6 +13,7 @@ from training_reports import CountingServer, at_step, train_job, training
 
 from cluster.jobs import Jobs, eventually
 from trainjob.api.training_status import Failure, TrainingStatus
+from trainjob.progress import status_writer
 from trainjob.progress.status_writer import SECONDS_BETWEEN, StatusReporter
 
 
@@ -125,8 +126,13 @@ def test_a_token_that_is_renewed_is_read_again(jobs: Jobs, reporter: StatusRepor
     assert training(jobs)["step"] == 1
 
 
+@pytest.fixture
+def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_writer, "FINAL_SECONDS", 3.0)
+
+
 @pytest.mark.operated
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("allowed", "_in_a_hurry")
 def test_another_trainjob_of_the_same_name_is_left_alone(jobs: Jobs, server: CountingServer):
     jobs.create()
     job = train_job(jobs)
@@ -146,6 +152,7 @@ def test_another_trainjob_of_the_same_name_is_left_alone(jobs: Jobs, server: Cou
     assert jobs.get("trainjobs") is None
 
 
+@pytest.mark.usefixtures("_in_a_hurry")
 def test_training_ends_where_reports_are_not_allowed(
     jobs: Jobs, server: CountingServer, caplog: pytest.LogCaptureFixture
 ):
@@ -156,9 +163,11 @@ def test_training_ends_where_reports_are_not_allowed(
     with caplog.at_level(logging.WARNING):
         reporter.close()
     assert training(jobs) == {}
-    [line] = {record.getMessage() for record in caplog.records}
-    assert "status.training may not be written" in line
-    assert "cannot patch resource" in line
+    first, last = dict.fromkeys(text for text in caplog.messages if jobs.namespace in text)
+    assert "status.training may not be written" in first
+    assert "the final report was not written within 3 seconds" in last
+    for line in (first, last):
+        assert "cannot patch resource" in line
 
 
 @pytest.mark.operated

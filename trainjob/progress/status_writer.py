@@ -22,9 +22,8 @@ MANAGER = "trainjob-trainer"
 SECONDS_BETWEEN = 2.0
 LONGEST_PAUSE_SECONDS = 30.0
 FINAL_SECONDS = 60.0
-"""How long the last snapshot is tried to be written."""
-LASTING_REFUSALS = 5
-"""In a row. Fewer may pass: `status.headPodUID` is on its way, or an API server that starts knows no roles yet."""
+"""How long the last snapshot is tried to be written, also where it is refused: `status.headPodUID` may be on its way
+from an operator that has just taken over, and an API server that starts knows no roles yet."""
 _DECIMALS = {"percent": 1, "eta": 0}
 """Of these fields; other numbers have six digits that count."""
 
@@ -149,14 +148,13 @@ def meaning(refusal: Refusal) -> Answer:
 
 def pause_after(answer: Answer, times: int, closing: bool) -> float | None:
     """Seconds until the next write, after an answer so many times in a row; None where there is to be none."""
-    lasts = answer == "refused" and times >= LASTING_REFUSALS
-    if answer == "gone" or (lasts and closing):
+    if answer == "gone":
         return None
     if closing:
         return 0.0 if answer == "written" else SECONDS_BETWEEN
     if answer == "written":
         return SECONDS_BETWEEN
-    return LONGEST_PAUSE_SECONDS if lasts else min(SECONDS_BETWEEN * 2 ** min(times, 10), LONGEST_PAUSE_SECONDS)
+    return min(SECONDS_BETWEEN * 2 ** min(times, 10), LONGEST_PAUSE_SECONDS)
 
 
 def retries_in(answer: bytes, before: int) -> int:

@@ -119,8 +119,7 @@ def test_what_a_refusal_means(status: int, answer: Answer):
         ("refused", 1, False, 4),
         ("refused", 5, False, 30),
         ("refused", 1, True, 2),
-        ("refused", 5, True, None),
-        ("refused", 99, True, None),
+        ("refused", 99, True, 2),
     ],
 )
 def test_how_soon_the_next_snapshot_is_written(answer: Answer, times: int, closing: bool, pause: float | None):
