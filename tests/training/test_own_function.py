@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 import yaml
-from training_runs import Run, kill_driver, write_trainjob
+from minio_server import MinIO
+from training_runs import LIMIT, Run, kill_driver, write_trainjob
+
+from cluster.jobs import eventually
+from trainjob.runs.owner import Owner
+from trainjob.storage import Folder
 
 pytestmark = pytest.mark.usefixtures("warm_ray")
 
@@ -70,6 +75,35 @@ def function_run(folder: Path, **config: Any) -> Run:
         "storage": {"uri": "runs"},
     }
     return write_trainjob(folder, "own", spec)
+
+
+def test_a_driver_that_was_replaced_leaves_rays_checkpoints_alone(tmp_path: Path, minio: MinIO, bucket: str):
+    """Ray Train would upload its next checkpoint, write down which there are, and delete all others."""
+    run, folder = function_run(tmp_path, marks=str(tmp_path), epochs=10), Folder(f"s3://{bucket}/own", minio.endpoint)
+    document = yaml.safe_load(run.file.read_text())
+    document["spec"] |= {"storage": {"uri": f"s3://{bucket}", "endpoint": minio.endpoint}}
+    document["spec"] |= {"checkpoints": {"keep": 1, "metric": "loss"}}
+    run.file.write_text(yaml.safe_dump(document))
+    (tmp_path / "hold").touch()  # none goes beyond epoch 5
+    driver = run.start()
+    metrics = "metrics.jsonl"
+    eventually(lambda: folder.exists(metrics) and len(folder.read(metrics).splitlines()) > 3, LIMIT)
+    before = contents(folder, tmp_path / "before")
+    assert len([name for name in before if name.endswith("state.pt")]) == 1
+    Owner(folder).claim()
+    (tmp_path / "hold").unlink()
+    output = driver.communicate(timeout=LIMIT)[0]
+    assert driver.returncode == 2, output
+    assert "another process has taken up this run" in output
+    assert contents(folder, tmp_path / "after") == before
+
+
+def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
+    """All files but the drivers' claims, what workers print, and pictures of metrics."""
+    folder.download("", copy)
+    others = {".claims", "logs", "tensorboard"}
+    files = [path for path in copy.rglob("*") if path.is_file() and not others & set(path.parts)]
+    return {str(path.relative_to(copy)): path.read_bytes() for path in files}
 
 
 def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):

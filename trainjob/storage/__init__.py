@@ -2,5 +2,6 @@
 
 from trainjob.storage.filesystem import open_filesystem, storage_errors
 from trainjob.storage.folder import Folder
+from trainjob.storage.guarded import GuardedFileSystem
 
-__all__ = ["Folder", "open_filesystem", "storage_errors"]
+__all__ = ["Folder", "GuardedFileSystem", "open_filesystem", "storage_errors"]

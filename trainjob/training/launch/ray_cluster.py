@@ -16,7 +16,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.errors import PassingError, notify
-from trainjob.storage import Folder, open_filesystem
+from trainjob.storage import Folder, GuardedFileSystem, open_filesystem
 from trainjob.training.launch.ray_internals import print_no_deaths, trainer_class
 from trainjob.training.outcome import WorkerError, first_failure, lost_a_worker, worker_error
 
@@ -156,6 +156,8 @@ def fit_on_ray(
     options.preserve_order = True
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
+    if "://" in parent:  # on a disk the folder's lock keeps other drivers away, and checkpoints are read in place
+        filesystem = GuardedFileSystem(run)
     workers = spec.workers
     elastic = is_elastic(spec)
     trainer = trainer_class(_is_own(), uses_ray_data=datasets is not None, elastic=elastic)(
