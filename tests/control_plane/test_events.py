@@ -6,11 +6,11 @@ from typing import Any
 
 from kubernetes.aio.config import new_client_from_config
 from operator_process import operator
-from tcp_proxy import proxy_to
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs
+from tcp_proxy import proxy_to
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import Api
 from trainjob_operator.events import Recorder

@@ -11,11 +11,11 @@ from http_proxy import http_proxy_to
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 from operator_process import OperatorProcess, leads, operator
-from tcp_proxy import proxy_to
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
+from tcp_proxy import proxy_to
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, Resource
 from trainjob_operator.events import Recorder

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.config import new_client_from_config
-from tcp_proxy import proxy_to
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, document
+from tcp_proxy import proxy_to
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import Api
