@@ -18,7 +18,10 @@ class ManyJobs:
             self.jobs.create(name, suspend=suspend, **spec)
 
     def await_ray_jobs(self) -> None:
-        eventually(lambda: self.names_of_ray_jobs() == sorted(self.names), seconds=240)
+        eventually(
+            lambda: self.names_of_ray_jobs() == sorted(self.names) and all(map(self.has_ray_job, self.names)),
+            seconds=240,
+        )
 
     def names_of_ray_jobs(self) -> list[str]:
         """The names of their TrainJobs."""

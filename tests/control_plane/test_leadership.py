@@ -91,7 +91,7 @@ def test_a_leader_keeps_its_place_where_every_request_takes_seconds(
         assert lease.is_held
 
     with http_proxy_to(control_plane, tmp_path) as (proxy, environment):
-        proxy.delay = 3.0
+        proxy.delay = 2.2
         with_client(environment["KUBECONFIG"], lead)
 
 
