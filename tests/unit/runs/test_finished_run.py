@@ -76,7 +76,7 @@ def test_the_summary_of_an_attempt_that_was_replaced_is_no_end(tmp_path: Path, f
     begin(folder, job)
     folder.write("summary.json", late)
     assert read_contents(folder).summary is None
-    with pytest.raises(UserError, match="spec.model.function.name: "):  # it goes on training
+    with pytest.raises(UserError, match=r"spec\.model\.function\.name: "):  # it goes on training
         again(job)
 
 
