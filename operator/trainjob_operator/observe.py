@@ -1,6 +1,6 @@
 """Reads what the cluster holds of a TrainJob. Nothing here writes."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from trainjob.api import TrainJob
@@ -25,7 +25,7 @@ async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> 
     reader = _Reader(api, str(job.metadata.namespace))
     pods: Sequence[KubernetesObject] = []
     if ray_job.get("status", {}).get("rayClusterName"):
-        pods = await reader.all(PODS, PAGE_OF_PODS, _what_counts, labelSelector=f"{UID_LABEL}={job.metadata.uid}")
+        pods = await reader.pods(f"{UID_LABEL}={job.metadata.uid}")
     events: list[KubernetesObject] = []
     if any(map(is_starting, pods)):
         events = await reader.list(EVENTS, fieldSelector=WARNINGS_OF_PODS, limit=str(MOST_EVENTS))
@@ -47,17 +47,11 @@ class _Reader:
             return await self._api.list(resource, self._namespace, **selectors)
         return []
 
-    async def all(
-        self,
-        resource: Resource,
-        page: int,
-        part: Callable[[KubernetesObject], KubernetesObject],
-        **selectors: str,
-    ) -> Sequence[KubernetesObject]:
-        """A part of each object; so many are read at a time."""
-        with self._kept(resource):
-            pages = self._api.pages(resource, self._namespace, page, **selectors)
-            return [part(each) async for items in pages for each in items]
+    async def pods(self, selector: str) -> Sequence[KubernetesObject]:
+        """What counts of each."""
+        with self._kept(PODS):
+            pages = self._api.pages(PODS, self._namespace, PAGE_OF_PODS, labelSelector=selector)
+            return [_what_counts(pod) async for pods in pages for pod in pods]
         return []
 
     @contextmanager
