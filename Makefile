@@ -49,7 +49,7 @@ mutation: $(VENV)/dev.stamp  ## Change the code in many places and count what th
 	PYTHONPATH=hack $(BIN)/python hack/mutation.py $(FILES)
 
 lint: $(VENV)/dev.stamp  ## Lint, check types, and which part imports which
-	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff check --no-cache $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pyrefly check --summary=none

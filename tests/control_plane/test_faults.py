@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from many_jobs import ManyJobs
 from operator_process import OperatorProcess, account, leads, operator
-from tcp_proxy import proxy_to
 
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from soak import SOAK
+from tcp_proxy import proxy_to
 
 JOBS, SEEDS = (200, 20) if SOAK else (12, 1)
 HOUR = 3600
