@@ -23,6 +23,8 @@ class HttpProxy:
         self._serves, self._port = threading.Event(), 0
         self.delay = 0.0
         """Seconds before a request is passed on."""
+        self.changes: list[str] = []
+        """Method and path of each request that came and does more than read, oldest first."""
 
     @contextmanager
     def running(self) -> Generator[int]:
@@ -60,6 +62,8 @@ class HttpProxy:
             await runner.cleanup()
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
+        if request.method != "GET":
+            self.changes.append(f"{request.method} {request.path}")
         await asyncio.sleep(self.delay)
         headers, body = _passed_on(request.headers), await request.read() or None
         async with self._client.request(

@@ -1,6 +1,7 @@
 """Several replicas and one Lease: one of them works, whatever the network does."""
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from http_proxy import http_proxy_to
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
+from many_jobs import ManyJobs
 from operator_process import OperatorProcess, leads, operator
 
 from cluster.client import Cluster
@@ -77,6 +79,29 @@ def test_who_cannot_renew_the_lease_leads_no_more_when_another_does(
             assert not leads(first)
             assert first.process.wait(timeout=30) == 0
             assert says(first, "the Lease could not be kept; ending")
+
+
+def test_a_leader_that_stood_still_writes_nothing_once_another_leads(
+    control_plane: ControlPlane, jobs: Jobs, tmp_path: Path
+):
+    many = ManyJobs(jobs, 40)
+    with (
+        http_proxy_to(control_plane, tmp_path) as (proxy, environment),
+        operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs), environment=environment) as first,
+    ):
+        eventually(lambda: leads(first))
+        with operator(jobs.cluster, tmp_path, [jobs.namespace], *replicas(jobs)) as second:
+            proxy.delay = 1  # so that much is still to be written, and every reading under way
+            many.create()
+            eventually(lambda: many.has_ray_job(many.names[0]))
+            first.process.send_signal(signal.SIGSTOP)
+            eventually(lambda: leads(second), seconds=60)
+            written = len(proxy.changes)
+            assert written < 2 * len(many.names)
+            many.await_ray_jobs()
+            first.process.send_signal(signal.SIGCONT)
+            assert first.process.wait(timeout=30) == 0
+            assert proxy.changes[written:] == []
 
 
 def test_a_leader_keeps_its_place_where_every_request_takes_seconds(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.jobs import Jobs
-from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
+from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
 
 
 def metrics(count: int) -> dict[str, float]:
@@ -18,10 +18,20 @@ def metrics(count: int) -> dict[str, float]:
         ({"failure": {}}, "status.training.failure.exception: Required value"),
         ({"metrics": metrics(60_000)}, "status.training.metrics: Too many"),
         ({"evaluation": metrics(MOST_ENTRIES + 1)}, "status.training.evaluation: Too many"),
+        ({"metrics": {"m" * (LONGEST_KEY + 1): 0.5}}, "status.training.metrics: Invalid value.*keys longer than"),
+        ({"tuning": {"best": {"parameters": {"p" * 100_000: "1"}}}}, "status.training.tuning.best.parameters: Invalid"),
         ({"message": "m" * (LONGEST_TEXT + 1)}, "status.training.message: Too long"),
         ({"latestCheckpoint": {"uri": "u" * 1_000_000}}, "status.training.latestCheckpoint.uri: Too long"),
     ],
-    ids=["a failure without a word", "60,000 metrics", "too many scores", "a long message", "a long address"],
+    ids=[
+        "a failure without a word",
+        "60,000 metrics",
+        "too many scores",
+        "a metric's long name",
+        "a long path",
+        "a long message",
+        "a long address",
+    ],
 )
 def test_what_is_too_much_is_refused(jobs: Jobs, training: dict[str, Any], said: str):
     jobs.create()
@@ -32,7 +42,12 @@ def test_what_is_too_much_is_refused(jobs: Jobs, training: dict[str, Any], said:
 
 def test_what_is_written_at_most_is_taken(jobs: Jobs):
     jobs.create()
-    training = {"metrics": metrics(MOST_ENTRIES), "message": "m" * LONGEST_TEXT, "failure": {"exception": "ValueError"}}
+    training = {
+        "metrics": metrics(MOST_ENTRIES),
+        "evaluation": {"\N{ROCKET}" * LONGEST_KEY: 1.5},
+        "message": "m" * LONGEST_TEXT,
+        "failure": {"exception": "ValueError"},
+    }
     jobs.report("trainjob", "job", {"training": training})
     assert jobs.status() == {"training": training}
     managed = jobs.kubectl("get", "trainjob", "job", "--output=json", "--show-managed-fields")

@@ -10,6 +10,8 @@ Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 LONGEST_TEXT = 4096
 MOST_ENTRIES = 100
 """Of a map or list. What is longer is cut before it is written, and refused by the API server."""
+LONGEST_KEY = 253
+"""Of a map, likewise: the name of a metric or the path of a field."""
 
 Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]
 

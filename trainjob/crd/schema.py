@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from trainjob.api.base import StrictModel, depends_on_model
 from trainjob.api.cluster import KubernetesType
-from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
+from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
@@ -62,13 +62,25 @@ def _without_defaults(model: type[StrictModel], nested_schema: Callable[[type[St
     return {"type": "object", "description": class_description(model), "properties": properties}
 
 
+_SHORT_KEYS = {
+    "rule": f"self.all(key, size(key) <= {LONGEST_KEY})",
+    "message": f"may not have keys longer than {LONGEST_KEY} characters",
+}
+"""Structural schemas have no keyword for the keys of a map."""
+
+
 def _limited(value: Schema) -> Schema:
     if value["type"] == "string" and not value.keys() & {"enum", "format"}:
         return {**value, "maxLength": LONGEST_TEXT}
     if value["type"] == "array":
         return {**value, "maxItems": MOST_ENTRIES, "items": _limited(value["items"])}
     if "additionalProperties" in value:
-        return {**value, "maxProperties": MOST_ENTRIES, "additionalProperties": _limited(value["additionalProperties"])}
+        return {
+            **value,
+            "maxProperties": MOST_ENTRIES,
+            "additionalProperties": _limited(value["additionalProperties"]),
+            "x-kubernetes-validations": [_SHORT_KEYS],
+        }
     return value
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from trainjob.api import TrainJob
-from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES, TrainingStatus
+from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES, TrainingStatus
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob.progress.api_server import ApiServer, Operation, Refusal
 
@@ -175,7 +175,7 @@ def _plain(value: Any, name: str = "") -> Any:
     match value:
         case dict():
             is_users = name in ("metrics", "evaluation")
-            plain = {key: _plain(item, "" if is_users else key) for key, item in value.items()}
+            plain = {key[:LONGEST_KEY]: _plain(item, "" if is_users else key) for key, item in value.items()}
             return dict(
                 islice(((key, item) for key, item in plain.items() if item not in (None, "", {})), MOST_ENTRIES)
             )

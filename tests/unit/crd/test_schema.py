@@ -127,6 +127,7 @@ def test_what_pods_write_has_an_end() -> None:
         if node["type"] == "string":
             assert {"enum", "format"} & node.keys() or node["maxLength"] == LONGEST_TEXT, path
         if node["type"] == "object":
+            assert "properties" in node or "x-kubernetes-validations" in node, path
             assert "properties" in node or node["maxProperties"] == MOST_ENTRIES, path
         assert node["type"] != "array" or node["maxItems"] == MOST_ENTRIES, path
 

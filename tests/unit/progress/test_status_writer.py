@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES, CheckpointStatus, Failure, TrainingStatus
+from trainjob.api.training_status import (
+    LONGEST_KEY,
+    LONGEST_TEXT,
+    MOST_ENTRIES,
+    CheckpointStatus,
+    Failure,
+    TrainingStatus,
+)
 from trainjob.progress.api_server import Refusal
 from trainjob.progress.status_writer import (
     Answer,
@@ -76,6 +83,7 @@ def test_texts_and_metrics_are_bounded():
     assert found["failure"]["traceback"].endswith("last")
     assert found["failure"]["retryable"] is True
     assert len(found["metrics"]) == MOST_ENTRIES
+    assert written(TrainingStatus(metrics={"m" * 9999: 0.5}), AT)["metrics"] == {"m" * LONGEST_KEY: 0.5}
 
 
 @pytest.mark.parametrize(
