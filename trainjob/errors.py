@@ -1,8 +1,11 @@
 """Errors that are the user's to mend: shown as one message, never as a traceback; and what they are to know besides."""
 
 import warnings
+from collections.abc import Sequence
 
 from trainjob.redaction import without_secrets
+
+_SHOWN = 5
 
 
 class UserError(Exception):
@@ -39,6 +42,12 @@ class StorageError(UserError):
 
 class StorageUnreachable(StorageError, PassingError):
     """The storage's server does not answer, or is not able to at the moment."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names, of many the first ones, as a message has them."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def may_pass(error: BaseException) -> bool:

@@ -15,6 +15,9 @@ def mistakes() -> Iterator[tuple[Document, str]]:
     for part in _PARTS:
         path = f"{part}.typo"
         yield changed(_document_with(path), {path: 1}), path
+    for uris in _LISTS:
+        for name in ("train", "validation", "test"):
+            yield changed(document(), {f"dataset.{name}": {"uris": uris}}), f"dataset.{name}.uris"
     for model, path, changes in CONFLICTS:
         yield changed(document(model), changes), path
 
@@ -41,6 +44,15 @@ _ADDRESS: list[Any] = [
     "file://rows",
 ]
 _URI: list[Any] = [*_RELATIVE, *_ADDRESS, "s3://data/rows\n", "/rows\n.csv", "http://", "https://a b/rows.csv"]
+_LISTS: list[Any] = [
+    [],
+    "s3://data",
+    [3],
+    ["s3://data/a", "rows.csv"],
+    ["s3://data/a", "s3://"],
+    ["s3://data/a", "s3://data/a"],
+    [f"s3://data/{number}" for number in range(1001)],
+]
 _DURATION: list[Any] = ["", "0s", "5", "1.5h", "-1h", "1w", "1h30m", "100000s", 30]
 _QUANTITY: list[Any] = ["", "0", "-1Gi", "0.0Gi", "16gb", "16 Gi", "16", "1.5", 16, -1, 10**15, True, [], {}]
 _CPUS: list[Any] = [0, -1e-9, 10_000, "", "0", "-1", "0m", "1.5m", "1 ", "1e3", "10000", True, False, [], {}, [1]]
@@ -81,7 +93,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "model.causalLM.lora.targetModules": [[], [""], ["q proj"], ["q_proj"] * 101, "q_proj"],
     "model.function.name": [..., "", "loop", "train.py:loop:x", "train:", ":loop", "1train:loop", 3],
     "model.function.config": ["x", [], 3],
-    **_under("dataset.train", {**_SOURCE, "uri": [..., *_URI]}),
+    **_under("dataset.train", _SOURCE),
+    "dataset.train": [{}, {"format": "csv"}, {"uri": "s3://a", "uris": ["s3://b"]}],
     "dataset.test": [{}, {"uri": "rows.csv"}, "s3://test/rows.csv"],
     "dataset.validation": [{}, {"fraction": 0.2, "uri": "s3://a"}, {"fraction": 0}, {"fraction": 1}, {"uri": "a.csv"}],
     "dataset.unlabelled": [{}, {"uri": "rows.csv"}, "s3://more/rows.csv", {"uri": "s3://more"}],

@@ -71,12 +71,13 @@ _function = part(
     config=st.dictionaries(names, json_values, max_size=3),
 )
 
+_rows = one_of(uri=uris, uris=st.lists(uris, min_size=1, max_size=3, unique=True))
 _formats = {"tabular": ["csv", "jsonl", "parquet"], "any": ["csv", "jsonl", "parquet", "images", "mnist"]}
 
 
 def _dataset(formats: str, loaders: list[str], columns_of: Strategy) -> Strategy:
-    source = part({"uri": uris}, format=st.sampled_from(_formats[formats]))
-    validation = one_of(fraction=st.floats(0.01, 0.99), uri=uris)
+    source = merged(_rows, part(format=st.sampled_from(_formats[formats])))
+    validation = one_of(fraction=st.floats(0.01, 0.99)) | _rows
     cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
     loader = st.sampled_from(loaders)
     rest = part({"train": source}, validation=validation, test=source, cleaning=cleaning, loader=loader)
@@ -89,8 +90,8 @@ _text_data = _dataset("tabular", _both_loaders, part({"text": _texts, "label": _
 _language_columns = part({"text": _texts}) | st.sampled_from([{"prompt": "question", "completion": "answer"}])
 _language_data = merged(
     _language_columns,
-    part({"train": part({"uri": uris}, format=st.sampled_from(_formats["tabular"]))}),
-    part(validation=one_of(uri=uris), test=part({"uri": uris}), loader=st.sampled_from(_both_loaders)),
+    part({"train": merged(_rows, part(format=st.sampled_from(_formats["tabular"])))}),
+    part(validation=_rows, test=_rows, loader=st.sampled_from(_both_loaders)),
 )
 _image_data = _dataset("any", _both_loaders, part(label=columns))
 _function_data = _dataset("any", ["rayData"], part(text=_texts, label=_label_columns))
@@ -225,7 +226,8 @@ def _taught(draw: st.DrawFn, specs: Strategy) -> Document:
     spec = draw(specs)
     if draw(booleans):
         spec["training"]["distillation"] = draw(_distillation)
-        spec["dataset"] |= draw(part(unlabelled=part({"uri": uris}, format=st.sampled_from(_formats["tabular"]))))
+        unlabelled = merged(_rows, part(format=st.sampled_from(_formats["tabular"])))
+        spec["dataset"] |= draw(part(unlabelled=unlabelled))
     return spec
 
 
@@ -273,7 +275,7 @@ _language_models = _spec(
     "causalLM",
     part({"pretrained": st.just("Qwen/Qwen2.5-0.5B-Instruct")}),
     _language_metrics,
-    part({"dataset": part({"train": part({"uri": uris}), "messages": st.just("conversation")})}),
+    part({"dataset": part({"train": _rows, "messages": st.just("conversation")})}),
 )
 specs: Strategy = (_classifiers | _language_models) | _spec(
     "function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())

@@ -1,25 +1,47 @@
 """`spec.dataset`: what the model learns from."""
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from trainjob.api.base import OneOf, StrictModel, refuse_conflicts
 from trainjob.api.uris import DataURI
+from trainjob.redaction import without_secrets
 
 Unique = Field(json_schema_extra={"uniqueItems": True})
+MOST_URIS = 1000
 
 
-class Source(StrictModel):
+def _refuse_twice(uris: list[str]) -> list[str]:
+    if twice := next((uri for uri, count in Counter(uris).items() if count > 1), None):
+        raise PydanticCustomError("twice", "names {uri} twice", {"uri": without_secrets(twice)})
+    return uris
+
+
+DataURIs = Annotated[list[DataURI], Unique, Field(min_length=1, max_length=MOST_URIS), AfterValidator(_refuse_twice)]
+
+
+class Source(OneOf):
     """Where rows come from."""
 
-    uri: DataURI
+    choices: ClassVar[tuple[str, ...]] = ("uri", "uris")
+
+    uri: DataURI | None = None
     """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://`, `https://`, or
     `hf://datasets/OWNER/NAME` of the Hugging Face hub, with `@REVISION` after the name for a branch, tag or commit."""
+    uris: DataURIs | None = None
+    """Several of these in the place of `uri`, read one after the other; no file may be in two of them."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
     """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default
     told by the file's ending."""
+
+    @property
+    def all_uris(self) -> list[str]:
+        """Where the rows come from, in their order."""
+        return self.uris or [str(self.uri)]
 
 
 class Validation(OneOf):
@@ -29,6 +51,8 @@ class Validation(OneOf):
     """Share of the training rows to set aside: stratified by label, seeded by `training.seed`."""
     uri: DataURI | None = None
     """Rows of their own, in the training rows' format."""
+    uris: DataURIs | None = None
+    """The same from several places, read one after the other; no file may be in two of them."""
 
 
 class Cleaning(StrictModel):

@@ -15,7 +15,7 @@ from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, P
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
 from trainjob.api.uris import PATH
-from trainjob.api.wording import fields_of, nested_model, problems_of, show
+from trainjob.api.wording import fields_of, model_at, nested_model, problems_of, show
 
 MAX_BYTES = 3 * 2**20
 """An API server takes no larger request."""
@@ -118,10 +118,11 @@ def without_nulls(data: Any, part: type[StrictModel]) -> Any:
 
 def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
     for *parents, name in (
-        ("spec", "dataset", "train", "uri"),
-        ("spec", "dataset", "validation", "uri"),
-        ("spec", "dataset", "test", "uri"),
-        ("spec", "dataset", "unlabelled", "uri"),
+        *(
+            ("spec", "dataset", rows, name)
+            for rows in ("train", "validation", "test", "unlabelled")
+            for name in ("uri", "uris")
+        ),
         ("spec", "training", "distillation", "teacher"),
         ("spec", "storage", "uri"),
         ("spec", "model", "textClassifier", "pretrained"),
@@ -131,24 +132,31 @@ def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
         part: Any = data
         for parent in parents:
             part = part.get(parent) if isinstance(part, dict) else None
-        value = part.get(name) if isinstance(part, dict) else None
-        if not isinstance(value, str) or not re.fullmatch(PATH, value):
-            continue
-        on_hub = name == "pretrained" and not value.startswith(("./", "../")) and not (folder / value).is_dir()
-        if not on_hub:
-            part[name] = os.path.abspath(folder / value)  # pyrefly: ignore[unsupported-operation]
+        if isinstance(part, dict) and name in part:
+            part[name] = _absolute(part[name], folder, may_be_on_hub=name == "pretrained")
+
+
+def _absolute(value: Any, folder: Path, may_be_on_hub: bool) -> Any:
+    """A relative path, or each in a list, as it is from the folder; what is none stays as it is."""
+    if isinstance(value, list):
+        return [_absolute(each, folder, may_be_on_hub) for each in value]
+    if not isinstance(value, str) or not re.fullmatch(PATH, value):
+        return value
+    on_hub = may_be_on_hub and not value.startswith(("./", "../")) and not (folder / value).is_dir()
+    return value if on_hub else os.path.abspath(folder / value)
 
 
 def _problems(error: ErrorDetails, document: Document, model: type[StrictModel]) -> Iterator[Problem]:
     for path, message in problems_of(error, model):
         if error["type"] == "one_of":
-            message += _hint_at_nulls(document.data, path)
+            message += _hint_at_nulls(document.data, path, model_at(path, model))
         yield Problem(document.place(path), path, message)
 
 
-def _hint_at_nulls(data: Any, path: FieldPath) -> str:
+def _hint_at_nulls(data: Any, path: FieldPath, choice: type[StrictModel]) -> str:
     """`encoder:` with nothing after it is null, so it counts as left out."""
     for name in path:
         data = data[name]
-    empty = [name for name, value in data.items() if value is None]
+    fields = fields_of(choice)
+    empty = [name for name, value in data.items() if value is None and nested_model(fields[name].annotation)]
     return f"; write `{empty[0]}: {{}}` for its defaults (nothing after the colon means left out)" if empty else ""

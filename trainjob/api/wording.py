@@ -134,7 +134,8 @@ def nested_model(annotation: Any) -> type[StrictModel] | None:
     return next((model for arg in get_args(annotation) if (model := nested_model(arg))), None)
 
 
-def _model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
+def model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
+    """The model that the field at `path` holds."""
     model = root
     for name in path:
         if isinstance(name, str) and (info := fields_of(model).get(name)):
@@ -143,7 +144,7 @@ def _model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
 
 
 def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
-    name, known = str(path[-1]), fields_of(_model_at(path[:-1], root))
+    name, known = str(path[-1]), fields_of(model_at(path[:-1], root))
     by_bare_name = {_bare(field): field for field in known}
     elsewhere = [place for place in _all_fields(root) if _bare(str(place[-1])) == _bare(name)]
     if elsewhere and _bare(name) not in by_bare_name:

@@ -47,14 +47,24 @@ def _rules_of_parameter(model: type[Parameter]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+_NOT_ABSOLUTE = (
+    "must start with a scheme, such as s3://, or be an absolute path: in a cluster there is no folder for a relative "
+    "path to start from"
+)
+
+
+def _is_absolute(uri: str) -> str:
+    """Of a text that has the form of a path or an address. The regular expression is short, as the API server takes no
+    longer one for each item of a list."""
+    return f"{uri}.matches('^([a-z0-9]+:/)?/')"
+
+
 def _absolute(field: str) -> Rule:
-    """In a cluster there is no folder that a relative path could start from."""
-    return Rule(
-        f"!has(self.{field}) || self.{field}.matches('^([A-Za-z][A-Za-z0-9+.-]*://|/)')",
-        "must start with a scheme, such as s3://, or be an absolute path: in a cluster there is no folder for a "
-        "relative path to start from",
-        field,
-    )
+    return Rule(f"!has(self.{field}) || {_is_absolute(f'self.{field}')}", _NOT_ABSOLUTE, field)
+
+
+def _all_absolute(field: str) -> Rule:
+    return Rule(f"!has(self.{field}) || self.{field}.all(uri, {_is_absolute('uri')})", _NOT_ABSOLUTE, field)
 
 
 _ON_HUB = Rule(
@@ -155,9 +165,9 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "text",
         ),
     ),
-    Source: (_absolute("uri"),),
+    Source: (_absolute("uri"), _all_absolute("uris")),
     Distillation: (_absolute("teacher"),),
-    Validation: (_absolute("uri"),),
+    Validation: (_absolute("uri"), _all_absolute("uris")),
     Storage: (_absolute("uri"),),
     Pods: (
         _label_keys("labels"),

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from trainjob.api import TrainJobSpec
 from trainjob.data.rows import HTTP_SECONDS, is_http
 from trainjob.data.source import File, files_of, sources_of
-from trainjob.errors import DataError, notify
+from trainjob.errors import DataError, listed, notify
 from trainjob.storage import Folder
 
 SOURCES_FILE = "sources.json"
@@ -34,10 +34,7 @@ def fingerprints(spec: TrainJobSpec) -> dict[str, Fingerprint]:
     """The fingerprint of each set that has a source of its own."""
     assert spec.dataset is not None
     endpoint = spec.storage.endpoint if spec.storage else None
-    return {
-        name: _of_web(source.uri) if is_http(source.uri) else _of_files(files_of(source, endpoint))
-        for name, source in sources_of(spec.dataset).items()
-    }
+    return {name: _of_all(files_of(source, endpoint)) for name, source in sources_of(spec.dataset).items()}
 
 
 def changes_of(before: Fingerprint, now: Fingerprint) -> str:
@@ -74,11 +71,27 @@ def refuse_changes(spec: TrainJobSpec, changes: dict[str, str]) -> None:
     if not changes:
         return
     assert spec.dataset is not None
-    uris = {name: source.uri for name, source in sources_of(spec.dataset).items()}
+    uris = {name: listed(source.all_uris) for name, source in sources_of(spec.dataset).items()}
     raise DataError(
         "the data has changed since the run began:\n"
         + "\n".join(f"  spec.dataset.{name} ({uris[name]}): {change}" for name, change in changes.items())
         + "\nBring the data back to continue the run, --fresh to start anew, or another metadata.name."
+    )
+
+
+def _of_all(files: list[File]) -> Fingerprint:
+    """One of all the files, of which some may be on the web."""
+    others = [file for file in files if not is_http(file.uri)]
+    found = [_of_files(others)] if others else []
+    found += [_of_web(file.uri) for file in files if is_http(file.uri)]
+    if len(found) == 1:
+        return found[0]
+    return Fingerprint(
+        files=sum(each.files for each in found),
+        bytes=sum(each.bytes for each in found),
+        changed=listed(list(dict.fromkeys(each.changed for each in found if each.changed))),
+        names=_digest(each.names for each in found),
+        times=_digest(each.times for each in found),
     )
 
 

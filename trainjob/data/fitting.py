@@ -24,7 +24,7 @@ from trainjob.data.survey import Look, Seen, digest_of, survey_classes, take_sur
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.text import TextPreprocessor, text_contents, train_wordpiece
 from trainjob.data.tokenizers import LENGTH_ROWS, mean_length, pretrained_tokenizer
-from trainjob.errors import DataError
+from trainjob.errors import DataError, listed
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -156,12 +156,12 @@ def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[
     """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
     nested = [] if spec.dataset is None or spec.dataset.messages is None else [spec.dataset.messages]
     found = parts(source, spec.storage.endpoint if spec.storage else None, labelled, nested)
-    holds_images = isinstance(found[0], ImageFiles | IDXFiles)
+    holds_images, place = isinstance(found[0], ImageFiles | IDXFiles), listed(source.all_uris)
     if spec.model.image_classifier is None and spec.model.function is None and holds_images:
         kind = spec.model.in_yaml(spec.model.chosen)
-        raise DataError(f"{source.uri} holds images, but model.{kind} needs csv, jsonl or parquet")
+        raise DataError(f"{place} holds images, but model.{kind} needs csv, jsonl or parquet")
     if spec.model.image_classifier is not None and not holds_images:
-        raise DataError(f"{source.uri} is a table, but model.imageClassifier needs a folder of images or IDX files")
+        raise DataError(f"{place} is a table, but model.imageClassifier needs a folder of images or IDX files")
     return found
 
 

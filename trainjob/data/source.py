@@ -1,13 +1,15 @@
-"""From a URI to the parts that are read: finds the files and tells their format."""
+"""From URIs to the parts that are read: finds the files and tells their format."""
 
 import glob
 import hashlib
 import mimetypes
+import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 from fsspec.utils import glob_translate
 from pyarrow import fs
@@ -16,13 +18,12 @@ from trainjob.api import Dataset, Source
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.rows import Part, is_http
 from trainjob.data.tables import CSVFile, JSONLinesFile, ParquetRows
-from trainjob.errors import DataError, notify
+from trainjob.errors import DataError, listed, notify
 from trainjob.storage import open_filesystem, storage_errors
 
 UNLABELLED = "unlabelled"
 """The set whose rows train with the labels that a teacher gives them."""
 IMAGES_PER_PART = 64
-_SHOWN = 5
 _COMPRESSED = (".gz", ".bz2", ".zst")
 _IMAGES = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".avif", ".tif", ".tiff", ".pgm", ".ppm")
 _ENDINGS = {
@@ -47,34 +48,55 @@ class File:
     """When it was last written; None where that is not known."""
 
 
-def parts(source: Source, endpoint: str | None, labelled: bool = True, nested: Sequence[str] = ()) -> list[Part]:
-    """What to read for `source`, in an order that depends on the files' names alone; images that are not `labelled`
-    may lie in no class folder, and `nested` columns may hold lists and objects. Says which files of a folder are left
-    out.
+@dataclass(frozen=True)
+class Place:
+    """What one URI of a source stands for."""
 
-    Raises DataError where there is nothing or its format cannot be told, StorageError where it cannot be reached.
+    uri: str
+    files: list[File]
+    """By name."""
+    is_folder: bool
+
+    @property
+    def data(self) -> list[File]:
+        """The files by which the format is told."""
+        return [file for file in self.files if not (self.is_folder and _is_marker(file.name))] or self.files
+
+
+def parts(source: Source, endpoint: str | None, labelled: bool = True, nested: Sequence[str] = ()) -> list[Part]:
+    """What to read for `source`, URI by URI, in an order that depends on the files' names alone; images that are not
+    `labelled` may lie in no class folder, and `nested` columns may hold lists and objects. Says which files of a folder
+    are left out.
+
+    Raises DataError where there is nothing, its format cannot be told or two URIs name the same file, StorageError
+    where it cannot be reached.
     """
-    kind, files, is_folder = _chosen(source, endpoint)
+    kind, places = _chosen(source, endpoint)
+    return [part for place in places for part in _parts(kind, place, endpoint, labelled, tuple(nested))]
+
+
+def _parts(kind: str, place: Place, endpoint: str | None, labelled: bool, nested: tuple[str, ...]) -> Sequence[Part]:
     if kind == "mnist":
-        return [_idx(files, source.uri, endpoint)]
+        return [_idx(place.files, place.uri, endpoint)]
     if kind == "images":
-        if not is_folder:
-            raise DataError(f"{source.uri} must be a folder that holds a folder of images for each class")
-        return _image_parts(files, source.uri.rstrip("/"), endpoint, labelled)
+        if not place.is_folder:
+            raise DataError(f"{place.uri} must be a folder that holds a folder of images for each class")
+        return _image_parts(place.files, place.uri.rstrip("/"), endpoint, labelled)
     if kind == "parquet":
-        whole = (ParquetRows(file.uri, endpoint, file.size, nested=tuple(nested)) for file in files)
+        whole = (ParquetRows(file.uri, endpoint, file.size, nested=nested) for file in place.files)
         return [part for file in whole for part in file.split()]
     if kind == "csv":
-        return [CSVFile(file.uri, endpoint, file.size) for file in files]
-    return [JSONLinesFile(file.uri, endpoint, file.size, tuple(nested)) for file in files]
+        return [CSVFile(file.uri, endpoint, file.size) for file in place.files]
+    return [JSONLinesFile(file.uri, endpoint, file.size, nested) for file in place.files]
 
 
 def sources_of(dataset: Dataset) -> dict[str, Source]:
     """The sources of `train`, of `validation` where it is not a share of train, and of `test` and `unlabelled` where
     there are some."""
     sources = {"train": dataset.train}
-    if dataset.validation.uri is not None:
-        sources["validation"] = Source(uri=dataset.validation.uri, format=dataset.train.format)
+    own = dataset.validation
+    if own.fraction is None:
+        sources["validation"] = Source(uri=own.uri, uris=own.uris, format=dataset.train.format)
     if dataset.test is not None:
         sources["test"] = dataset.test
     if dataset.unlabelled is not None:
@@ -83,28 +105,53 @@ def sources_of(dataset: Dataset) -> dict[str, Source]:
 
 
 def files_of(source: Source, endpoint: str | None) -> list[File]:
-    """The files that `parts` reads, by name; of IDX files those of the images."""
-    _, files, _ = _chosen(source, endpoint)
-    return files
+    """The files that `parts` reads, in its order of URIs and by name; of IDX files those of the images."""
+    _, places = _chosen(source, endpoint)
+    return [file for place in places for file in place.files]
 
 
-def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[File], bool]:
-    """The format, the files of this format by name, and whether they are those of a folder."""
-    found, is_folder = _find(source.uri, endpoint)
-    if not is_folder:
-        return source.format or _common_format(found, source.uri), found, False
-    kind = source.format or _common_format([file for file in found if not _is_marker(file.name)] or found, source.uri)
-    files = [file for file in found if _format(file.name) == kind] or found
+def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
+    """The format, and what each URI stands for, without what is left out of folders."""
+    places = [_find(uri, endpoint) for uri in source.all_uris]
+    kind = source.format or _common_format([file for place in places for file in place.data], source.all_uris)
+    chosen = [_of_format(place, kind) if place.is_folder else place for place in places]
+    if len(chosen) > 1:
+        _refuse_repeated(chosen)
+    return kind, chosen
+
+
+def _of_format(folder: Place, kind: str) -> Place:
+    """The folder with the files of the format alone."""
+    files = [file for file in folder.files if _format(file.name) == kind] or folder.files
     if kind == "images":
-        _refuse_strange_images(found, source.uri)
+        _refuse_strange_images(folder.files, folder.uri)
     else:
         files = [file for file in files if not _is_marker(file.name)]
-    left_out = sorted({file.name for file in found} - {file.name for file in files})
+    left_out = sorted({file.name for file in folder.files} - {file.name for file in files})
     if left := [name for name in left_out if _format(name) == kind or not _is_marker(name)]:
-        notify(f"{source.uri}: left out {_listed(left)}")
+        notify(f"{folder.uri}: left out {listed(left)}")
     if not files:
-        raise DataError(f"{source.uri}: the folder holds no files; correct the URI")
-    return kind, files, True
+        raise DataError(f"{folder.uri}: the folder holds no files; correct the URI")
+    return replace(folder, files=files)
+
+
+def _refuse_repeated(places: Iterable[Place]) -> None:
+    """Raises DataError where two places hold the same file."""
+    first: dict[str, str] = {}
+    for place in places:
+        for file in place.files:
+            other = first.setdefault(_identity(file.uri), place.uri)
+            if other != place.uri:
+                raise DataError(
+                    f"{file.uri} is named twice, by {other} and by {place.uri}: its rows would count twice; correct "
+                    "the list `uris`"
+                )
+
+
+def _identity(uri: str) -> str:
+    """The same for all paths of a file on this machine."""
+    path = urlsplit(uri).path if uri.startswith("file:") else uri
+    return path if "://" in path else os.path.realpath(path)
 
 
 def _is_marker(name: str) -> bool:
@@ -119,24 +166,19 @@ def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
         if _format(file.name) != "images" and (mimetypes.guess_type(file.name)[0] or "").startswith("image/")
     ]
     if strange:
-        raise DataError(f"{uri}: images of a format that is not read: {_listed(strange)}; convert them, as to PNG")
+        raise DataError(f"{uri}: images of a format that is not read: {listed(strange)}; convert them, as to PNG")
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
-def _find(uri: str, endpoint: str | None) -> tuple[list[File], bool]:
-    """The files at `uri` by name, hidden ones left out, and whether it is a folder."""
+def _find(uri: str, endpoint: str | None) -> Place:
+    """What is at `uri`, hidden files left out."""
     if is_http(uri):
-        return [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], False
+        return Place(uri, [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], is_folder=False)
     filesystem, path = open_filesystem(uri, endpoint)
     scheme = uri[: uri.index("://") + 3] if "://" in uri and not uri.startswith("file:") else ""
     with storage_errors(uri):
         info = filesystem.get_file_info(path)
         if info.type == fs.FileType.File:
-            return [File(uri, info.base_name, info.size, info.mtime)], False
+            return Place(uri, [File(uri, info.base_name, info.size, info.mtime)], is_folder=False)
         is_folder = info.type == fs.FileType.Directory
         if is_folder:
             folder, found = path, _list(filesystem, path, recursive=True)
@@ -149,11 +191,11 @@ def _find(uri: str, endpoint: str | None) -> tuple[list[File], bool]:
     pattern = "" if is_folder else path[start:]
     found = [info for info in found if not _is_hidden(info.path[start:], pattern)]
     if broken := [info.path[start:] for info in found if info.type != fs.FileType.File]:
-        raise DataError(f"{uri}: broken links, or no files at all: {_listed(broken)}; mend or remove them")
+        raise DataError(f"{uri}: broken links, or no files at all: {listed(broken)}; mend or remove them")
     files = [File(scheme + info.path, info.path[start:], info.size, info.mtime) for info in found]
     if not files:
         raise DataError(f"{uri}: {'the folder holds no files' if is_folder else 'no file matches'}; correct the URI")
-    return sorted(files, key=lambda file: file.name), is_folder
+    return Place(uri, sorted(files, key=lambda file: file.name), is_folder)
 
 
 def _is_hidden(name: str, pattern: str) -> bool:
@@ -195,14 +237,14 @@ def _format(name: str) -> str | None:
     return _ENDINGS.get(path.suffix)
 
 
-def _common_format(files: Iterable[File], uri: str) -> str:
+def _common_format(files: Iterable[File], uris: Sequence[str]) -> str:
     kinds = sorted({kind for file in files if (kind := _format(file.name))})
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
-        raise DataError(f"{uri} holds files of several formats ({', '.join(kinds)}): name one with `format`")
+        raise DataError(f"{listed(uris)} holds files of several formats ({', '.join(kinds)}): name one with `format`")
     raise DataError(
-        f"{uri}: the format cannot be told from the name; "
+        f"{listed(uris)}: the format cannot be told from the name; "
         "use .csv, .jsonl, .parquet, a folder of images or IDX files, or set `format`"
     )
 

@@ -17,7 +17,7 @@ from trainjob.data.labels import label_numbers
 from trainjob.data.rows import Part, Rows
 from trainjob.data.split import Split, fit_split
 from trainjob.data.tasks import Mapper, tasks_of
-from trainjob.errors import DataError
+from trainjob.errors import DataError, listed
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Ma
         marks.append(share.marks)
         sample.merge(share.sample)
     if not numbers:
-        raise DataError(f"{source.uri} holds no rows")
+        raise DataError(f"{listed(source.all_uris)} holds no rows")
     classes = sorted(numbers)
     ranks = np.empty(len(classes), np.int64)
     ranks[[numbers[name] for name in classes]] = np.arange(len(classes))
@@ -206,7 +206,8 @@ def survey_classes(dataset: Dataset, parts: Sequence[Part], look: Look[T], mappe
     does."""
     survey = take_survey(dataset.train, parts, look, mapped)
     if len(survey.classes) == 1:
-        raise DataError(f'{dataset.train.uri}: every row has the label "{survey.classes[0]}"; at least two are needed')
+        place = listed(dataset.train.all_uris)
+        raise DataError(f'{place}: every row has the label "{survey.classes[0]}"; at least two are needed')
     return survey
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from trainjob.api import Model
+from trainjob.errors import listed
 from trainjob.evaluation import AnyScores, LanguageScores
 from trainjob.report.formatting import capitalized
 from trainjob.report.render import describe_model, usage
@@ -29,7 +30,7 @@ def card(run: Contents) -> str:
     """
     assert run.summary is not None
     assert run.job.spec.dataset is not None
-    model, dataset = run.job.spec.model, file_name(run.job.spec.dataset.train.uri)
+    model, dataset = run.job.spec.model, listed([file_name(uri) for uri in run.job.spec.dataset.train.all_uris])
     commands, code = (text for _, text in usage("FOLDER", model))
     text = template("card.md.j2").render(
         metadata=yaml.safe_dump(_metadata(run, dataset), sort_keys=False, allow_unicode=True),

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from trainjob.api import TrainJob
 from trainjob.api.base import StrictModel
-from trainjob.errors import PassingError, UserError, notify
+from trainjob.errors import PassingError, UserError, listed, notify
 from trainjob.redaction import redacted
 from trainjob.runs.files import (
     ATTEMPTS,
@@ -75,7 +75,6 @@ _OWN = {
 }
 _OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """What Ray Train writes into the folder of a function's run."""
-_SHOWN = 5
 LOOKS, SECONDS_BETWEEN_LOOKS = 5, 2.0
 """Until a file is believed to be gone."""
 
@@ -190,14 +189,14 @@ def clear(run: Folder) -> None:
             others.append(name)
     run.delete(ATTEMPTS)  # last: until then the folder is a run's
     if others:
-        notify(f"{run.uri}: {_listed(others)} stay: they are none of the run's own files")
+        notify(f"{run.uri}: {listed(others)} stay: they are none of the run's own files")
 
 
 def _refuse_strangers(run: Folder) -> None:
     names = [name for name in run.list() if not name.startswith(".")]
     if names and not run.exists(ATTEMPTS):
         raise UserError(
-            f"{run.uri} is no run's folder (it has no {ATTEMPTS}), but holds {_listed(names)}. "
+            f"{run.uri} is no run's folder (it has no {ATTEMPTS}), but holds {listed(names)}. "
             "Nothing was touched: choose another metadata.name or spec.storage.uri"
         )
 
@@ -220,10 +219,6 @@ def read_attempts(run: Folder) -> Attempts | None:
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
         raise UserError(f"{run.uri}/{ATTEMPTS} is damaged or of another version of trainjob: {problem}") from None
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def flat(value: Any, path: str = "") -> dict[str, Any]:

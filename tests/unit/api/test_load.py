@@ -84,6 +84,22 @@ def test_relative_paths_start_from_the_files_folder(tmp_path: Path, monkeypatch:
     assert spec.model.text_classifier.pretrained == f"{tmp_path}/bert"
 
 
+def test_relative_paths_in_lists(tmp_path: Path) -> None:
+    text = GOOD.replace("{uri: data/train.csv}", "{uris: [a.csv, /data/b.csv, 's3://bucket/c.csv', '../d/*.csv']}")
+    text = text.replace("label: tag", "label: tag\n    test: {uris: [e]}\n    validation: {uris: [./f]}")
+    dataset = load_trainjob(write(tmp_path, text)).spec.dataset
+    assert dataset is not None
+    assert dataset.test is not None
+    assert dataset.train.uris == [
+        f"{tmp_path}/a.csv",
+        "/data/b.csv",
+        "s3://bucket/c.csv",
+        f"{tmp_path.parent}/d/*.csv",
+    ]
+    assert dataset.test.uris == [f"{tmp_path}/e"]
+    assert dataset.validation.uris == [f"{tmp_path}/f"]
+
+
 @pytest.mark.parametrize(
     ("pretrained", "expected"), [("bert-base", "bert-base"), ("org/bert", "org/bert"), ("./bert", "{folder}/bert")]
 )

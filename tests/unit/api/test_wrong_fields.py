@@ -160,7 +160,26 @@ BAD_FIELDS = [
         "",
         "8  spec.dataset.label  is required by model.textClassifier: the column that holds the label",
     ),
-    ("{uri: data/train.csv}", "{}", "9  spec.dataset.train.uri  is required"),
+    ("{uri: data/train.csv}", "{}", "9  spec.dataset.train  set exactly one of uri, uris; found none"),
+    ("{uri: data/train.csv}", "{uri:}", "9  spec.dataset.train  set exactly one of uri, uris; found none"),
+    (
+        "{uri: data/train.csv}",
+        "{uri: a.csv, uris: [b.csv]}",
+        "9  spec.dataset.train  set exactly one of uri, uris; found uri and uris",
+    ),
+    ("{uri: data/train.csv}", "{uris: []}", "9  spec.dataset.train.uris  must not be empty"),
+    ("{uri: data/train.csv}", "{uris: /a.csv}", "9  spec.dataset.train.uris  expected a list, got '/a.csv'"),
+    (
+        "{uri: data/train.csv}",
+        "{uris: [/a.csv, 3]}",
+        "9  spec.dataset.train.uris[1]  expected text, got 3; put it in quotes",
+    ),
+    ("{uri: data/train.csv}", "{uris: [/a.csv, /b/../a.csv]}", "9  spec.dataset.train.uris  names /a.csv twice"),
+    (
+        "    label: tag",
+        "    label: tag\n    validation: {fraction: 0.2, uris: [a.csv]}",
+        "12  spec.dataset.validation  set exactly one of fraction, uri, uris; found fraction and uris",
+    ),
     ("{uri: data/train.csv}", "[]", "9  spec.dataset.train  expected a mapping (name: value), got an empty list"),
     (
         "{uri: data/train.csv}",
@@ -190,6 +209,13 @@ BAD_FIELDS = [
 def test_a_bad_field_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: str) -> None:
     assert old in GOOD
     assert line in [found.removeprefix("job.yaml:") for found in problems(write(tmp_path, GOOD.replace(old, new, 1)))]
+
+
+def test_a_list_of_uris_has_an_end(tmp_path: Path) -> None:
+    uris = ", ".join(f"{number}.csv" for number in range(1001))
+    assert problems(write(tmp_path, GOOD.replace("{uri: data/train.csv}", f"{{uris: [{uris}]}}"))) == [
+        "job.yaml:9  spec.dataset.train.uris  must have at most 1000 items, got 1001"
+    ]
 
 
 def test_all_problems_come_at_once_in_the_order_of_lines(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from data_specs import image_spec, random_images, some_rows, text_spec, write_cs
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, check_same_files, check_unchanged, fit
+from trainjob.data.fingerprint import Fingerprint, fingerprints
 from trainjob.errors import DataError, Notice
 from trainjob.storage import Folder
 
@@ -81,6 +82,36 @@ def test_another_file_in_a_folder(tmp_path: Path) -> None:
         check_unchanged(spec, fitted)
 
 
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize(("change", "said"), [(edit, "rows 90 → 90"), (append, r"bytes [\d,]+ → [\d,]+, changed")])
+def test_a_changed_shard_of_a_list(change: Callable[[Path], None], said: str, number: int, tmp_path: Path) -> None:
+    paths = [write_csv(tmp_path / name, ROWS) for name in ("a.csv", "b/1.csv", "b/2.csv")]
+    uris = [str(paths[0]), str(tmp_path / "b")]
+    spec = text_spec("", train={"uris": uris})
+    fitted = kept(spec, tmp_path / "kept")
+    check_unchanged(spec, fitted)
+    change(paths[number])
+    os.utime(paths[number], (1, 1))
+    message = rf"spec\.dataset\.train \({', '.join(map(re.escape, uris))}\): {said}"
+    with pytest.raises(DataError, match=message):
+        check_unchanged(spec, fitted)
+
+
+def test_fingerprints_stay_those_of_runs_that_have_begun(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        path = tmp_path / name
+        path.write_bytes(b"text,label\nx,y\n")
+        os.utime(path, (1, 1))
+    changed = "1970-01-01T00:00:01+00:00"
+    alone, both = (
+        Fingerprint(1, 15, changed, "d4c38ed490fd47a3f9f6d7ad1f688578", "5c6951126eb2ef84aec8b3e30bd23fb7"),
+        Fingerprint(2, 30, changed, "53e05b7cd149dd14da539035fc0ddf90", "d4708f245a90c3165fca0fbb2df863eb"),
+    )
+    assert fingerprints(text_spec(tmp_path / "a.csv"))["train"] == alone
+    for name in ("", "*.csv"):
+        assert fingerprints(text_spec(tmp_path / name))["train"] == both
+
+
 def test_files_of_a_function(tmp_path: Path) -> None:
     path, folder = write_csv(tmp_path / "rows.csv", ROWS), Folder(str(tmp_path / "kept"))
     spec = text_spec(path)
@@ -94,7 +125,8 @@ def test_files_of_a_function(tmp_path: Path) -> None:
         check_same_files(spec, folder)
 
 
-def test_a_file_on_the_web(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_file_on_the_web(is_list: bool, tmp_path: Path) -> None:
     class Handler(SimpleHTTPRequestHandler):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments, directory=str(tmp_path))
@@ -105,11 +137,13 @@ def test_a_file_on_the_web(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", ROWS)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
-        spec = text_spec(f"http://127.0.0.1:{server.server_port}/rows.csv")
+        url = f"http://127.0.0.1:{server.server_port}/rows.csv"
+        uris = [str(write_csv(tmp_path / "local" / name, some_rows(9))) for name in ("1.csv", "2.csv")]
+        spec = text_spec("", train={"uris": [uris[0], url, uris[1]]} if is_list else {"uri": url})
         fitted = kept(spec, tmp_path / "kept")
         check_unchanged(spec, fitted)
         edit(path)
         os.utime(path, (1, 1))
-        with pytest.raises(DataError, match=re.escape("rows 30 → 30, changed ")):
+        with pytest.raises(DataError, match=r"rows (30 → 30|48 → 48), changed "):
             check_unchanged(spec, fitted)
         server.shutdown()

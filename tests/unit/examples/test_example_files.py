@@ -30,7 +30,7 @@ def test_trainjob_is_valid_and_reads_and_writes_inside_the_repository(path: Path
     spec = load_trainjob(path).spec
     assert spec.dataset is not None
     assert spec.storage is not None
-    assert Path(spec.dataset.train.uri).is_relative_to(EXAMPLES / "data")
+    assert Path(str(spec.dataset.train.uri)).is_relative_to(EXAMPLES / "data")
     assert spec.storage.uri is not None
     assert Path(spec.storage.uri) == EXAMPLES.parent / "runs"
 

@@ -47,6 +47,13 @@ def test_people_read_scores_use_and_limits(tmp_path: Path):
     assert "\n\n\n" not in text
 
 
+def test_a_list_of_files_is_named_by_the_first(tmp_path: Path):
+    uris = ", ".join(f"'https://data.example/{number}.csv?token=c0ffee'" for number in range(7))
+    metadata, text = card_of(tmp_path, TEXT_JOB.replace("uri: /data/mail.csv", f"uris: [{uris}]"))
+    assert metadata["model-index"][0]["results"][0]["dataset"]["name"] == "0.csv, 1.csv, 2.csv, 3.csv, 4.csv and 2 more"
+    assert "c0ffee" not in text
+
+
 def test_an_image_classifier(tmp_path: Path):
     metadata, text = card_of(tmp_path, IMAGE_JOB)
     assert metadata["pipeline_tag"] == "image-classification"

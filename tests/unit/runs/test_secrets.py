@@ -18,14 +18,16 @@ from trainjob.training.outcome import WorkerError, failure_of
 SIGNED = "https://data.example/train.csv?versionId=7&X-Amz-Credential=AKIAXYZ&X-Amz-Signature=c0ffee"
 
 
-def trainjob(folder: Path, uri: str = SIGNED, value: str = "hunter2", **metadata: Any) -> TrainJob:
+def trainjob(
+    folder: Path, uri: str = SIGNED, value: str = "hunter2", uris: list[str] | None = None, **metadata: Any
+) -> TrainJob:
     document: dict[str, Any] = {
         "apiVersion": "trainjob.dev/v1alpha1",
         "kind": "TrainJob",
         "metadata": {"name": "job", **metadata},
         "spec": {
             "model": {"function": {"name": "train:loop", "config": {"db": f"postgres://me:{value}@db/x"}}},
-            "dataset": {"train": {"uri": uri}},
+            "dataset": {"train": {"uris": uris} if uris else {"uri": uri}},
             "storage": {"uri": str(folder)},
             "pods": {"env": [{"name": "API_KEY", "value": value}, {"name": "FROM", "valueFrom": {"secretKeyRef": {}}}]},
         },
@@ -43,7 +45,7 @@ def test_a_runs_folder_has_no_secrets_and_is_still_a_trainjob(tmp_path: Path):
     kept = read_job(run_folder(job))
     assert kept.metadata.annotations == {"mine": "kept"}
     assert kept.spec.dataset is not None
-    assert kept.spec.dataset.train.uri.startswith("https://data.example/train.csv?<hidden:")
+    assert str(kept.spec.dataset.train.uri).startswith("https://data.example/train.csv?<hidden:")
     assert kept.spec.model.function is not None
     assert kept.spec.model.function.config == {"db": "postgres://<hidden>@db/x"}
     assert kept.spec.pods.env == [
@@ -51,6 +53,19 @@ def test_a_runs_folder_has_no_secrets_and_is_still_a_trainjob(tmp_path: Path):
         {"name": "FROM", "valueFrom": {"secretKeyRef": {}}},
     ]
     assert job.spec.pods.env[0]["value"] == "hunter2", "the TrainJob itself is left as it is"
+
+
+def test_lists_of_addresses_keep_no_secrets(tmp_path: Path):
+    job = trainjob(tmp_path, uris=[SIGNED, "s3://bucket/b.csv"])
+    begin(run_folder(job), job)
+    text = (tmp_path / "job" / TRAINJOB).read_text()
+    assert "c0ffee" not in text
+    assert "s3://bucket/b.csv" in text
+    signed_anew = SIGNED.replace("c0ffee", "decaf")
+    assert begin(run_folder(job), trainjob(tmp_path, uris=[signed_anew, "s3://bucket/b.csv"])).count == 2
+    with pytest.raises(UserError, match=r"dataset\.train\.uris") as error:
+        begin(run_folder(job), trainjob(tmp_path, uris=[SIGNED, "s3://bucket/c.csv"]))
+    assert "c0ffee" not in str(error.value)
 
 
 def test_a_new_signature_continues_a_run_and_another_query_does_not(tmp_path: Path):
@@ -108,12 +123,14 @@ def test_a_user_in_an_address_is_refused_without_being_said(tmp_path: Path):
     file = tmp_path / "trainjob.yaml"
     file.write_text(
         "apiVersion: trainjob.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: job}\n"
-        "spec:\n  model: {function: {name: 'train:loop'}}\n  dataset: {train: {uri: 'https://me:hunter2@h/x.csv'}}\n"
+        "spec:\n  model: {function: {name: 'train:loop'}}\n  dataset:\n"
+        "    train: {uri: 'https://me:hunter2@h/x.csv'}\n    test: {uris: [s3://a, 'https://me:hunter2@h/x.csv']}\n"
         "  storage: {uri: runs, endpoint: 'http://me:hunter2@minio:9000'}\n"
     )
     with pytest.raises(UserError) as error:
         load_trainjob(file)
     assert "spec.dataset.train.uri" in str(error.value)
+    assert "spec.dataset.test.uris[1]" in str(error.value)
     assert "spec.storage.endpoint" in str(error.value)
     assert "without a user" in str(error.value)
     assert "hunter2" not in str(error.value)
