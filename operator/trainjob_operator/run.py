@@ -32,6 +32,8 @@ STUCK_SECONDS = 120
 """A request that takes longer will not come back: it should have timed out long ago."""
 BUSY_SECONDS = 1.0, 5.0
 """When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
+CANCEL_SECONDS = 5.0
+"""How long what is cancelled may take to end."""
 
 logger = logging.getLogger("trainjob.operator")
 
@@ -176,12 +178,13 @@ async def _forget_deleted(watcher: Watcher, api: Api, namespaces: list[str]) -> 
 
 
 async def _ends_first(work: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object]) -> bool:
-    """Whether `work` ends before `other`; the one that does not is cancelled."""
+    """Whether `work` ends before `other`; the one that does not is cancelled, again if it has not ended by that."""
     first, second = asyncio.create_task(work), asyncio.create_task(other)
     await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
     if not first.done():
-        first.cancel()
-        await asyncio.wait([first])
+        while not first.done():
+            first.cancel()
+            await asyncio.wait([first], timeout=CANCEL_SECONDS)
         return False
     second.cancel()
     first.result()

@@ -94,22 +94,21 @@ async def _watch(
     resource: Any,
     namespace: Any,
     processor: Callable[..., Awaitable[Any]],
-    operator_paused: Any = None,
     **_: Any,
 ) -> None:
-    """Takes up one event of a resource after the other."""
-    async for event in watching.infinite_watch(
-        settings=settings, resource=resource, namespace=namespace, operator_paused=operator_paused
-    ):
-        if not isinstance(event, watching.Bookmark) and event["type"] != "BOOKMARK":
-            await processor(raw_event=event)
+    """Takes up one event of a resource after the other, for ever."""
+    while True:
+        async for event in _watch_until_failed(settings, resource, namespace):
+            if not isinstance(event, watching.Bookmark) and event["type"] != "BOOKMARK":
+                await processor(raw_event=event)
+        await asyncio.sleep(settings.watching.reconnect_backoff)
 
 
 queueing.watcher = _watch
 """Kopf's own one has a queue and a task for each object, so that handlers that wait hold up no other object: ours only
-mark a TrainJob for a reconciliation. They take half of the time of a start."""
+mark a TrainJob for a reconciliation. They take half of the time of a start. It can also be paused, and in between it
+loses a cancellation: the process of a replica that had lost its Lease went on for ever."""
 
-_watch_until_gone = watching.continuous_watch
 _problems: dict[tuple[Any, Any], str] = {}
 """Why a resource cannot be watched now in a namespace, or in the whole cluster."""
 
@@ -119,12 +118,14 @@ def watch_problem() -> str:
     return next(iter(_problems.values()), "")
 
 
-async def _watch_until_failed(*, resource: Any, namespace: Any, **how: Any) -> AsyncIterator[Any]:
-    """One list and the watches that follow it. One that tells what makes no sense, or is refused, ends this, and kopf
-    lists anew."""
-    watch = resource, namespace
+async def _watch_until_failed(settings: kopf.OperatorSettings, resource: Any, namespace: Any) -> AsyncIterator[Any]:
+    """One list and the watches that follow it. One that tells what makes no sense, or is refused, ends this, where kopf
+    itself would end all that it does, which takes seconds, and with it what else runs."""
+    watch, never = (resource, namespace), asyncio.get_running_loop().create_future()
     try:
-        async for event in _watch_until_gone(resource=resource, namespace=namespace, **how):
+        async for event in watching.continuous_watch(
+            settings=settings, resource=resource, namespace=namespace, operator_pause_waiter=never
+        ):
             _problems.pop(watch, None)
             yield event
         return
@@ -135,7 +136,3 @@ async def _watch_until_failed(*, resource: Any, namespace: Any, **how: Any) -> A
             logger.warning("%s; listing anew until it can", why)
         _problems[watch] = why
     await asyncio.sleep(WATCH_SECONDS)
-
-
-watching.continuous_watch = _watch_until_failed
-"""Kopf itself ends all that it does after such an error, which takes seconds, and with it what else runs."""
