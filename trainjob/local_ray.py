@@ -18,7 +18,7 @@ STARTS = 2
 """How often it is tried to be started."""
 
 
-def start(num_cpus: int, object_store_bytes: int) -> None:
+def start(num_cpus: int, object_store_bytes: int, runtime_environment: dict[str, str] | None = None) -> None:
     """Starts it, quietly. Where that fails, as on a very busy machine, it is tried once more.
 
     Raises PassingError where it fails again.
@@ -31,6 +31,7 @@ def start(num_cpus: int, object_store_bytes: int) -> None:
                 address="local",
                 num_cpus=num_cpus,
                 object_store_memory=object_store_bytes,
+                runtime_env=runtime_environment,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,

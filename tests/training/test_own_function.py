@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("warm_ray")
 LOOP = '''
 """Fits y = slope * x by gradient descent, with nothing but Ray Train's own interface."""
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -29,6 +30,7 @@ from ray.train.torch import prepare_model
 def train_loop(config):
     rank = ray.train.get_context().get_world_rank()
     print("rank", rank, "begins")
+    print("a child of", Path(f"/proc/{os.getppid()}/cmdline").read_text().replace("\\0", " "))
     model = torch.nn.Linear(1, 1, bias=False)
     first = 1
     if checkpoint := ray.train.get_checkpoint():
@@ -136,6 +138,7 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
         for rank in (0, 1):
             log = run.folder / "logs" / f"attempt-{attempt}" / f"rank-{rank}.log"
             assert log.read_text().count(f"rank {rank} begins\n") == starts
+            assert log.read_text().count("launch.ray_fork_server") == starts
     records, summary = run.records("epoch"), run.read("summary.json")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
     assert [record["first"] for record in records[:2]] == [1, 2]

@@ -41,6 +41,9 @@ from trainjob.training.task import Task, train
 KEPT_BYTES = 256 * 2**20
 """A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
 
+_LATE = ("trainjob.training.worker", "ray.tune", "torch.utils.tensorboard.writer")
+"""What local workers import besides: itself, and what Ray Train and rank 0 would import in them."""
+
 _NOT_STREAMED = (
     "spec.workers.minimum: there are more training rows than workers keep in memory "
     f"({KEPT_BYTES // 2**20} MiB), and of rows that are streamed, other workers cannot go on in the midst of an epoch: "
@@ -89,7 +92,7 @@ class Training:
 
     def _train_locally(self) -> tuple[Outcome, Fitted]:
         """Without Ray: the workers' libraries load while the data is prepared."""
-        with LocalWorkers(self.spec.workers, self.threads, _modules(self.spec)) as workers:
+        with LocalWorkers(self.spec.workers, self.threads, [*_LATE, *_modules(self.spec)]) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
             with self.data_time.running():
                 save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
@@ -112,7 +115,7 @@ class Training:
             with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
                 if model.pretrained is not None:
                     is_cached_only(model.pretrained, f"spec.model.{model.in_yaml(model.chosen)}.pretrained")
-            start_ray(self.spec, self.threads)
+            start_ray(self.spec, self.threads, _modules(self.spec))
             library.result()
             tasks.started.set_result(None)
             fitted = fitting.result()
@@ -199,10 +202,9 @@ def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
 
 
 def _modules(spec: TrainJobSpec) -> list[str]:
-    """What local workers import; transformers takes seconds, so only for the models that need it."""
+    """What workers import and what does not import Ray; transformers takes seconds, so only for the models that need
+    it."""
     chosen = {"text_classifier": ["trainjob.models.text"], "causal_lm": ["trainjob.models.causal"]}
     if spec.model.pretrained is not None:
         chosen["image_classifier"] = ["trainjob.models.pretrained_image"]
-    models = chosen.get(spec.model.chosen, [])
-    late = ["ray.tune", "torch.utils.tensorboard.writer"]  # Ray Train and rank 0 would import them in the workers
-    return ["trainjob.training.worker", *models, *late]
+    return ["trainjob.data", "trainjob.evaluation", *chosen.get(spec.model.chosen, [])]

@@ -19,14 +19,8 @@ from trainjob.api.trainjob import Workers
 from trainjob.scratch import scratch_folder
 from trainjob.training.launch.fork_server import POLL_SECONDS
 from trainjob.training.launch.group import Group, log_file, result_file, task_file
+from trainjob.training.launch.ray_worker import FORK_ENVIRONMENT
 from trainjob.training.outcome import WorkerError, first_failure
-
-_ENVIRONMENT = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-}
-"""Keeps the libraries of the fork server from starting threads and CUDA, which no fork would survive."""
 
 
 class LocalWorkers:
@@ -75,7 +69,7 @@ class LocalWorkers:
             own["CUDA_VISIBLE_DEVICES"] = ""  # or workers on the CPU would communicate by NCCL
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "trainjob.training.launch.fork_server", *self._modules],
-            env=os.environ | _ENVIRONMENT | own,
+            env=os.environ | FORK_ENVIRONMENT | own,
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,8 +1,11 @@
 """Workers as actors of a Ray cluster: the one that `RAY_ADDRESS` names, or one started on this machine for the run."""
 
+import hashlib
 import logging
 import os
+import shlex
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import trainjob
 from trainjob import local_ray
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.errors import PassingError, notify
 from trainjob.storage import Folder, GuardedFileSystem, open_filesystem
+from trainjob.training.launch import ray_worker
 from trainjob.training.launch.ray_internals import print_no_deaths, trainer_class
 from trainjob.training.outcome import WorkerError, first_failure, lost_a_worker, worker_error
+from trainjob.training.summarize import versions
 
 if TYPE_CHECKING:
     from ray.train import Result
@@ -41,6 +47,9 @@ SECONDS_TO_LEAVE = 20.0
 
 SECONDS_TO_NOTICE = 5.0
 """How long a worker that has lost its connection to another waits: Ray is to notice first that the other has died."""
+
+_LIBRARIES = ("torch._dynamo", "torch.utils.tensorboard.writer", "pandas")
+"""What workers import besides the TrainJob's own: an optimizer does the first, rank 0 the second, Ray the third."""
 
 _ENVIRONMENT = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths mean what they mean in the driver
@@ -84,13 +93,16 @@ def set_environment(spec: TrainJobSpec) -> None:
         os.environ.setdefault(name, value)
 
 
-def start_ray(spec: TrainJobSpec, threads: int) -> None:
-    """Joins the cluster or starts one, quietly. Raises PassingError where it cannot be joined or does not start."""
+def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> None:
+    """Joins the cluster or starts one, quietly; its processes will have imported `modules` and PyTorch.
+
+    Raises PassingError where it cannot be joined or does not start."""
     import ray
 
+    environment = _runtime_environment(threads, modules)
     if on_cluster():
         try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(runtime_env=environment, log_to_driver=False, logging_level=logging.ERROR)
         except ConnectionError:
             raise PassingError(
                 f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
@@ -98,10 +110,29 @@ def start_ray(spec: TrainJobSpec, threads: int) -> None:
             ) from None
         _say_what_is_missing(spec)
     else:
-        local_ray.start(spec.places * threads + DATA_CPUS, OBJECT_STORE_BYTES)
+        local_ray.start(spec.places * threads + DATA_CPUS, OBJECT_STORE_BYTES, environment)
     print_no_deaths()
     for name in ("ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _runtime_environment(threads: int, modules: Sequence[str]) -> dict[str, str] | None:
+    """Has Ray fork its processes, where every node of the cluster has what the driver has installed."""
+    address = os.environ.get("RAY_ADDRESS", f"of {os.getpid()}")
+    if sys.platform != "linux" or not (_is_own() or address.startswith("127.0.0.1:")):
+        return None
+    packages = ",".join([*modules, *_LIBRARIES])
+    digest = hashlib.blake2b(repr((sys.executable, threads, packages, _state_of_libraries())).encode(), digest_size=8)
+    name = f"trainjob {address} {digest.hexdigest()}"
+    if _is_own():
+        ray_worker.start_server(name, str(threads), packages, os.getpid())
+    command = [sys.executable, "-I", "-S", ray_worker.__file__, name, str(threads), packages]
+    return {"py_executable": shlex.join(command)}
+
+
+def _state_of_libraries() -> tuple[dict[str, str], float]:
+    """What changes when they do: a cluster may outlive an installation."""
+    return versions(), max(file.stat().st_mtime for file in Path(trainjob.__file__).parent.rglob("*.py"))
 
 
 def _say_what_is_missing(spec: TrainJobSpec) -> None:
