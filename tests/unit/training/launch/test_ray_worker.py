@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -141,3 +142,11 @@ def test_a_server_that_was_killed_is_started_anew(start: Start):
     second = json.loads(start(TELLS).communicate(timeout=60)[0])
     assert second["parent"] != first["parent"]
     assert second["has"]
+
+
+def test_nobody_else_is_forked_for(monkeypatch: pytest.MonkeyPatch):
+    one, other = socket.socketpair()
+    with one, other:
+        assert ray_worker.is_ours(one)
+        monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+        assert not ray_worker.is_ours(one)
