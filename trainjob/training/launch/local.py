@@ -12,15 +12,20 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from trainjob.api.trainjob import Workers
+from trainjob.errors import PassingError
 from trainjob.scratch import scratch_folder
 from trainjob.training.launch.fork_server import POLL_SECONDS
 from trainjob.training.launch.group import Group, log_file, result_file, task_file
 from trainjob.training.launch.ray_worker import FORK_ENVIRONMENT
 from trainjob.training.outcome import WorkerError, first_failure
+
+PORTS = range(32_000, 32_768)
+"""Below those that outgoing connections are given, by which a port would be taken again before it is used."""
 
 
 class LocalWorkers:
@@ -126,6 +131,9 @@ def _ended(code: int) -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """One that nothing uses. Rank 0 listens there some seconds later."""
+    for port in SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("", port))
+            return port
+    raise PassingError(f"none of the ports {PORTS[0]} to {PORTS[-1]} of this machine is free: end what uses them")

@@ -1,6 +1,7 @@
 """Local workers: forks of one server that has imported their libraries, whose failures the driver hears of."""
 
 import os
+import socket
 from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,8 @@ from worker_functions import (
 )
 
 from trainjob.api.trainjob import Workers
-from trainjob.errors import Diverged
+from trainjob.errors import Diverged, PassingError
+from trainjob.training.launch import local
 from trainjob.training.launch.local import LocalWorkers
 from trainjob.training.outcome import WorkerError
 
@@ -117,3 +119,14 @@ def test_beside_threads_workers_are_new_processes(module_path: None):
         assert WORKER in found["command"]
         server = psutil.Process(found["everybody"][0][2])
     assert not server.is_running()
+
+
+def test_a_port_is_one_that_nothing_else_is_given_meanwhile(monkeypatch: pytest.MonkeyPatch):
+    outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert local._free_port() < outgoing  # noqa: SLF001
+    with socket.socket() as taken:
+        taken.bind(("", local._free_port()))  # noqa: SLF001
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(local, "PORTS", range(port, port + 1))
+        with pytest.raises(PassingError, match=f"none of the ports {port} to {port}"):
+            local._free_port()  # noqa: SLF001
