@@ -93,7 +93,7 @@ def test_it_ends_with_its_worker(start: Start):
     assert starter.poll() is None
     worker.kill()
     assert starter.wait(timeout=30) == 0
-    assert has_ended(worker)
+    eventually(lambda: has_ended(worker))
 
 
 def test_the_server_ends_with_its_owner_and_the_workers_go_on(start: Start, owner: "subprocess.Popen[bytes]"):
