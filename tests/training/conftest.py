@@ -85,20 +85,8 @@ def _ray_ports(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -
     port, client_port = free_ports(2)
     options = ["--head", "--block", f"--port={port}", "--num-cpus=4", "--include-dashboard=false"]
     options.append(f"--ray-client-server-port={client_port}")
-    log = tmp_path_factory.mktemp("ray") / "log"
-    with log.open("w") as output:
-        head = subprocess.Popen(
-            [*ENDS_WITH_US, sys.executable, "-m", "ray.scripts.scripts", "start", *options],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=os.environ
-            | local_ray.ENVIRONMENT
-            | minio_process.environment
-            | {"AWS_ENDPOINT_URL": minio_process.endpoint},
-        )
-    while "Ray runtime started" not in log.read_text():
-        assert head.poll() is None, log.read_text()
-        time.sleep(0.1)
+    environment = local_ray.ENVIRONMENT | minio_process.environment | {"AWS_ENDPOINT_URL": minio_process.endpoint}
+    head = _started_ray(options, os.environ | environment, tmp_path_factory.mktemp("ray") / "log")
     yield port, client_port
     servers = psutil.Process(head.pid).children(recursive=True)
     for server in servers:
@@ -106,6 +94,20 @@ def _ray_ports(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -
     psutil.wait_procs(servers)
     head.kill()
     head.wait()
+
+
+def _started_ray(
+    options: list[str], environment: dict[str, str], log: Path, attempts: int = local_ray.STARTS
+) -> "subprocess.Popen[bytes]":
+    with log.open("w") as output:
+        command = [*ENDS_WITH_US, sys.executable, "-m", "ray.scripts.scripts", "start", *options]
+        head = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    while "Ray runtime started" not in log.read_text():
+        if head.poll() is not None:
+            assert attempts > 1, log.read_text()
+            return _started_ray(options, environment, log, attempts - 1)
+        time.sleep(0.1)
+    return head
 
 
 @pytest.fixture

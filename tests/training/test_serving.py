@@ -27,6 +27,7 @@ from cluster.component import free_ports
 from cluster.jobs import eventually
 from predictor_runs import make_run
 from tiny_sets import write_digits, write_texts
+from trainjob import local_ray
 from trainjob.predictor import Predictor
 from trainjob.serving.config import Served, serve_config
 
@@ -72,8 +73,7 @@ def serving(run: Path, *options: str) -> Generator[Process]:
 
 @contextmanager
 def started(command: list[str], port: int) -> Generator[Process]:
-    patience = {"RAY_gcs_server_request_timeout_seconds": "180", "RAY_NUM_REDIS_GET_RETRIES": "120"}
-    environment, server = os.environ | patience | {MARK: str(port)}, Server(port)
+    environment, server = os.environ | local_ray.ENVIRONMENT | {MARK: str(port)}, Server(port)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
     ) as process:
@@ -201,16 +201,19 @@ def test_a_damaged_model_is_told_in_one_message(text_run: Path, tmp_path: Path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("warm_ray")
 def test_what_a_rayservice_deploys_answers_through_ray_serves_proxy(text_run: Path, tmp_path: Path):
     config: dict[str, Any] = serve_config(Served(folder=str(text_run), name="tags"), cpus=1, gpus=0)
     (port,) = free_ports(1)
     config["http_options"]["port"] = port
     file = tmp_path / "serve.yaml"
     file.write_text(yaml.safe_dump(config))
-    command = [str(Path(sys.executable).parent / "serve"), "run", "--address=local", str(file)]
+    command = [str(Path(sys.executable).parent / "serve"), "run", f"--address={os.environ['RAY_ADDRESS']}", str(file)]
     with started(command, port) as process:
         assert process.server.predict({"texts": ["red1", "blue2"]}).classes == Predictor.load(text_run).predict(
             ["red1", "blue2"]
         )
         assert process.server.predict(b" " * 9 * 2**20).status == 413
         assert process.server.get("/").status == 200
+        process.stop(signal.SIGINT)
+        process.wait()

@@ -1,7 +1,8 @@
 """The process that the workers of Ray on a node are forked from: it imports their libraries once.
 
 `python -m trainjob.training.launch.ray_fork_server NAME OWNER MODULES`, started by `ray_worker.py`. Ray itself is not
-imported before a fork: it keeps the environment of the process that loads it. The server ends with the process OWNER.
+imported before a fork: it keeps the environment of the process that loads it. The server ends with the process OWNER,
+and frees its memory when nobody has asked it for a while.
 """
 
 import json
@@ -18,6 +19,9 @@ from pathlib import Path
 from trainjob.training.imports import quick_imports
 from trainjob.training.launch.fork_server import is_safe_to_fork
 from trainjob.training.launch.ray_worker import STARTED, address_of, is_ours
+
+IDLE_SECONDS = 120.0
+"""How long it waits to be asked. It holds about half a gigabyte."""
 
 
 def main() -> None:
@@ -40,11 +44,12 @@ def main() -> None:
 
 
 def _serve(listener: socket.socket, owner_ends: int) -> socket.socket | None:
-    """Forks a process for every connection, which it returns there; None once the owner has ended."""
+    """Forks a process for every connection, which it returns there; None once the owner has ended, or nobody
+    asks."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody has to wait for workers
     while True:
-        ready, _, _ = select.select([listener, owner_ends], [], [])
-        if owner_ends in ready:
+        ready, _, _ = select.select([listener, owner_ends], [], [], IDLE_SECONDS)
+        if not ready or owner_ends in ready:
             return None
         connection, _ = listener.accept()
         if is_ours(connection) and os.fork() == 0:

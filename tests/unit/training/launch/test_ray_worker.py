@@ -16,7 +16,7 @@ import pytest
 
 from cluster.component import ENDS_WITH_US
 from cluster.jobs import eventually
-from trainjob.training.launch import ray_worker
+from trainjob.training.launch import ray_fork_server, ray_worker
 
 TELLS = """
 import json, os, sys
@@ -142,6 +142,12 @@ def test_a_server_that_was_killed_is_started_anew(start: Start):
     second = json.loads(start(TELLS).communicate(timeout=60)[0])
     assert second["parent"] != first["parent"]
     assert second["has"]
+
+
+def test_a_server_that_nobody_asks_ends():
+    program = f"import {ray_fork_server.__name__} as server; server.IDLE_SECONDS = 0.1; server.main()"
+    command = [sys.executable, "-c", program, f"test {uuid4()}", str(os.getpid()), "decimal"]
+    assert subprocess.run(command, timeout=60).returncode == 0
 
 
 def test_nobody_else_is_forked_for(monkeypatch: pytest.MonkeyPatch):
