@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from operator_objects import Object
 
 from trainjob.api import TrainJob
@@ -24,6 +25,9 @@ POOLS: Object = {
 }
 
 
+EVERY_POD = pytest.mark.parametrize("which", ["head", "worker", "submitter"])
+
+
 def operator_settings(**more: Any) -> Settings:
     return Settings.model_validate({"image": "trainjob:1.0", "nodePools": POOLS, **more})
 
@@ -39,6 +43,15 @@ def worker_group(ray_job: Object) -> Object:
 
 def worker_pod(ray_job: Object) -> Object:
     return worker_group(ray_job)["template"]["spec"]
+
+
+def pod_templates(ray_job: Object) -> dict[str, Object]:
+    cluster = ray_job["spec"]["rayClusterSpec"]
+    return {
+        "head": cluster["headGroupSpec"]["template"],
+        "worker": cluster["workerGroupSpecs"][0]["template"],
+        "submitter": ray_job["spec"]["submitterPodTemplate"],
+    }
 
 
 def snapshot(ray_job: Object) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from operator_objects import UID, Object, trainjob
+from rendering import EVERY_POD, pod_templates
 
 from control_plane.small_strategies import names
 from control_plane.strategies import trainjobs
@@ -49,22 +49,12 @@ def templates(job: TrainJob, with_settings: Settings = SETTINGS) -> dict[str, Ob
     return pod_templates(render(job, with_settings))
 
 
-def pod_templates(ray_job: Object) -> dict[str, Object]:
-    cluster = ray_job["spec"]["rayClusterSpec"]
-    return {
-        "head": cluster["headGroupSpec"]["template"],
-        "worker": cluster["workerGroupSpecs"][0]["template"],
-        "submitter": ray_job["spec"]["submitterPodTemplate"],
-    }
-
-
 OWN_ENVIRONMENT = [
     {"name": "HOME", "value": "/home/trainjob"},
     {"name": "RAY_raylet_liveness_self_check_interval_ms", "value": "1000"},
     {"name": "RAY_health_check_period_ms", "value": "1000"},
     {"name": "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S", "value": "5"},
 ]
-EVERY_POD = pytest.mark.parametrize("which", ["head", "worker", "submitter"])
 
 
 def falls_short_of_restricted(pod: Object) -> list[str]:
@@ -239,56 +229,6 @@ def test_only_the_driver_gets_the_key_of_a_language_model(which: str):
     reference = {"secretKeyRef": {"name": "llm", "key": "OPENAI_API_KEY"}}
     expected = [{"name": "OPENAI_API_KEY", "valueFrom": reference}] if which == "head" else []
     assert [each for each in container.get("env", []) if each["name"] == "OPENAI_API_KEY"] == expected
-
-
-@EVERY_POD
-def test_storages_claim_is_mounted_in_every_pod(which: str):
-    ray_job = render(trainjob(storage={"persistentVolumeClaim": "runs"}), SETTINGS)
-    pods = pod_templates(ray_job)
-    pod = pods[which]["spec"]
-    [volume] = [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
-    [mount] = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == volume["name"]]
-    snapshot = yaml.safe_load(pods["head"]["metadata"]["annotations"]["trainjob.dev/trainjob"])
-    assert volume["persistentVolumeClaim"] == {"claimName": "runs"}
-    assert snapshot["spec"]["storage"]["uri"] == mount["mountPath"]
-    assert "persistentVolumeClaim" not in snapshot["spec"]["storage"]
-
-
-def mounts_of(pod: Object) -> dict[str, str]:
-    """Names of a pod's volumes by where they are mounted."""
-    [container] = pod["containers"]
-    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
-    assert set(mounts.values()) <= {volume["name"] for volume in pod["volumes"]}
-    return mounts
-
-
-@EVERY_POD
-def test_a_pod_writes_to_its_volumes_only(which: str):
-    pod = templates(trainjob())[which]["spec"]
-    [container] = pod["containers"]
-    assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert {"name": "trainjob-tmp", "emptyDir": {"sizeLimit": "64Gi"}} in pod["volumes"]
-    assert {"/tmp": "trainjob-tmp", "/home/trainjob": "trainjob-home"}.items() <= mounts_of(pod).items()
-    assert {"name": "HOME", "value": "/home/trainjob"} in container["env"]
-
-
-@EVERY_POD
-@pytest.mark.parametrize(
-    ("path", "own"),
-    [
-        ("/tmp", {"/home/trainjob"}),
-        ("/tmp/", {"/home/trainjob"}),
-        ("/home", {"/tmp"}),
-        ("/tmp/data", {"/tmp", "/home/trainjob"}),
-        ("/tmpfs", {"/tmp", "/home/trainjob"}),
-    ],
-)
-def test_where_the_job_mounts_a_volume_there_is_no_other(which: str, path: str, own: set[str]):
-    mounts = mounts_of(
-        templates(trainjob(pods={"volumes": [VOLUME], "volumeMounts": [MOUNT | {"mountPath": path}]}))[which]["spec"]
-    )
-    assert mounts[path] == "cache"
-    assert {at for at, name in mounts.items() if name in ("trainjob-tmp", "trainjob-home")} == own
 
 
 pools = st.dictionaries(names, st.integers(1, 16), min_size=6)

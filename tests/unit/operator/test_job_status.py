@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from operator_objects import OF_KUBERAY, Object, pod, ray_job, trainjob
+from operator_objects import OF_KUBERAY, Object, ray_job, trainjob
 
 from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
@@ -292,17 +292,3 @@ def test_what_pods_waited_for_is_not_told_as_an_attempts_end():
         phase="Retrying", message="1 pod waiting: x", waiting=[Waiting(reason="Unschedulable", pods=1)]
     )
     assert of_ray_job("", "", before=waiting, failed=1).message == "an attempt failed; the next attempt is starting"
-
-
-@pytest.mark.parametrize(("of_head", "tells"), [("count: 1", True), ("count: 2", False), (None, False)])
-def test_it_tells_that_other_workers_wait_for_the_next_attempt(of_head: str | None, tells: bool):
-    wanted = {"metadata": {"annotations": {"trainjob.dev/trainjob": "count: 2"}}}
-    found = ray_job("Running", "RUNNING")
-    found["spec"]["rayClusterSpec"] = {"headGroupSpec": {"template": wanted}}
-    head = pod("head", labels={"ray.io/cluster": "job-abcde", "ray.io/node-type": "head"}, phase="Running")
-    if of_head is not None:
-        head["metadata"]["annotations"]["trainjob.dev/trainjob"] = of_head
-    of_another = pod("old", labels={"ray.io/cluster": "job-before", "ray.io/node-type": "head"}, phase="Running")
-    of_another["metadata"]["annotations"]["trainjob.dev/trainjob"] = "count: 3"
-    message = status_of(Observed(found, [head, of_another])).message or ""
-    assert ("spec.workers was changed: the next attempt has the new ones" in message) == tells

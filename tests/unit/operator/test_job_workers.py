@@ -174,3 +174,17 @@ def test_fewer_workers_than_asked_for_are_told(workers: Object, size: int | None
     found = Observed(ray_job("Running", "RUNNING"), [])
     status = derive(trainjob(workers=workers), 1, before, found, datetime(2026, 1, 1, tzinfo=UTC))
     assert (status.reason, status.message) == ("Training", said)
+
+
+@pytest.mark.parametrize(("of_head", "tells"), [("count: 1", True), ("count: 2", False), (None, False)])
+def test_it_tells_that_other_workers_wait_for_the_next_attempt(of_head: str | None, tells: bool):
+    wanted = {"metadata": {"annotations": {"trainjob.dev/trainjob": "count: 2"}}}
+    found = ray_job("Running", "RUNNING")
+    found["spec"]["rayClusterSpec"] = {"headGroupSpec": {"template": wanted}}
+    head = pod("head", labels={"ray.io/cluster": "job-abcde", "ray.io/node-type": "head"}, phase="Running")
+    if of_head is not None:
+        head["metadata"]["annotations"]["trainjob.dev/trainjob"] = of_head
+    of_another = pod("old", labels={"ray.io/cluster": "job-before", "ray.io/node-type": "head"}, phase="Running")
+    of_another["metadata"]["annotations"]["trainjob.dev/trainjob"] = "count: 3"
+    message = status_of(Observed(found, [head, of_another])).message or ""
+    assert ("spec.workers was changed: the next attempt has the new ones" in message) == tells
