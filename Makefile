@@ -40,7 +40,8 @@ kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down
 
 soak: $(VENV)/dev.stamp  ## Run the fault tests of operator and storage with more jobs, and all that is random with more examples
-	SOAK=1 $(BIN)/python -m pytest tests/control_plane/test_accepted.py tests/control_plane/test_admission.py \
+	SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal \
+		tests/control_plane/test_accepted.py tests/control_plane/test_admission.py \
 		tests/control_plane/test_faults.py tests/control_plane/test_leadership.py tests/control_plane/test_stories.py \
 		tests/training/test_s3_folders.py tests/training/test_object_storage.py tests/unit/runs/test_owner.py \
 		tests/unit/api tests/unit/crd tests/unit/data tests/unit/operator tests/unit/predictor

@@ -63,7 +63,7 @@ def test_the_operator_is_killed_at_random_moments(jobs: Jobs, many: ManyJobs, tm
     left = chance.sample(many.names, JOBS)
     while left:
         with replica(jobs, tmp_path):
-            until = time.monotonic() + chance.uniform(0.0, 2.0)
+            until = time.monotonic() + chance.uniform(0.0, max(2.0, JOBS / 20))
             while left and time.monotonic() < until:
                 if not many.has_ray_job(left[0]):
                     time.sleep(0.02)
