@@ -23,7 +23,7 @@ from trainjob_operator.ray_jobs import RayJobs, is_wanted
 from trainjob_operator.render import storage_of, with_storage
 from trainjob_operator.settings import Settings
 from trainjob_operator.snapshot import keep_config
-from trainjob_operator.status import FINAL, deadline_of, derive, is_starting, same
+from trainjob_operator.status import FINAL, deadline_of, derive, is_starting, later, same
 from trainjob_operator.train_job import read_status, read_train_job, status_patch
 from trainjob_operator.verdict import DELETING, Observed
 
@@ -150,7 +150,7 @@ class Reconciler:
         ttl, metadata = job.spec.ttl_after_finished, job.metadata
         if ttl is None or status.completion_time is None:
             return None
-        left = (status.completion_time + timedelta(seconds=seconds(ttl)) - self.api.now).total_seconds()
+        left = (later(status.completion_time, timedelta(seconds=seconds(ttl))) - self.api.now).total_seconds()
         if left > 0:
             return left
         await self.api.delete(TRAIN_JOBS, str(metadata.namespace), metadata.name, str(metadata.uid))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from trainjob.api import TrainJob
@@ -88,7 +88,15 @@ def is_starting(pod: Object) -> bool:
 def deadline_of(job: TrainJob, start: datetime | None) -> datetime | None:
     """When `spec.deadlines.total` is over for a job that started then."""
     total = job.spec.deadlines.total
-    return None if total is None or start is None else start + timedelta(seconds=seconds(total))
+    return None if total is None or start is None else later(start, timedelta(seconds=seconds(total)))
+
+
+def later(time: datetime, by: timedelta) -> datetime:
+    """That time moved by so much, or as far as a datetime goes: a status may hold any time."""
+    try:
+        return time + by
+    except OverflowError:
+        return (datetime.max if by > timedelta() else datetime.min).replace(tzinfo=UTC)
 
 
 def _how_training_goes(
@@ -117,7 +125,7 @@ def _start_time(
     if before.reason != "Queued" or is_queued:
         return before.start_time
     since = next((each.last_transition_time for each in before.conditions if each.type == "Suspended"), now)
-    return before.start_time + (now - since)
+    return later(before.start_time, now - since)
 
 
 def _conditions(

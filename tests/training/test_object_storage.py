@@ -26,7 +26,7 @@ from trainjob.api.load import load_trainjob
 from trainjob.cli.app import app
 from trainjob.errors import StorageError
 from trainjob.runs.checkpoints import CheckpointStore
-from trainjob.runs.folder import run_folder
+from trainjob.runs.folder import read_attempts, run_folder
 from trainjob.storage import Folder
 
 NewRun = Callable[..., Run]
@@ -153,6 +153,7 @@ def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
         for process in all_of(drivers[:-1]):
             process.resume()
         if attempt < last:
+            eventually(lambda attempt=attempt: has_begun(folder, attempt), LIMIT)
             eventually(lambda: any(map(store.manifest, store.names())), LIMIT)
             time.sleep(chance.uniform(0.0, 0.3) if SOAK else 0)
             for process in all_of(drivers[-1:]):  # until the next one has begun, as these runs are short
@@ -167,6 +168,12 @@ def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
     assert measured(copy) == measured(local[0].folder)
     assert json.loads((copy / "summary.json").read_text())["attempts"] == last
     assert all(store.is_sound(name) for name in store.names())
+
+
+def has_begun(folder: Folder, attempt: int) -> bool:
+    """Whether it has done more than to claim the folder, so that it counts as an attempt."""
+    attempts = read_attempts(folder)
+    return attempts is not None and attempts.count == attempt
 
 
 def all_of(drivers: list[subprocess.Popen[str]]) -> list[psutil.Process]:

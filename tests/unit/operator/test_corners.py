@@ -20,6 +20,8 @@ from trainjob_operator.settings import Settings
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import Observed
 
+FIRST, LAST = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+
 
 @pytest.mark.parametrize("config", [{"x": "\N{ROCKET}"}, {"x": "\x7f"}, {"x": "\x85"}, {"k" * 1100: 1}])
 def test_the_driver_reads_any_text(tmp_path: Path, config: dict[str, str]):
@@ -91,3 +93,17 @@ def test_an_attempts_failure_does_not_hide_why_the_next_one_ended():
     ended = ray_job("Failed", "", reason="PreRunningDeadlineExceeded", failed=2)
     status = derive(trainjob(retries=1), 1, before, Observed(ended), datetime.now(UTC))
     assert status.reason == "PreRunningDeadlineExceeded"
+
+
+@pytest.mark.parametrize(("start", "since"), [(FIRST, LAST), (LAST, FIRST)])
+@pytest.mark.parametrize("reason", ["Training", "Queued"])
+def test_a_status_may_hold_any_time(start: str, since: str, reason: str):
+    """A time in a queue moves the start, and so the deadline, as far as time goes."""
+    condition = {"type": "Suspended", "status": "True", "reason": reason, "message": "", "lastTransitionTime": since}
+    before = TrainJobStatus.model_validate({"startTime": start, "reason": reason, "conditions": [condition]})
+    found = derive(
+        trainjob(deadlines={"total": "9999d"}), 1, before, Observed(ray_job("Running", "RUNNING")), datetime.now(UTC)
+    )
+    assert (found.phase, found.reason) == (
+        ("Failed", "DeadlineExceeded") if start == FIRST else ("Running", "Training")
+    )
