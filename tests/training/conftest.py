@@ -17,6 +17,7 @@ from training_runs import Finished, Run, write_run
 from cluster.component import ENDS_WITH_US, free_ports
 from tiny_sets import write_digits, write_texts
 from trainjob import local_ray
+from trainjob.serving.config import ENVIRONMENT as SERVING
 
 
 @pytest.fixture
@@ -80,12 +81,13 @@ def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
 
 @pytest.fixture(scope="session")
 def _ray_ports(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -> Generator[tuple[int, int]]:
-    """The ports of a Ray cluster, and of its server for clients, whose processes have MinIO's address and credentials,
-    as a job's pods have their bucket's."""
+    """The ports of a Ray cluster, and of its server for clients. Its processes have MinIO's address and credentials, as
+    a job's pods have their bucket's, and what a RayService's pods have."""
     port, client_port = free_ports(2)
     options = ["--head", "--block", f"--port={port}", "--num-cpus=4", "--include-dashboard=false"]
     options.append(f"--ray-client-server-port={client_port}")
-    environment = local_ray.ENVIRONMENT | minio_process.environment | {"AWS_ENDPOINT_URL": minio_process.endpoint}
+    environment = local_ray.ENVIRONMENT | SERVING | minio_process.environment
+    environment["AWS_ENDPOINT_URL"] = minio_process.endpoint
     head = _started_ray(options, os.environ | environment, tmp_path_factory.mktemp("ray") / "log")
     yield port, client_port
     servers = psutil.Process(head.pid).children(recursive=True)
