@@ -33,15 +33,16 @@ class Source(OneOf):
     """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://`, `https://`, or
     `hf://datasets/OWNER/NAME` of the Hugging Face hub, with `@REVISION` after the name for a branch, tag or commit."""
     uris: DataURIs | None = None
-    """Several of these in the place of `uri`, read one after the other; no file may be in two of them."""
+    """Several of these in the place of `uri`, in any order; no file may be in two of them."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
     """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default
     told by the file's ending."""
 
     @property
     def all_uris(self) -> list[str]:
-        """Where the rows come from, in their order."""
-        return self.uris or [str(self.uri)]
+        """Where the rows come from, in the order in which they are read: that of their names, as in a folder, since
+        Kubernetes takes another order of `uris` for no change."""
+        return sorted(self.uris or [str(self.uri)])
 
 
 class Validation(OneOf):
@@ -52,7 +53,7 @@ class Validation(OneOf):
     uri: DataURI | None = None
     """Rows of their own, in the training rows' format."""
     uris: DataURIs | None = None
-    """The same from several places, read one after the other; no file may be in two of them."""
+    """The same from several places, in any order; no file may be in two of them."""
 
 
 class Cleaning(StrictModel):

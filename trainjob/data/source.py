@@ -64,9 +64,9 @@ class Place:
 
 
 def parts(source: Source, endpoint: str | None, labelled: bool = True, nested: Sequence[str] = ()) -> list[Part]:
-    """What to read for `source`, URI by URI, in an order that depends on the files' names alone; images that are not
-    `labelled` may lie in no class folder, and `nested` columns may hold lists and objects. Says which files of a folder
-    are left out.
+    """What to read for `source`, URI by URI, in an order that depends on names alone; images that are not `labelled`
+    may lie in no class folder, and `nested` columns may hold lists and objects. Says which files of a folder are left
+    out.
 
     Raises DataError where there is nothing, its format cannot be told or two URIs name the same file, StorageError
     where it cannot be reached.

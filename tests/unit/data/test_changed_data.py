@@ -97,6 +97,12 @@ def test_a_changed_shard_of_a_list(change: Callable[[Path], None], said: str, nu
         check_unchanged(spec, fitted)
 
 
+def test_another_order_of_a_list_is_no_change(tmp_path: Path) -> None:
+    uris = [str(write_csv(tmp_path / name, ROWS)) for name in ("a.csv", "b.csv")]
+    fitted = kept(text_spec("", train={"uris": uris}), tmp_path / "kept")
+    check_unchanged(text_spec("", train={"uris": uris[::-1]}), fitted)
+
+
 def test_fingerprints_stay_those_of_runs_that_have_begun(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         path = tmp_path / name
