@@ -10,7 +10,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data.rows import HTTP_SECONDS, is_http
 from trainjob.data.source import File, files_of, sources_of
 from trainjob.errors import DataError, listed, notify
-from trainjob.storage import Folder
+from trainjob.storage import Folder, concurrently
 
 SOURCES_FILE = "sources.json"
 """Of a function's run; a classifier's keeps fingerprints with what was fitted."""
@@ -83,7 +83,7 @@ def _of_all(files: list[File]) -> Fingerprint:
     """One of all the files, of which some may be on the web."""
     others = [file for file in files if not is_http(file.uri)]
     found = [_of_files(others)] if others else []
-    found += [_of_web(file.uri) for file in files if is_http(file.uri)]
+    found += concurrently(_of_web, [file.uri for file in files if is_http(file.uri)])
     if len(found) == 1:
         return found[0]
     return Fingerprint(

@@ -19,7 +19,7 @@ from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.rows import Part, is_http
 from trainjob.data.tables import CSVFile, JSONLinesFile, ParquetRows
 from trainjob.errors import DataError, listed, notify
-from trainjob.storage import open_filesystem, storage_errors
+from trainjob.storage import concurrently, open_filesystem, storage_errors
 
 UNLABELLED = "unlabelled"
 """The set whose rows train with the labels that a teacher gives them."""
@@ -83,8 +83,8 @@ def _parts(kind: str, place: Place, endpoint: str | None, labelled: bool, nested
             raise DataError(f"{place.uri} must be a folder that holds a folder of images for each class")
         return _image_parts(place.files, place.uri.rstrip("/"), endpoint, labelled)
     if kind == "parquet":
-        whole = (ParquetRows(file.uri, endpoint, file.size, nested=nested) for file in place.files)
-        return [part for file in whole for part in file.split()]
+        whole = [ParquetRows(file.uri, endpoint, file.size, nested=nested) for file in place.files]
+        return [part for parts in concurrently(ParquetRows.split, whole) for part in parts]
     if kind == "csv":
         return [CSVFile(file.uri, endpoint, file.size) for file in place.files]
     return [JSONLinesFile(file.uri, endpoint, file.size, nested) for file in place.files]
@@ -112,7 +112,7 @@ def files_of(source: Source, endpoint: str | None) -> list[File]:
 
 def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
     """The format, and what each URI stands for, without what is left out of folders."""
-    places = [_find(uri, endpoint) for uri in source.all_uris]
+    places = concurrently(lambda uri: _find(uri, endpoint), source.all_uris)
     kind = source.format or _common_format([file for place in places for file in place.data], source.all_uris)
     chosen = [_of_format(place, kind) if place.is_folder else place for place in places]
     if len(chosen) > 1:

@@ -3,17 +3,15 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from trainjob.errors import StorageError
-from trainjob.storage import Folder
+from trainjob.storage import Folder, concurrently
 
 DIGESTS = "digests.json"
 """The digest of each file of a model that is loaded, by its name."""
-_READERS = 16
 _Digests = TypeAdapter(dict[str, str])
 
 
@@ -34,8 +32,7 @@ def first_changed(folder: Folder, digests: Mapping[str, str]) -> str | None:
     def is_same(name: str) -> bool:
         return folder.exists(name) and folder.sha256(name) == digests[name]
 
-    with ThreadPoolExecutor(_READERS) as readers:
-        same = list(readers.map(is_same, digests))
+    same = concurrently(is_same, digests)
     return next((name for name, is_so in zip(digests, same, strict=True) if not is_so), None)
 
 

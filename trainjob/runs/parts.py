@@ -8,7 +8,6 @@ read.
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import BinaryIO
 
 from trainjob.api.base import StrictModel
 from trainjob.errors import StorageError
-from trainjob.storage import Folder
+from trainjob.storage import Folder, concurrently
 
 STATE = "state"
 """The folder of the tensors in that of a checkpoint."""
@@ -28,7 +27,6 @@ WEIGHT = "model."
 """Begins the names of the tensors that are the model."""
 READ_BYTES = 64 * 2**20
 """At most so many are read at once, where a row is not larger."""
-_READERS = 16
 _ALIGNED = 8
 """Bytes: where the rows of a tensor begin in a file."""
 _BYTES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
@@ -103,10 +101,8 @@ class Parts:
     def _pieces(self) -> dict[str, list[tuple[str, _Piece]]]:
         """Of each tensor, in order of their rows: the file and where they lie in it."""
         files = [file for file in self._folder.list() if file.endswith(".json") and f"{STATE}/{file}" in self._files]
-        with ThreadPoolExecutor(_READERS) as readers:
-            indices = list(readers.map(self._folder.read, files))
         found: dict[str, list[tuple[str, _Piece]]] = {}
-        for file, index in zip(files, indices, strict=True):
+        for file, index in zip(files, concurrently(self._folder.read, files), strict=True):
             for name, piece in json.loads(index).items():
                 found.setdefault(name, []).append((file.replace(".json", ".bin"), _Piece.model_validate(piece)))
         for name, pieces in found.items():

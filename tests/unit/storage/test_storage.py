@@ -8,7 +8,7 @@ import pytest
 
 from folder_contract import FolderContract
 from trainjob.errors import StorageError, StorageUnreachable
-from trainjob.storage import Folder, open_filesystem
+from trainjob.storage import Folder, concurrently, open_filesystem
 
 
 class TestLocalFolder(FolderContract):
@@ -85,3 +85,24 @@ def test_unknown_schemes_are_refused() -> None:
 def test_file_uris_are_local_paths(tmp_path: Path) -> None:
     Folder(f"file://{tmp_path}").write("name", b"x")
     assert Folder(str(tmp_path)).read("name") == b"x"
+
+
+def test_requests_wait_at_the_same_time() -> None:
+    together = threading.Barrier(3)
+
+    def waits_for_others(number: int) -> int:
+        together.wait(30)
+        return number * number
+
+    assert concurrently(waits_for_others, range(3)) == [0, 1, 4]
+    assert concurrently(waits_for_others, []) == []
+
+
+def test_the_first_request_that_fails_is_told() -> None:
+    with pytest.raises(StorageError, match=r"^2$"):
+        concurrently(fails_from_two_on, range(100))
+
+
+def fails_from_two_on(number: int) -> None:
+    if number > 1:
+        raise StorageError(str(number))
