@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import yaml
+from aiohttp import BytesPayload, ClientHandlerType, ClientMiddlewareType, ClientRequest, ClientResponse
+from aiohttp.abc import AbstractStreamWriter
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config.incluster_config import load_incluster_config
@@ -53,11 +55,9 @@ class ApiError(Exception):
 class Api:
     """Reads and writes single objects of a namespace."""
 
-    def __init__(
-        self, client: ApiClient, timeout: float = TIMEOUT_SECONDS, may_write: Callable[[], bool] = lambda: True
-    ) -> None:
-        """A request ends after `timeout` seconds; while `may_write` says no, none changes anything."""
-        self._client, self._timeout, self._may_write = client, timeout, may_write
+    def __init__(self, client: ApiClient, timeout: float = TIMEOUT_SECONDS) -> None:
+        """A request ends after `timeout` seconds."""
+        self._client, self._timeout = client, timeout
         self._under_way: dict[object, float] = {}
         self._server_time: tuple[datetime, float] | None = None
         """The API server's time at its last answer, and what this machine's monotonic clock said then."""
@@ -183,8 +183,6 @@ class Api:
     ) -> KubernetesObject:
         headers = {"Content-Type": content_type, "Accept": accept}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        if method != "GET" and not self._may_write():
-            raise ApiError(409, "this replica does not lead any more, so it writes nothing")
         url = f"{self._client.configuration.host}{path}?{urlencode(query or {})}"
         with self._counted():
             response = await self._client.call_api(method, url, headers, body, _request_timeout=self._timeout)
@@ -197,10 +195,15 @@ class Api:
 
 
 @asynccontextmanager
-async def api_client() -> AsyncGenerator[ApiClient]:
-    """A client of the cluster that this pod runs in, or else of the one that KUBECONFIG names. Raises UserError where
-    there is neither."""
-    configuration = Configuration(client_session_kwargs={"trust_env": False})  # or ~/.netrc is read for each request
+async def api_client(may_write: Callable[[], bool] = lambda: True) -> AsyncGenerator[ApiClient]:
+    """A client of the cluster that this pod runs in, or else of the one that KUBECONFIG names; while `may_write` says
+    no, none of its requests changes anything. Raises UserError where there is no cluster."""
+    configuration = Configuration(
+        client_session_kwargs={
+            "middlewares": [writes_only_while(may_write)],
+            "trust_env": False,  # or ~/.netrc is read for each request
+        }
+    )
     try:
         load_incluster_config(configuration)
     except config.ConfigException:
@@ -210,6 +213,25 @@ async def api_client() -> AsyncGenerator[ApiClient]:
             raise UserError(f"there is neither a pod's service account nor a kubeconfig: {error}") from None
     async with ApiClient(configuration) as client:
         yield client
+
+
+def writes_only_while(may_write: Callable[[], bool]) -> ClientMiddlewareType:
+    """Has a request that does more than read fail where `may_write` says no at the moment that its body is sent: the
+    process may have been held up while it waited for a connection."""
+
+    class Body(BytesPayload):
+        async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+            if not may_write():
+                raise ApiError(409, "this replica does not lead any more, so it writes nothing")
+            await super().write_with_length(writer, content_length)
+
+    async def guarded(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+        if request.method != "GET":
+            body = request.body
+            await request.update_body(Body(body if isinstance(body, bytes) else await body.as_bytes()))
+        return await handler(request)
+
+    return guarded
 
 
 def _yaml(body: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 import kopf
 from aiohttp import ClientError, web
-from kubernetes.aio.client import ApiClient
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainjob.errors import UserError
@@ -59,20 +58,22 @@ class Operator:
                 LEADER.set(1)
                 await self._lead(Api(client))
             else:
-                await self._elect(client, Lease(Api(client, REQUEST_SECONDS), lease_namespace))
+                await self._elect(Lease(Api(client, REQUEST_SECONDS), lease_namespace))
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop.set)
 
-    async def _elect(self, client: ApiClient, lease: Lease) -> None:
+    async def _elect(self, lease: Lease) -> None:
         """Leads once it has the Lease, until it is to stop or has lost it: a process that is started anew stands by."""
         LEADER.set_function(lambda: lease.is_held)
         self.ready.set()  # a replica that stands by is as ready as it gets
         if not await _ends_first(lease.acquire(), self.stop.wait()):
             return
-        if await _ends_first(self._lead(Api(client, may_write=lambda: lease.is_held)), lease.keep()):
+        async with api_client(may_write=lambda: lease.is_held) as client:
+            leads = await _ends_first(self._lead(Api(client)), lease.keep())
+        if leads:
             await lease.release()
         else:
             logger.error("the Lease could not be kept; ending")

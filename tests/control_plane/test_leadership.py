@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientError
 from http_proxy import http_proxy_to
 from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client import ApiClient, Configuration
 from many_jobs import ManyJobs
 from operator_process import OperatorProcess, leads, operator
 
@@ -19,7 +20,7 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from tcp_proxy import proxy_to
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, Resource
+from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, Resource, writes_only_while
 from trainjob_operator.events import Recorder
 from trainjob_operator.lease import LEASES, NAME, Lease
 from trainjob_operator.reconcile import Reconciler
@@ -166,12 +167,16 @@ def test_who_leads_no_more_writes_nothing(jobs: Jobs):
 
     async def write(client: ApiClient) -> None:
         lease = Lease(Api(client), jobs.namespace)
-        api = Api(client, may_write=lambda: lease.is_held)
+        configuration = Configuration(client_session_kwargs={"middlewares": [writes_only_while(lambda: lease.is_held)]})
+        await config.load_kube_config(str(jobs.cluster.kubeconfig), client_configuration=configuration)
         await lease.acquire()
-        made = await api.create(kind, jobs.namespace, body)
-        await lease.release()
-        with pytest.raises(ApiError, match="does not lead any more"):
-            await api.replace(kind, jobs.namespace, "own", made)
+        async with ApiClient(configuration) as leaders:
+            api = Api(leaders)
+            made = await api.create(kind, jobs.namespace, body)
+            await lease.release()
+            with pytest.raises(ClientError, match="does not lead any more"):
+                await api.replace(kind, jobs.namespace, "own", made)
+            assert await api.get(kind, jobs.namespace, "own") == made
 
     with_client(jobs.cluster.kubeconfig, write)
 
