@@ -57,10 +57,10 @@ OF_ONE_RUN = _training("object_storage", "results", "resume")
 LONGEST = (
     "ray",
     "control plane, l to z",
-    "control plane, a to k",
     "one run",
-    "chart",
+    "control plane, a to k",
     "tests/training/test_serving.py",
+    "chart",
     "tests/e2e/test_serving.py",
     "tests/e2e/test_text_job.py",
     "tests/e2e/test_own_functions.py",
