@@ -1,5 +1,6 @@
 """What tuning costs and what it finds, on the docstrings of installed packages.
 
+    python examples/make_docstrings.py                   # writes them
     python benchmarks/tuning.py --parts cost asha        # on a quiet machine
     python benchmarks/tuning.py --parts held-back [--pretrained FOLDER]
 
