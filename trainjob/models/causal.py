@@ -21,6 +21,7 @@ from trainjob.evaluation import LanguageScores, language_scores
 from trainjob.models import lora
 from trainjob.models.pretrained import (
     check_fit,
+    computing_in_float32,
     layers_of,
     load_pretrained,
     load_saved,
@@ -73,13 +74,11 @@ class CausalLM(Trainable[PreTrainedModel]):
             save_network_config(self.network, folder)
 
 
-def build(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> CausalLM:
-    """A new language model, on the CPU in float32; initial weights come from torch's global random state.
-
-    Raises UserError if the pretrained decoder is missing or does not fit.
-    """
+def build(spec: api.CausalLM, preprocessor: CausalPreprocessor, as_stored: bool = False) -> CausalLM:
+    """A new language model, as `models.build` says. Raises UserError if the pretrained decoder is missing or does not
+    fit."""
     if spec.decoder is None:
-        return CausalLM(_pretrained(spec, preprocessor))
+        return CausalLM(_pretrained(spec, preprocessor, as_stored))
     config = LlamaConfig(
         vocab_size=preprocessor.vocabulary_size,
         hidden_size=spec.decoder.hidden_size,
@@ -110,10 +109,10 @@ def load(folder: Path) -> CausalLM:
     return CausalLM(network)
 
 
-def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrainedModel:
+def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor, as_stored: bool) -> PreTrainedModel:
     name = spec.pretrained
     assert name is not None
-    network, _ = load_pretrained(AutoModelForCausalLM, name, f"{PATH}.pretrained", "decoder")
+    network, _ = load_pretrained(AutoModelForCausalLM, name, f"{PATH}.pretrained", "decoder", as_stored)
     limit = getattr(network.config, "max_position_embeddings", None)
     check_fit(network, PATH, name, spec.max_length, limit, preprocessor.vocabulary_size)
     _check_packing(network, name)
@@ -132,8 +131,9 @@ def _check_packing(network: PreTrainedModel, name: str) -> None:
     model = CausalLM(network).eval()
     tokens, positions = torch.arange(2 * PROBE)[None] % network.config.get_text_config().vocab_size, torch.arange(PROBE)
     try:
-        together = model(tokens, positions.repeat(2)[None])[:, PROBE:]
-        same = torch.allclose(together, model(tokens[:, PROBE:], positions[None]), rtol=1e-3, atol=1e-3)
+        with computing_in_float32(network):
+            together = model(tokens, positions.repeat(2)[None])[:, PROBE:]
+            same = torch.allclose(together, model(tokens[:, PROBE:], positions[None]), rtol=1e-3, atol=1e-3)
     except TypeError:  # it takes no positions
         same = False
     if not same:

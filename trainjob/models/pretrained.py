@@ -1,7 +1,8 @@
 """What networks of transformers have in common: how they are loaded, refused, frozen and saved."""
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+import itertools
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -69,20 +70,25 @@ def head_of(network: PreTrainedModel) -> list[nn.Module]:
 
 
 def layers_of(network: PreTrainedModel) -> Iterator[nn.Module]:
-    """The network's layers. Weights that lie on the meta device are made when their layer is given, and those outside
-    of layers at the end."""
+    """The network's layers. Weights that lie on the meta device are made when their layer is given, those that are of
+    another type than float32 become it, and those outside of layers at the end."""
     is_empty, made = any(map(_is_empty, network.modules())), set[nn.Module]()
-    for layer in [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]:
+    for layer in _layers(network):
         _make_weights(network, layer, made)
         yield layer
+    _make_weights(network, network, made)
     if is_empty:
-        _make_weights(network, network, made)
         network.tie_weights()
+
+
+def _layers(network: PreTrainedModel) -> list[nn.Module]:
+    return [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]
 
 
 @torch.no_grad()
 def _make_weights(network: PreTrainedModel, part: nn.Module, made: set[nn.Module]) -> None:
-    """Gives the modules of `part`, but for those already `made`, their initial weights, on the CPU."""
+    """Gives the modules of `part`, but for those already `made`, their initial weights, on the CPU, where they have
+    none, and has them be float32."""
     own = [module for module in part.modules() if module not in made]
     made.update(own)
     empty = list(filter(_is_empty, own))
@@ -90,10 +96,46 @@ def _make_weights(network: PreTrainedModel, part: nn.Module, made: set[nn.Module
         module.to_empty(device="cpu", recurse=False)
     for module in reversed(own) if empty else ():  # some modules see to the weights of those inside them
         network._init_weights(module)  # noqa: SLF001  # what is public makes all weights at once
+    for tensor in _numbers_of(own):
+        tensor.data = tensor.data.float()
 
 
 def _is_empty(module: nn.Module) -> bool:
     return any(tensor.is_meta for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)))
+
+
+def _numbers_of(modules: Iterable[nn.Module]) -> list[torch.Tensor]:
+    """The modules' own weights and buffers, but for those of integers."""
+    own = ((*module.parameters(recurse=False), *module.buffers(recurse=False)) for module in modules)
+    return [tensor for tensor in itertools.chain(*own) if tensor.is_floating_point()]
+
+
+@contextmanager
+def computing_in_float32(network: PreTrainedModel) -> Generator[None]:
+    """In the block the weights of each layer are float32 while it computes, and those outside of layers all the time;
+    after it they are as before."""
+    before: dict[torch.Tensor, torch.Tensor] = {}
+
+    def widen(tensors: list[torch.Tensor]) -> None:
+        for tensor in tensors:
+            if tensor not in before:
+                before[tensor], tensor.data = tensor.data, tensor.data.float()
+
+    def restore(tensors: list[torch.Tensor]) -> None:
+        for tensor in tensors:
+            if tensor in before:  # a layer may lie inside another
+                tensor.data = before.pop(tensor)
+
+    inside = [_numbers_of(layer.modules()) for layer in _layers(network)]
+    outside = set(_numbers_of(network.modules())).difference(*inside)
+    with ExitStack() as afterwards:
+        for layer, own in zip(_layers(network), inside, strict=True):
+            afterwards.callback(layer.register_forward_pre_hook(lambda *_, own=own: widen(own)).remove)
+            hook = layer.register_forward_hook(lambda *_, own=own: restore(own), always_call=True)
+            afterwards.callback(hook.remove)
+        widen([*outside])
+        afterwards.callback(restore, [*outside])
+        yield
 
 
 def recompute_activations(network: PreTrainedModel) -> None:
@@ -141,10 +183,11 @@ def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
 
 
 def load_pretrained(
-    kind: Any, name: str, field: str, noun: str, **options: Any
+    kind: Any, name: str, field: str, noun: str, as_stored: bool = False, **options: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The network called `name`, loaded by transformers' class `kind` in float32, and what that says of the weights in
-    its files: `missing_keys`, `mismatched_keys` and others. `noun` is what it must be, `field` where it was named.
+    """The network called `name`, loaded by transformers' class `kind` in float32, or `as_stored`, and what that says of
+    the weights in its files: `missing_keys`, `mismatched_keys` and others. `noun` is what it must be, `field` where it
+    was named.
 
     Raises UserError where it cannot be loaded, or needs code of its own.
     """
@@ -154,7 +197,7 @@ def load_pretrained(
         with quiet():
             return kind.from_pretrained(
                 name,
-                dtype=torch.float32,
+                dtype="auto" if as_stored else torch.float32,
                 trust_remote_code=False,
                 local_files_only=cached_only,
                 output_loading_info=True,

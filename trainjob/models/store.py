@@ -25,19 +25,21 @@ if TYPE_CHECKING:
     from trainjob.models.causal import CausalLM
 
 
-def build(model: Model, preprocessor: Preprocessor) -> Trainable[Any]:
-    """A new model, on the CPU in float32; initial weights come from torch's global random state.
+def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) -> Trainable[Any]:
+    """A new model, on the CPU in float32; initial weights come from torch's global random state. With `as_stored` the
+    weights of a pretrained transformer are of the type that its config.json names; where its files have that type, they
+    are mapped into memory and read when they are used.
 
     Raises UserError if the spec does not fit the pretrained network or the images.
     """
     if model.text_classifier is not None and isinstance(preprocessor, TextPreprocessor):
         from trainjob.models import text
 
-        return text.build(model.text_classifier, preprocessor)
+        return text.build(model.text_classifier, preprocessor, as_stored)
     if model.causal_lm is not None and isinstance(preprocessor, CausalPreprocessor):
         from trainjob.models import causal
 
-        return causal.build(model.causal_lm, preprocessor)
+        return causal.build(model.causal_lm, preprocessor, as_stored)
     if model.image_classifier is not None and isinstance(preprocessor, ImagePreprocessor):
         if model.pretrained is not None:
             from trainjob.models import pretrained_image

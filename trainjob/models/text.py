@@ -38,10 +38,11 @@ class TextClassifier(PretrainedClassifier):
         return self.network(input_ids=input_ids, attention_mask=attention_mask).logits.float()
 
 
-def build(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> TextClassifier:
-    """A new text classifier. Raises UserError if the pretrained encoder is missing or does not fit."""
+def build(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_stored: bool = False) -> TextClassifier:
+    """A new text classifier, as `models.build` says. Raises UserError if the pretrained encoder is missing or does not
+    fit."""
     if spec.encoder is None:
-        classifier = TextClassifier(_pretrained(spec, preprocessor), spec.freeze_encoder)
+        classifier = TextClassifier(_pretrained(spec, preprocessor, as_stored), spec.freeze_encoder)
         tokens = torch.tensor([preprocessor.tokenizer.encode("a").ids])
         freeze_unused(classifier, classifier.eval()(tokens, torch.ones_like(tokens)))
         classifier.train()
@@ -105,7 +106,7 @@ def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -
     return layer
 
 
-def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> PreTrainedModel:
+def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_stored: bool) -> PreTrainedModel:
     """The pretrained encoder with a new head; a head for other classes in the checkpoint is not used."""
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
@@ -116,6 +117,7 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor) -> Pre
         name,
         f"{PATH}.pretrained",
         "encoder",
+        as_stored,
         ignore_mismatched_sizes=True,
         **label_config(preprocessor.classes, spec.loss),
     )

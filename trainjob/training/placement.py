@@ -1,5 +1,6 @@
 """How a model lies on the workers: a copy on each, or its weights, gradients and optimizer state sharded over them."""
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -32,13 +33,14 @@ BOTH_BACKENDS = "cpu:gloo,cuda:nccl"
 
 
 def build_for(model: Model, training: Training, preprocessor: Preprocessor, device: torch.device) -> Trainable[Any]:
-    """A new model on the CPU; one from scratch that is to be sharded lies on the meta device, without weights yet."""
+    """A new model on the CPU. One that is to be sharded has no weights in memory yet: from scratch it lies on the meta
+    device, and a pretrained one's are in its files."""
     seed(training.seed)
-    if training.sharding != "none" and model.pretrained is None:
-        with torch.device("meta"):
-            empty = build(model, preprocessor)
-        if is_to_be_sharded(training.sharding, bytes_of(empty), _memory(device), world_size()):
-            return empty
+    if training.sharding != "none":
+        with torch.device("meta") if model.pretrained is None else nullcontext():
+            module = build(model, preprocessor, as_stored=True)
+        if is_to_be_sharded(training.sharding, bytes_of(module), _memory(device), world_size()):
+            return module
         seed(training.seed)
     return build(model, preprocessor)
 

@@ -8,6 +8,8 @@ import torch
 from torch.nn import functional
 from transformers.models.gpt2.configuration_gpt2 import GPT2Config
 from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
+from transformers.models.llama.configuration_llama import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from transformers.models.mamba.configuration_mamba import MambaConfig
 from transformers.models.mamba.modeling_mamba import MambaForCausalLM
 
@@ -120,10 +122,30 @@ def test_a_pretrained_decoder_is_taken_with_its_weights(preprocessor: CausalPrep
         build(Spec(pretrained=str(tmp_path), max_length=64), preprocessor)
 
 
-def test_a_decoder_that_looks_beyond_a_texts_beginning_is_refused(preprocessor: CausalPreprocessor, tmp_path: Path):
-    MambaForCausalLM(MambaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=1)).save_pretrained(tmp_path)
+def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocessor: CausalPreprocessor, tmp_path: Path):
+    """So that no more than a part of them need be in memory, and they are those of a model that is read whole."""
+    config = LlamaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
+    LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path)
+    preprocessor.save(tmp_path)
+    spec = Spec(pretrained=str(tmp_path), max_length=LENGTH)
+    whole, stored = build(spec, preprocessor), build(spec, preprocessor, as_stored=True)
+    for part in stored.parts():
+        assert {weight.dtype for weight in part.parameters()} == {torch.float32}
+        assert part is stored or torch.bfloat16 in {weight.dtype for weight in stored.parameters()}
+    for (name, weight), expected in zip(stored.named_parameters(), whole.parameters(), strict=True):
+        assert expected.dtype == torch.float32
+        assert torch.equal(weight, expected), name
+
+
+@pytest.mark.parametrize("in_bfloat16", [False, True])
+@pytest.mark.parametrize("as_stored", [False, True])
+def test_a_decoder_that_looks_beyond_a_texts_beginning_is_refused(
+    preprocessor: CausalPreprocessor, tmp_path: Path, in_bfloat16: bool, as_stored: bool
+):
+    network = MambaForCausalLM(MambaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=1))
+    (network.bfloat16() if in_bfloat16 else network).save_pretrained(tmp_path)
     with pytest.raises(UserError, match=r"causalLM.pretrained: .* \(mamba\) looks beyond a text's beginning"):
-        build(Spec(pretrained=str(tmp_path), max_length=LENGTH), preprocessor)
+        build(Spec(pretrained=str(tmp_path), max_length=LENGTH), preprocessor, as_stored=as_stored)
 
 
 def test_a_pretrained_decoder_that_is_not_there_is_named(preprocessor: CausalPreprocessor, tmp_path: Path):

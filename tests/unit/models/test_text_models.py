@@ -181,6 +181,12 @@ def test_a_checkpoint_in_half_precision_with_old_names_trains_in_float32_and_res
     spec = text_model(pretrained=str(pretrained))
     module = build(spec, text_preprocessor)
     assert {value.dtype for value in module.parameters()} == {torch.float32}
+    stored = build(spec, text_preprocessor, as_stored=True)
+    assert {value.dtype for value in stored.parameters()} == {torch.float16}
+    assert [*stored.parts()][-1] is stored
+    for name, value in module.network.bert.named_parameters():
+        assert torch.equal(stored.network.bert.get_parameter(name), value), name
+    assert {value.dtype for value in stored.parameters()} == {torch.float32}
     save_model(module, text_preprocessor, tmp_path / "model")
     resumed = build(spec, text_preprocessor)
     carry(module, resumed, tmp_path / "checkpoint")

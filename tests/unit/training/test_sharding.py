@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from ranks import run_on
 from safetensors.torch import load_file
 from test_language_model_training import adapter_setup
 from test_language_model_training import setup as language_setup
 from torch.distributed.tensor import DTensor
 from trainers import CPU, TEXT, Setup, Trained, build_trainer, text_setup, train
+from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 
-from trainjob.api import TrainJobSpec
+from trainjob.api import Model, TrainJobSpec
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores, Scores
 from trainjob.models import load_language_model, load_model
@@ -57,7 +59,24 @@ def adapter(folder: Path) -> Setup:
     return replace(setup, spec=spec_with(setup.spec, epochs=3))
 
 
-KINDS = {"text": texts, "language": language, "adapter": adapter}
+def in_bfloat16(folder: Path, has_adapter: bool) -> Setup:
+    """A pretrained decoder of which bfloat16 weights are stored."""
+    setup = adapter(folder)
+    pretrained = str(setup.spec.model.pretrained)
+    AutoModelForCausalLM.from_pretrained(pretrained, dtype=torch.bfloat16).save_pretrained(pretrained)
+    if has_adapter:
+        return setup
+    model = Model.model_validate({"causalLM": {"pretrained": pretrained, "maxLength": 32}})
+    return replace(setup, spec=setup.spec.model_copy(update={"model": model}))
+
+
+KINDS = {
+    "text": texts,
+    "language": language,
+    "adapter": adapter,
+    "bfloat16": partial(in_bfloat16, has_adapter=False),
+    "bfloat16 with adapter": partial(in_bfloat16, has_adapter=True),
+}
 
 
 def losses(setup: Setup) -> list[float]:
@@ -73,6 +92,8 @@ def losses(setup: Setup) -> list[float]:
         ("language", {}),
         ("language", {"precision": "bf16"}),
         ("adapter", {"activationCheckpointing": True}),
+        ("bfloat16", {}),
+        ("bfloat16 with adapter", {}),
     ],
 )
 def test_losses_and_weights_are_those_of_copies(tmp_path: Path, kind: str, training: dict[str, Any]):
@@ -154,6 +175,23 @@ def test_each_rank_has_its_share_of_initial_weights(tmp_path: Path, shape: tuple
         assert all(np.array_equal(found[name][1], whole) for found in ranks), name
         if whole.ndim == 2:
             assert 0.01 < whole.std() < 0.03, name  # as transformers initializes matrices
+
+
+def _shards_of_files(setup: Setup) -> dict[str, Any]:
+    module = build_for(setup.spec.model, setup.spec.training, setup.preprocessor, CPU)
+    assert {weight.dtype for weight in module.parameters()} == {torch.bfloat16}
+    shard(module, setup.spec.training, CPU, (1, 2))
+    shards = {name: weight for name, weight in module.named_parameters() if isinstance(weight, DTensor)}
+    return {name: weight.full_tensor().detach().numpy() for name, weight in shards.items()}
+
+
+def test_shards_of_a_pretrained_model_are_what_its_files_have(tmp_path: Path):
+    setup = with_training(in_bfloat16(tmp_path / "run", has_adapter=False), tmp_path / "run", sharding="full")
+    saved = load_file(tmp_path / "base" / "model.safetensors")
+    for found in on_ranks(2, _shards_of_files, setup):
+        assert found.keys() == {f"network.{name}" for name in saved}
+        for name, weight in saved.items():
+            np.testing.assert_array_equal(found[f"network.{name}"], weight.float().numpy(), err_msg=name)
 
 
 def _checkpoint_of_shards(setup: Setup) -> tuple[list[Trained], Folder]:
