@@ -72,6 +72,10 @@ def parts(source: Source, endpoint: str | None, labelled: bool = True, nested: S
     where it cannot be reached.
     """
     kind, places = _chosen(source, endpoint)
+    if kind == "parquet":
+        files = [file for place in places for file in place.files]
+        whole = [ParquetRows(file.uri, endpoint, file.size, nested=tuple(nested)) for file in files]
+        return [share for shares in concurrently(ParquetRows.split, whole) for share in shares]
     return [part for place in places for part in _parts(kind, place, endpoint, labelled, tuple(nested))]
 
 
@@ -82,9 +86,6 @@ def _parts(kind: str, place: Place, endpoint: str | None, labelled: bool, nested
         if not place.is_folder:
             raise DataError(f"{place.uri} must be a folder that holds a folder of images for each class")
         return _image_parts(place.files, place.uri.rstrip("/"), endpoint, labelled)
-    if kind == "parquet":
-        whole = [ParquetRows(file.uri, endpoint, file.size, nested=nested) for file in place.files]
-        return [part for parts in concurrently(ParquetRows.split, whole) for part in parts]
     if kind == "csv":
         return [CSVFile(file.uri, endpoint, file.size) for file in place.files]
     return [JSONLinesFile(file.uri, endpoint, file.size, nested) for file in place.files]
