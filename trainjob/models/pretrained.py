@@ -101,13 +101,16 @@ def _make_weights(network: PreTrainedModel, part: nn.Module, made: set[nn.Module
 
 
 def _is_empty(module: nn.Module) -> bool:
-    return any(tensor.is_meta for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False)))
+    return any(tensor.is_meta for tensor in _own_tensors(module))
+
+
+def _own_tensors(module: nn.Module) -> tuple[torch.Tensor, ...]:
+    return (*module.parameters(recurse=False), *module.buffers(recurse=False))
 
 
 def _numbers_of(modules: Iterable[nn.Module]) -> list[torch.Tensor]:
     """The modules' own weights and buffers, but for those of integers."""
-    own = ((*module.parameters(recurse=False), *module.buffers(recurse=False)) for module in modules)
-    return [tensor for tensor in itertools.chain(*own) if tensor.is_floating_point()]
+    return [tensor for tensor in itertools.chain(*map(_own_tensors, modules)) if tensor.is_floating_point()]
 
 
 @contextmanager
@@ -116,25 +119,25 @@ def computing_in_float32(network: PreTrainedModel) -> Generator[None]:
     after it they are as before."""
     before: dict[torch.Tensor, torch.Tensor] = {}
 
-    def widen(tensors: list[torch.Tensor]) -> None:
+    def widen(tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:
             if tensor not in before:
                 before[tensor], tensor.data = tensor.data, tensor.data.float()
 
-    def restore(tensors: list[torch.Tensor]) -> None:
+    def restore(tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:
             if tensor in before:  # a layer may lie inside another
                 tensor.data = before.pop(tensor)
 
-    inside = [_numbers_of(layer.modules()) for layer in _layers(network)]
-    outside = set(_numbers_of(network.modules())).difference(*inside)
+    inside = {layer: _numbers_of(layer.modules()) for layer in _layers(network)}
+    outside = set(_numbers_of(network.modules())).difference(*inside.values())
     with ExitStack() as afterwards:
-        for layer, own in zip(_layers(network), inside, strict=True):
+        for layer, own in inside.items():
             afterwards.callback(layer.register_forward_pre_hook(lambda *_, own=own: widen(own)).remove)
             hook = layer.register_forward_hook(lambda *_, own=own: restore(own), always_call=True)
             afterwards.callback(hook.remove)
-        widen([*outside])
-        afterwards.callback(restore, [*outside])
+        widen(outside)
+        afterwards.callback(restore, outside)
         yield
 
 

@@ -1,5 +1,6 @@
 """How a model lies on the workers: a copy on each, or its weights, gradients and optimizer state sharded over them."""
 
+import sys
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -36,7 +37,7 @@ def build_for(model: Model, training: Training, preprocessor: Preprocessor, devi
     """A new model on the CPU. One that is to be sharded has no weights in memory yet: from scratch it lies on the meta
     device, and a pretrained one's are in its files."""
     seed(training.seed)
-    if training.sharding != "none":
+    if is_to_be_sharded(training.sharding, sys.maxsize, _memory(device), world_size()):  # if it is large enough
         with torch.device("meta") if model.pretrained is None else nullcontext():
             module = build(model, preprocessor, as_stored=True)
         if is_to_be_sharded(training.sharding, bytes_of(module), _memory(device), world_size()):
