@@ -163,8 +163,8 @@ class Training(StrictModel):
     distillation: Distillation | None = None
     """Trains on what a larger model, the teacher, says to the rows, besides their labels."""
     precision: Literal["auto", "bf16", "fp16", "float32"] = "auto"
-    """bf16: forward pass in bfloat16 autocast, weights in float32. fp16: the same in float16, with losses scaled so
-    that small gradients are not lost. auto: bf16 where the hardware makes it faster, fp16 on GPUs without it, float32
+    """bf16: forward pass in bfloat16, weights in float32. fp16: the same in float16, with losses scaled so that small
+    gradients are not lost. auto: bf16 where the hardware makes it faster, fp16 on GPUs without it, float32
     otherwise. But for float32, GPUs multiply what stays in float32 as TF32."""
     sharding: Literal["none", "full", "auto"] = "none"
     """full: each worker keeps a part of the weights, their gradients and the optimizer's state, for models that are too
@@ -178,7 +178,7 @@ class Training(StrictModel):
     a third more time."""
     compile: bool = False
     """Has PyTorch compile the training steps (`torch.compile`), which takes minutes at the start and needs a C++
-    compiler: faster on GPUs. A run that is continued may then differ in the last digits."""
+    compiler: faster on GPUs for most models. A run that is continued may then differ in the last digits."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seeds the split, the initial weights, dropout and the order of rows."""
 

@@ -55,6 +55,12 @@ class Batch:
         """In memory that a GPU reads by itself, so that nobody waits for a copy."""
         return self._each(torch.Tensor.pin_memory)
 
+    def without_full_mask(self) -> "Batch":
+        """Leaves out a mask that hides nothing: attention is faster without one, and a GPU's host would have to wait to
+        see what is in it."""
+        inputs = {name: tensor for name, tensor in self.inputs.items() if self.padding or name != "attention_mask"}
+        return replace(self, inputs=inputs)
+
     def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> "Batch":
         inputs = {name: change(tensor) for name, tensor in self.inputs.items()}
         teacher = change(self.teacher) if self.teacher is not None else None

@@ -14,7 +14,7 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.chat import template_of
 from trainjob.data.documents import Form, Layout, Prompt
 from trainjob.data.examples import Examples
-from trainjob.data.packing import GIVEN, MOST_TOKENS, pack, unpacked
+from trainjob.data.packing import GIVEN, MOST_TOKENS, document_starts, pack, unpacked
 from trainjob.data.rows import row_number
 from trainjob.data.text import PREPROCESSOR_FILE, text_contents
 from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
@@ -123,13 +123,14 @@ class CausalPreprocessor:
             )
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """input_ids, position_ids and labels, each int64 [n, `padded_length`]."""
+        """input_ids, position_ids and labels, each int64 [n, `padded_length`], and starts, of `document_starts`."""
         lengths = examples.lengths
         longest = padded_length(lengths, self.max_length)
         codes = np.full((len(lengths), longest), -1, np.int32)
         codes[np.arange(longest) < lengths[:, None]] = examples.values
         tokens, positions, labels = unpacked(codes, self.pad_token_id)
-        return {"input_ids": tokens, "position_ids": positions, "labels": labels}
+        starts = document_starts(codes)
+        return {"input_ids": tokens, "position_ids": positions, "starts": starts, "labels": labels}
 
     def save(self, folder: Path) -> None:
         """Write preprocessor.json and, for transformers too, tokenizer.json and tokenizer_config.json."""

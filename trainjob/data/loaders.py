@@ -219,7 +219,7 @@ def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
     to do both: the batches as they are."""
     if device.type != "cuda":
         return batches
-    return prefetched(map(Batch.pinned, batches), partial(torch.cuda.set_device, device))
+    return prefetched((batch.without_full_mask().pinned() for batch in batches), partial(torch.cuda.set_device, device))
 
 
 def prefetched(items: Iterator[_Item], begin: Callable[[], None] = lambda: None) -> Generator[_Item]:

@@ -50,6 +50,18 @@ def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray, np.nd
     return tokens, positions, labels
 
 
+def document_starts(codes: np.ndarray) -> np.ndarray:
+    """Where the documents of each row begin, of codes int32 [n, length] as for `unpacked`: int32 [n, d], filled up with
+    `length` in rows that have fewer than the most. What follows the last document counts as one."""
+    is_pad, begins = codes < 0, codes >= START
+    begins[:, 1:] |= is_pad[:, 1:] & ~is_pad[:, :-1]
+    begins[:, 0] = True
+    counts = begins.sum(axis=1)
+    starts = np.full((len(codes), counts.max(initial=1)), codes.shape[1], np.int32)
+    starts[np.arange(starts.shape[1]) < counts[:, None]] = np.nonzero(begins)[1]
+    return starts
+
+
 def _pieces(offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Where each piece starts among the tokens, and how long it is, both int64 [p]."""
     sizes = np.diff(offsets)

@@ -1,8 +1,9 @@
 """Language models: a transformers decoder on packed rows."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from trainjob.data.packing import IGNORED
 from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
-from trainjob.models import lora
+from trainjob.models import gpu_attention, lora, master_weights
 from trainjob.models.pretrained import (
     check_fit,
     computing_in_float32,
@@ -43,10 +44,23 @@ SCORED_ROWS = 8
 class CausalLM(Trainable[PreTrainedModel]):
     """Says for each place of a row which token follows."""
 
-    def forward(self, input_ids: Tensor, position_ids: Tensor) -> Tensor:
+    def __init__(self, network: PreTrainedModel) -> None:
+        super().__init__(network)
+        gpu_attention.use(network)
+
+    def forward(self, input_ids: Tensor, position_ids: Tensor, starts: Tensor | None = None) -> Tensor:
         """Logits [n, length, tokens], as they are computed, of tokens and their positions, both int64 [n, length].
-        What comes before a position of 0 is not looked at: with a cache, transformers would."""
-        return self.network(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits
+        What comes before a position of 0 is not looked at: with a cache, transformers would. `starts`, int32 [n, d], as
+        `packing.document_starts` gives it, says the same, and lets a GPU compute less."""
+        inputs: dict[str, Any] = {"input_ids": input_ids, "position_ids": position_ids, "use_cache": False}
+        if starts is not None and gpu_attention.computes_documents(self.network, input_ids.device):
+            inputs["cu_seq_lens_q"] = gpu_attention.bounds_of(starts, input_ids.shape[1])
+            inputs["attention_mask"] = input_ids.new_zeros(1, 1, 1, 1)  # transformers makes none where it gets one of 4
+        called = partial(master_weights.call, self.network) if self.rounds else self.network
+        return called(**inputs).logits
+
+    def round_weights(self) -> None:
+        self.rounds = master_weights.can_round(self)
 
     @property
     def weights(self) -> dict[str, Tensor]:

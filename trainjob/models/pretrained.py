@@ -18,6 +18,7 @@ from transformers.utils import logging
 from trainjob.api import Loss
 from trainjob.data.hub import is_cached_only
 from trainjob.errors import UserError
+from trainjob.models import gpu_attention
 from trainjob.models.classifier import Classifier, problem_type
 
 
@@ -27,7 +28,9 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
     def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:
         super().__init__(network)
         self.freeze_encoder = freeze_encoder
-        if not torch.cuda.is_available():
+        if torch.cuda.is_available():
+            gpu_attention.use(network)
+        else:
             with quiet():
                 network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
         if freeze_encoder:

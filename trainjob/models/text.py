@@ -1,5 +1,6 @@
 """Text classifiers: a transformers encoder with a classification head."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertForSequ
 
 from trainjob import api
 from trainjob.data.text import TextPreprocessor
+from trainjob.models import master_weights
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     check_fit,
@@ -33,9 +35,13 @@ PRUNED = "trainjob_pruned"
 class TextClassifier(PretrainedClassifier):
     """A transformers encoder with a classification head."""
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Logits, float32 [n, C], of tokens and their mask, both int64 [n, length]."""
-        return self.network(input_ids=input_ids, attention_mask=attention_mask).logits.float()
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Logits, float32 [n, C], of tokens and, where some are padding, their mask, both int64 [n, length]."""
+        called = partial(master_weights.call, self.network) if self.rounds else self.network
+        return called(input_ids=input_ids, attention_mask=attention_mask).logits.float()
+
+    def round_weights(self) -> None:
+        self.rounds = master_weights.can_round(self)
 
 
 def build(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_stored: bool = False) -> TextClassifier:

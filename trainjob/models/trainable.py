@@ -15,6 +15,9 @@ Network = TypeVar("Network", bound=nn.Module)
 class Trainable(nn.Module, ABC, Generic[Network]):
     """Answers the inputs of a batch; `network` is the module whose weights are saved."""
 
+    rounds = False
+    """Whether a pass rounds all weights to bfloat16 at once."""
+
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
@@ -36,6 +39,9 @@ class Trainable(nn.Module, ABC, Generic[Network]):
         """Has the backward pass compute the layers' activations anew instead of keeping them. Raises UserError where
         the network cannot."""
         raise UserError("spec.training.activationCheckpointing: this network cannot")
+
+    def round_weights(self) -> None:
+        """Has the passes to come, which are in bfloat16, round all weights at once, where the network can."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:

@@ -55,7 +55,11 @@ def place(module: Trainable[Any], training: Training, device: torch.device, *, i
     if is_to_be_sharded(training.sharding, needed, memory, world_size()):
         ranks = mesh_shape(needed, memory, _ranks_per_node())
         return shard(module, training, device, ranks)
-    return prepare_model(module, device, parallel_strategy_kwargs=DDP) if in_ray_train else module.to(device)
+    module.to(device)
+    is_bfloat16 = resolve_precision(training.precision, device) == torch.bfloat16
+    if device.type == "cuda" and is_bfloat16 and not training.activation_checkpointing:
+        module.round_weights()  # on a CPU, autocast is as fast
+    return prepare_model(module, device, parallel_strategy_kwargs=DDP) if in_ray_train else module
 
 
 def shard(module: Trainable[Any], training: Training, device: torch.device, shape: tuple[int, int]) -> nn.Module:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainjob.data.packing import IGNORED, START, pack, unpacked
+from trainjob.data.packing import IGNORED, START, document_starts, pack, unpacked
 
 PAD = 0
 
@@ -45,6 +45,17 @@ def test_positions_start_anew_with_each_document_and_in_padding(lengths: list[in
     assert (positions[:, 1:][going_on] == positions[:, :-1][going_on] + 1).all()
     assert (tokens[rows < 0] == PAD).all()
     assert (labels[rows < 0] == IGNORED).all()
+
+
+@given(st.lists(st.integers(0, 40), max_size=30), st.integers(2, 16))
+def test_a_row_is_cut_where_documents_and_padding_begin(lengths: list[int], length: int):
+    rows = rows_of(lengths, length)
+    starts = document_starts(rows)
+    assert starts.dtype == np.int32
+    for row, found in zip(rows, starts.tolist(), strict=True):
+        pads = np.flatnonzero(row < 0)[:1].tolist()
+        wanted = [*np.flatnonzero(row >= START).tolist(), *pads]
+        assert found == wanted + [length] * (len(found) - len(wanted))
 
 
 def test_short_documents_share_rows():

@@ -130,3 +130,11 @@ def test_what_is_made_ahead_comes_in_its_order_and_ends_as_it_does():
     assert list(prefetched(iter(range(1)))) == [0]
     with pytest.raises(ValueError, match="no more"):
         list(prefetched(items(2)))
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+def test_a_mask_goes_along_where_there_is_padding(padding: int):
+    inputs = {"input_ids": torch.ones(2, 4), "attention_mask": torch.ones(2, 4)}
+    batch = Batch(inputs, torch.zeros(2), padding=padding).without_full_mask()
+    assert ("attention_mask" in batch.inputs) == bool(padding)
+    assert "input_ids" in batch.inputs

@@ -1,0 +1,89 @@
+"""Attention on GPUs, by transformers' interface for it: PyTorch's ("sdpa"), but that the host never waits to see what a
+mask hides, and that the documents of packed rows are computed each by itself."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.varlen import varlen_attn
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+from transformers.modeling_utils import AttentionInterface, PreTrainedModel
+
+NAME = "trainjob"
+
+
+def use(network: PreTrainedModel) -> None:
+    """Takes the place of PyTorch's attention in `network`, where there is a GPU, and the network has it."""
+    if torch.cuda.is_available() and network.config._attn_implementation == "sdpa":  # noqa: SLF001
+        network.set_attn_implementation(NAME)
+
+
+def bounds_of(starts: Tensor, length: int) -> Tensor:
+    """Where documents begin, and the last ends, counted over all rows: int32 [n * d + 1]. `starts`, int32 [n, d], has
+    where they begin in their row; rows with fewer than the most documents end with `length`."""
+    rows = torch.arange(len(starts) + 1, dtype=torch.int32, device=starts.device) * length
+    return torch.cat([(starts + rows[:-1, None]).flatten(), rows[-1:]])
+
+
+def computes_documents(network: PreTrainedModel, device: torch.device) -> bool:
+    """Whether `attend` computes the documents of packed rows each by itself here: its kernel is for 16 bits, and has
+    neither dropout nor caps."""
+    config: Any = network.config.get_text_config()
+    has_dropout = network.training and getattr(config, "attention_dropout", 0.0) != 0.0
+    return (
+        device.type == "cuda"
+        and config._attn_implementation == NAME  # noqa: SLF001
+        and network._supports_flash_attn  # noqa: SLF001
+        and torch.is_autocast_enabled(device.type)
+        and not has_dropout
+        and getattr(config, "attn_logit_softcapping", None) is None
+    )
+
+
+def attend(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    cu_seq_lens_q: Tensor | None = None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """What comes of query, key and value, each [n, heads, length, channels]: [n, length, heads, channels].
+
+    With `cu_seq_lens_q`, as `bounds_of` gives it, each place looks at those before it in its document, whatever the
+    mask; heads of keys and values may be fewer.
+    """
+    if cu_seq_lens_q is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    rows, heads, length, _ = query.shape
+    dtype = torch.get_autocast_dtype(query.device.type) if value.dtype == torch.float32 else value.dtype
+    window = options.get("sliding_window")
+
+    def flat(each: Tensor) -> Tensor:
+        return each.repeat_interleave(heads // each.shape[1], dim=1).transpose(1, 2).flatten(0, 1).to(dtype)
+
+    found = varlen_attn(
+        flat(query),
+        flat(key),
+        flat(value),
+        cu_seq_lens_q,
+        cu_seq_lens_q,
+        length,
+        length,
+        scale=options.get("scaling"),
+        window_size=(-1 if window is None else window - 1, 0),
+    )
+    assert isinstance(found, Tensor)
+    return found.unflatten(0, (rows, length)), None
+
+
+def mask(*arguments: Any, **options: Any) -> Tensor | None:
+    """Also where a mask hides nothing: to see that, the host would have to wait."""
+    skips = options.get("allow_is_bidirectional_skip", False) and options.get("attention_mask") is None
+    return sdpa_mask(*arguments, **options | {"allow_is_bidirectional_skip": skips})
+
+
+AttentionInterface.register(NAME, attend)
+AttentionMaskInterface.register(NAME, mask)

@@ -1,0 +1,42 @@
+"""Passes in bfloat16 with master weights in float32 (Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740): all
+weights are rounded once for a pass. See docs/decisions/weights-rounded-at-once.md."""
+
+from typing import Any
+
+import torch
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+from transformers.modeling_utils import PreTrainedModel
+
+from trainjob.models.trainable import Trainable
+
+PROBE = 8
+"""Tokens."""
+
+
+def call(network: PreTrainedModel, **inputs: Any) -> Any:
+    """What the network answers with all its weights in bfloat16; gradients come to its own, in float32."""
+    weights = {name: weight.to(torch.bfloat16) for name, weight in network.named_parameters()}
+    with torch.autocast(network.device.type, enabled=False):
+        return functional_call(network, weights, kwargs=inputs)
+
+
+def can_round(module: Trainable[PreTrainedModel]) -> bool:
+    """Whether `call` can compute the network of `module`, which takes tokens. Not where a part of it is to stay in
+    float32, such as a router or the statistics of batch normalization, or has numbers in float32 that are no weights
+    and do not go together with others."""
+    network, was_training = module.network, module.training
+    if network._keep_in_fp32_modules or network._keep_in_fp32_modules_strict:  # noqa: SLF001
+        return False
+    if any(isinstance(part, _BatchNorm) for part in network.modules()):
+        return False
+    tokens = torch.ones(1, PROBE, dtype=torch.int64, device=network.device)
+    module.eval()
+    try:
+        with torch.inference_mode():
+            answers = call(network, input_ids=tokens, attention_mask=torch.ones_like(tokens))
+    except (RuntimeError, TypeError, ValueError):
+        return False
+    finally:
+        module.train(was_training)
+    return bool(answers.logits.isfinite().all())
