@@ -19,7 +19,7 @@ from trainjob.runs.files import EVALUATION
 from trainjob.runs.parts import PROGRESS, RANKS, Parts, write_part
 from trainjob.training.randomness import random_states
 from trainjob.training.saving import Saver
-from trainjob.training.sharded_state import load_optimizer, load_weights, staged
+from trainjob.training.sharded_state import drained, load_optimizer, load_weights, staged
 from trainjob.training.state import TrainingState
 
 _RATES = ("lr", "initial_lr")
@@ -42,7 +42,7 @@ class Checkpointer:
     def save(self, state: TrainingState, metrics: dict[str, float], scores: AnyScores | None) -> None:
         """Has a checkpoint of this moment saved: each rank copies its part now, and writes it while it trains on."""
         rank = self.store.ranks.rank
-        rows = staged(self.module, self.optimizer, rank, self.store.ranks.count)
+        copies = staged(self.module, self.optimizer, rank, self.store.ranks.count)
         files = {_random_states(rank): _to_bytes(random_states(self.device))}
         if rank == 0:
             files[PROGRESS] = json.dumps(self._progress(state)).encode()
@@ -50,7 +50,7 @@ class Checkpointer:
             files[EVALUATION] = scores.model_dump_json(by_alias=True).encode()
 
         def write(folder: Path) -> None:
-            write_part(folder, rank, rows)
+            write_part(folder, rank, drained(copies))
             if rank == 0:
                 save_config(self.module, self.preprocessor, folder)
             for name, content in files.items():

@@ -3,6 +3,7 @@
 Of a tensor that is sharded a rank has some rows; of any other, all ranks have all rows and share out the writing.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,20 +68,53 @@ def rows_to_write(tensor: Tensor, rank: int, ranks: int, *, alike: bool) -> Shar
     return Share(rows, rank * size) if len(rows) or rank == 0 else None
 
 
-def staged(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: int) -> list[Rows]:
-    """A copy in host memory of what this rank writes."""
-    copies: list[tuple[str, tuple[int, ...], int, Tensor]] = []
-    for name, tensor, alike in _tensors(module, optimizer):
-        share = rows_to_write(tensor, rank, ranks, alike=alike)
-        if share is not None:
-            copy = torch.empty(share.local.shape, dtype=share.local.dtype, pin_memory=share.local.is_cuda)
-            copies.append((name, tuple(tensor.shape), share.start, copy.copy_(share.local, non_blocking=True)))
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-    return [
-        Rows(name, _DTYPES[copy.dtype], shape, start, len(copy) if shape else 1, _bytes_of(copy))
-        for name, shape, start, copy in copies
+@dataclass(frozen=True)
+class Copied:
+    """Rows of a tensor as they were."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Of the whole tensor."""
+    share: Share
+
+    def rows(self) -> Rows:
+        """In host memory."""
+        local, start = self.share.local, self.share.start
+        return Rows(self.name, _DTYPES[local.dtype], self.shape, start, self.share.rows, _host_bytes(local))
+
+
+def staged(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: int) -> deque[Copied]:
+    """A copy of what this rank writes: on the GPU, in a moment, if that has twice the room, and else in host memory."""
+    found = [
+        (name, tuple(tensor.shape), share)
+        for name, tensor, alike in _tensors(module, optimizer)
+        if (share := rows_to_write(tensor, rank, ranks, alike=alike)) is not None
     ]
+    on_gpu = [share.local for _, _, share in found if share.local.is_cuda]
+    stays = bool(on_gpu) and 2 * sum(each.nbytes for each in on_gpu) <= torch.cuda.mem_get_info(on_gpu[0].device)[0]
+    copies = deque(Copied(name, shape, Share(_copy(share.local, stays), share.start)) for name, shape, share in found)
+    if on_gpu:
+        torch.cuda.synchronize(on_gpu[0].device)
+    return copies
+
+
+def drained(copies: deque[Copied]) -> Iterator[Rows]:
+    """All of them in host memory, one after another; those that are done with take no memory any more."""
+    while copies:
+        yield copies.popleft().rows()
+
+
+def _copy(tensor: Tensor, stays: bool) -> Tensor:
+    if stays and tensor.is_cuda:
+        return tensor.clone()
+    copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+    return copy.copy_(tensor, non_blocking=True)
+
+
+def _host_bytes(tensor: Tensor) -> memoryview:
+    """From a GPU beside what that computes, not in its turn."""
+    with torch.cuda.stream(torch.cuda.Stream(tensor.device) if tensor.is_cuda else None):
+        return _bytes_of(tensor.cpu())
 
 
 def _bytes_of(tensor: Tensor) -> memoryview:
