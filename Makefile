@@ -89,7 +89,7 @@ bench: $(VENV)/dev.stamp  ## Run the benchmarks, but for cluster_figures.py, whi
 	set -e; for name in text_throughput beside_hf loop_overhead startup memory language_model small_models serving tuning; do $(BIN)/python benchmarks/$$name.py; done
 	PYTHONPATH=hack:tests $(BIN)/python benchmarks/operator_figures.py
 
-gpu-carry: $(VENV)/dev.stamp  ## Pack what benchmarks/gpu.py needs on a machine with PyTorch but without network, in build/
+gpu-carry: $(VENV)/dev.stamp  ## Pack what benchmarks/gpu.py needs on a machine with PyTorch and without network
 	$(BIN)/python benchmarks/gpu_carry.py
 
 clean:  ## Remove the virtual environment and what the tools have left

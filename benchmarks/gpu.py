@@ -8,6 +8,7 @@ script itself is sound. What was not measured is said to be so.
 import argparse
 import json
 import tempfile
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,13 @@ import torch
 import transformers
 from gpu_cases import BERT, LLAMA, Case, trainer_of
 from gpu_checks import CHECKS, Bench, NotMeasured, syncs_of
+from gpu_models import MODELS
+from gpu_runs import RUNS
 from gpu_speed import checkpoint_seconds, measure
 
 AIMS = {
     "bert": {"beside Hugging Face": 1.1, "beside the bare loop": 0.98, "MFU": 0.35},
+    "bert, compiled": {"beside Hugging Face": 1.1, "beside the bare loop": 0.98, "MFU": 0.35},
     "llama": {"beside Hugging Face": 1.0, "beside the bare loop": 0.98, "MFU": 0.40},
     "llama, compiled": {"beside Hugging Face": 1.0, "beside the bare loop": 0.98, "MFU": 0.45},
 }
@@ -42,17 +46,18 @@ def check(name: str, bench: Bench) -> list[Row]:
 def syncs(kind: str, bench: Bench) -> str:
     """Of a small network of transformers."""
     bench.needs_gpu()
-    case = Case(kind, (BERT if kind == "bert" else LLAMA).tiny(), bench.device)
+    case = Case(kind, (BERT if kind == "bert" else LLAMA).tiny(), bench.device, shortens=True)
     return syncs_of(trainer_of(case, bench.folder / f"syncs-{kind}"))
 
 
-ALL_CHECKS = CHECKS | {f"syncs, {kind}": partial(syncs, kind) for kind in ("bert", "llama")}
+ALL_CHECKS = CHECKS | MODELS | {f"syncs, {kind}": partial(syncs, kind) for kind in ("bert", "llama")} | RUNS
 
 
 def speed(name: str, device: torch.device, tiny: bool, rounds: int) -> list[Row]:
     kind, _, compiled = name.partition(", ")
     size = BERT if kind == "bert" else LLAMA
-    found = measure(Case(kind, size.tiny() if tiny else size, device), bool(compiled), rounds)
+    training = {"compile": bool(compiled)}
+    found = measure(Case(kind, size.tiny() if tiny else size, device, training), rounds)
     rows = list[Row]()
     for what, value in found.items():
         aim = AIMS[name].get(what)
@@ -82,6 +87,7 @@ def rows_of(name: str, work: Callable[[], list[Row]]) -> list[Row]:
     except NotMeasured as error:
         return [Row(what=name, result="not measured", value=str(error), aim="")]
     except Exception as error:  # the others are still worth knowing
+        traceback.print_exc()
         said = " ".join(f"{type(error).__name__}: {error}".split())[:400]
         return [Row(what=name, result="WRONG", value=said, aim="")]
 
@@ -89,7 +95,7 @@ def rows_of(name: str, work: Callable[[], list[Row]]) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*ALL_CHECKS, *AIMS, "checkpoint"]
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--tiny", action="store_true", help="small networks; on the CPU unless --device is given")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=Path("gpu.json"))

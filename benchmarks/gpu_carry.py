@@ -1,10 +1,10 @@
 """Packs what benchmarks/gpu.py needs on a machine without network, and fewer than 64 MiB of it, into one archive.
 
-The machine itself has Python (the version that `--python` names), PyTorch, transformers and accelerate. Unpacked there,
-beside a checkout of this repository:
+The machine itself has Python (of the version that `--python` names), PyTorch, transformers, accelerate, pandas, pyarrow
+and Pillow. Unpacked there, beside `benchmarks/` of this repository:
 
     python3 -m tarfile -e build/gpu-carry.tar.xz /tmp/carried
-    PYTHONPATH=/tmp/carried:. python3 benchmarks/gpu.py
+    PYTHONPATH=/tmp/carried python3 benchmarks/gpu.py
 """
 
 import argparse
@@ -22,18 +22,16 @@ PACKAGES = (
     *("ray", "attrs", "click", "filelock", "jsonschema", "jsonschema-specifications", "msgpack", "protobuf"),
     *("referencing", "requests", "rpds-py", "certifi", "charset-normalizer", "idna", "urllib3"),
     *("pydantic", "pydantic-core", "annotated-types", "typing-inspection"),
-    *("pandas", "pillow", "pyarrow", "python-dateutil", "six"),
-    *("absl-py", "tensorboard"),
+    *("absl-py", "tensorboard", "typer", "shellingham"),
 )
 LEFT_OUT = (
     "bin",
     "ray/core/src/ray/gcs",
     "ray/core/src/ray/raylet/raylet",
     *(f"ray/{name}" for name in ("rllib", "serve", "jars", "llm", "dashboard/client", "cpp", "include")),
-    *(f"pyarrow/{name}" for name in ("tests", "include", "libarrow_flight", "_flight")),
-    *("pandas/tests", "PIL/_avif", "tensorboard/webfiles.zip", "pillow.libs/libavif"),
+    "tensorboard/webfiles.zip",
 )
-"""Paths that begin so: what starts a Ray cluster, and parts of Ray and Arrow that no local training opens."""
+"""Paths that begin so: what starts a Ray cluster, and parts that no local training opens."""
 
 
 def carried(path: str) -> bool:
@@ -42,7 +40,7 @@ def carried(path: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default="3.11", help="version of the other machine's Python")
+    parser.add_argument("--python", default="3.12", help="version of the other machine's Python")
     parser.add_argument("--without", nargs="*", default=[], help="packages that the other machine has besides")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "gpu-carry.tar.xz")
     arguments = parser.parse_args()
@@ -50,7 +48,7 @@ def main() -> None:
     uv = [str(Path(sys.executable).parent / "uv"), "pip", "install", "--quiet", "--system-certs", "--no-deps"]
     with tempfile.TemporaryDirectory() as folder:
         options = ["--python-version", arguments.python, "--only-binary", ":all:", "-c", str(ROOT / "constraints.txt")]
-        subprocess.run([*uv, *options, "--target", folder, *names], check=True)
+        subprocess.run([*uv, *options, "--no-binary", "trainjob", "--target", folder, *names, str(ROOT)], check=True)
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         with tarfile.open(arguments.output, "w:xz", preset=2) as archive:
             for file in sorted(Path(folder).rglob("*")):

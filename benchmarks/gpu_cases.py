@@ -15,7 +15,7 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
 from trainjob.data.loaders import InMemoryBatches, Shard
-from trainjob.data.packing import START, unpacked
+from trainjob.data.packing import START, document_starts, unpacked
 from trainjob.evaluation import AnyScores
 from trainjob.models import objective_of
 from trainjob.models.causal import CausalLM
@@ -26,6 +26,7 @@ from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
 from trainjob.training.loop import Trainer
+from trainjob.training.placement import shard
 from trainjob.training.randomness import seed
 
 CLASSES = ["a", "b", "c", "d"]
@@ -71,40 +72,50 @@ LLAMA = Size(
         "num_key_value_heads": 8,
     },
 )
+BATCHES = 200
+"""Of an epoch, of which the first are trained on; there is a record of every tenth."""
 TEXTS_A_ROW = 4
 """Of a packed row."""
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """In the place of a preprocessor: rows of random tokens, all equally long; of a language model, packed ones."""
+    """In the place of a preprocessor: rows of random tokens, all equally long unless `shortens`; of a language model,
+    packed ones."""
 
     size: Size
     packs: bool
+    shortens: bool = False
     classes: list[str] = field(default_factory=lambda: CLASSES)
     class_counts: list[int] = field(default_factory=lambda: [1] * len(CLASSES))
 
     def examples(self) -> Examples:
         chance, size = np.random.default_rng(0), self.size
-        count = (size.steps + 1) * size.rows
+        count = max(BATCHES, size.steps + 1) * size.rows
         values = chance.integers(5, size.network["vocab_size"], (count, size.length), dtype=np.int32)
         if self.packs:
             values[:, :: size.length // TEXTS_A_ROW] |= START
-        labels = chance.integers(len(CLASSES), size=count)
-        return Examples(values.reshape(-1), np.arange(count + 1) * size.length, labels)
+        labels, lengths = chance.integers(len(CLASSES), size=count), np.full(count, size.length)
+        if self.shortens:
+            lengths[::2] //= 2
+        is_token = np.arange(size.length) < lengths[:, None]
+        return Examples(values[is_token], np.concatenate([[0], np.cumsum(lengths)]), labels)
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        codes = examples.values.reshape(-1, self.size.length)
+        is_token = np.arange(self.size.length) < examples.lengths[:, None]
+        codes = np.where(is_token, 0, -1).astype(np.int32)
+        codes[is_token] = examples.values
         if not self.packs:
-            return {"input_ids": codes.astype(np.int64), "attention_mask": np.ones(codes.shape, np.int64)}
-        tokens, positions, labels = unpacked(codes, 0)
-        return {"input_ids": tokens, "position_ids": positions, "labels": labels}
+            return {"input_ids": codes.clip(0).astype(np.int64), "attention_mask": is_token.astype(np.int64)}
+        return unpack(codes)
 
     def save(self, folder: Path) -> None: ...
 
 
-def _on(network: torch.nn.Module, device: torch.device) -> torch.nn.Module:
-    return network.to(device)
+def unpack(codes: np.ndarray) -> dict[str, np.ndarray]:
+    """What a language model takes of rows, int32 [n, length]."""
+    tokens, positions, labels = unpacked(codes, 0)
+    return {"input_ids": tokens, "position_ids": positions, "starts": document_starts(codes), "labels": labels}
 
 
 @dataclass(frozen=True)
@@ -114,23 +125,32 @@ class Case:
     name: str
     size: Size
     device: torch.device
+    training: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of `spec.training` besides."""
+    shortens: bool = False
+    """Whether rows are unequally long."""
+
+    @property
+    def tokens(self) -> Tokens:
+        return Tokens(self.size, self.is_language, self.shortens)
 
     @property
     def is_language(self) -> bool:
         return self.name == "llama"
 
-    def network(self) -> Any:
+    def network(self, device: torch.device | None = None) -> Any:
         torch.manual_seed(0)
-        size = self.size
-        if self.is_language:
-            config = LlamaConfig(**size.network, max_position_embeddings=size.length, tie_word_embeddings=True)
-            return _on(LlamaForCausalLM(config), self.device)
-        labels: Any = {"num_labels": len(CLASSES)}
-        config = BertConfig(**size.network, max_position_embeddings=size.length, **labels)
-        return _on(BertForSequenceClassification(config), self.device)
+        options: dict[str, Any] = self.size.network | {"max_position_embeddings": self.size.length}
+        with device or self.device:
+            if self.is_language:
+                return LlamaForCausalLM(LlamaConfig(**options, tie_word_embeddings=True))
+            return BertForSequenceClassification(BertConfig(**(options | {"num_labels": len(CLASSES)})))
 
     def module(self) -> Any:
-        return CausalLM(self.network()) if self.is_language else TextClassifier(self.network())
+        module = CausalLM(self.network()) if self.is_language else TextClassifier(self.network())
+        if self.device.type == "cuda" and not self.training.keys() & {"sharding", "activationCheckpointing"}:
+            module.round_weights()
+        return module
 
     @property
     def spec(self) -> TrainJobSpec:
@@ -148,7 +168,9 @@ class Case:
                     "gradientClipping": 1.0,
                     "optimizer": {"adamW": {"learningRate": LEARNING_RATE}},
                     "scheduler": {"constant": {}},
-                },
+                }
+                | self.training,
+                "workers": {"count": 2 if "sharding" in self.training else 1},
             }
         )
 
@@ -156,7 +178,7 @@ class Case:
     def flops_a_token(self) -> float:
         """Of a forward and a backward pass: 6 for each weight that multiplies, and attention's, of which a
         language model computes half (Chowdhery et al., 2022, https://arxiv.org/abs/2204.02311, appendix B)."""
-        network, size = self.network(), self.size
+        network, size = self.network(torch.device("meta")), self.size
         weights = sum(parameter.numel() for parameter in network.parameters())
         looked_up = (
             0
@@ -179,13 +201,17 @@ class Trained(Exception):
     """The steps are done."""
 
 
-def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer, compiled: bool = False) -> Trainer:
-    run, spec, tokens = Folder(str(folder / "run")), case.spec, Tokens(case.size, case.is_language)
+def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Trainer:
+    run, spec, tokens = Folder(str(folder / "run")), case.spec, case.tokens
     run.write(ATTEMPTS, b"{}")
     seed(0)
-    module, shard = case.module(), Shard(0, 1, case.size.rows, 0)
+    module, rows = case.module(), Shard(0, 1, case.size.rows, 0)
     objective = objective_of(spec, tokens, module)  # pyrefly: ignore[bad-argument-type]
-    if compiled:
+    if spec.training.activation_checkpointing:
+        module.recompute_activations()
+    if spec.training.sharding == "full":
+        shard(module, spec.training, case.device, (1, 1))
+    if spec.training.compile:
         module.compile()
     store, examples = CheckpointStore(run, spec.checkpoints), tokens.examples()
     return kind(
@@ -194,8 +220,8 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer, compiled
         module,
         preprocessor=tokens,  # pyrefly: ignore[bad-argument-type]
         objective=objective,
-        batches=InMemoryBatches(examples, tokens, shard),  # pyrefly: ignore[bad-argument-type]
-        batches_per_epoch=shard.batches(len(examples)),
+        batches=InMemoryBatches(examples, tokens, rows),  # pyrefly: ignore[bad-argument-type]
+        batches_per_epoch=rows.batches(len(examples)),
         scorer=NoScores(),  # pyrefly: ignore[bad-argument-type]
         store=store,
         reporter=Reporter(None, store, spec.checkpoints.metric, 1),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_cases import LEARNING_RATE, Case, Tokens, Trained, trainer_of
+from gpu_cases import BATCHES, LEARNING_RATE, Case, Tokens, Trained, trainer_of
 from gpu_checks import NotMeasured
 
 from trainjob.data.loaders import InMemoryBatches, Shard, ahead
@@ -44,12 +44,12 @@ class Clock:
         )
 
 
-def bare(case: Case, compiled: bool) -> float:
+def bare(case: Case) -> float:
     """What one would write by hand: nothing but the steps, on batches that a thread has ready."""
     clock, module = Clock(case), case.module()
-    tokens = Tokens(case.size, case.is_language)
+    tokens = case.tokens
     objective = objective_of(case.spec, tokens, module)  # pyrefly: ignore[bad-argument-type]
-    if compiled:
+    if case.spec.training.compile:
         module.compile()
     optimizer = build_optimizer(case.spec.training.optimizer, module.parameters())
     batches = InMemoryBatches(tokens.examples(), tokens, Shard(0, 1, case.size.rows, 0))  # pyrefly: ignore[bad-argument-type]
@@ -68,7 +68,7 @@ def bare(case: Case, compiled: bool) -> float:
     return clock.tokens_a_second
 
 
-def trainjobs(case: Case, compiled: bool) -> float:
+def trainjobs(case: Case) -> float:
     """The loop that every TrainJob runs, with its records and its progress."""
     clock = Clock(case)
 
@@ -78,7 +78,7 @@ def trainjobs(case: Case, compiled: bool) -> float:
             clock.step(self.state.step)
 
     with tempfile.TemporaryDirectory() as folder:
-        trainer = trainer_of(case, Path(folder), Timed, compiled)
+        trainer = trainer_of(case, Path(folder), Timed)
         try:
             trainer.fit()
         except Trained:
@@ -86,7 +86,7 @@ def trainjobs(case: Case, compiled: bool) -> float:
     raise AssertionError("the epoch ended without scores")
 
 
-def hugging_face(case: Case, compiled: bool) -> float:
+def hugging_face(case: Case) -> float:
     """Hugging Face's Trainer, set up as its documentation advises for one GPU. It gets a language model's rows without
     the texts' boundaries, as `run_clm.py` packs them, which costs it no mask."""
     from torch.utils.data import Dataset
@@ -119,10 +119,10 @@ def hugging_face(case: Case, compiled: bool) -> float:
             bf16=True,
             tf32=True if case.device.type == "cuda" else None,
             use_cpu=case.device.type == "cpu",
-            torch_compile=compiled,
+            torch_compile=case.spec.training.compile,
             dataloader_num_workers=2,
             dataloader_persistent_workers=True,
-            logging_steps=max(1, case.size.steps // 20),
+            logging_steps=BATCHES // 20,
             save_strategy="no",
             report_to="none",
             disable_tqdm=True,
@@ -133,21 +133,21 @@ def hugging_face(case: Case, compiled: bool) -> float:
     return clock.tokens_a_second
 
 
-SIDES: dict[str, Callable[[Case, bool], float]] = {
+SIDES: dict[str, Callable[[Case], float]] = {
     "bare": bare,
     "Hugging Face": hugging_face,
     "trainjob": trainjobs,
 }
 
 
-def measure(case: Case, compiled: bool, rounds: int) -> dict[str, float | None]:
+def measure(case: Case, rounds: int) -> dict[str, float | None]:
     """Medians of tokens a second by side, their ratios, and the share of what the GPU could do at most."""
     if case.device.type == "cuda":
         allow_tf32("bf16")
     found: dict[str, list[float]] = {name: [] for name in SIDES}
     for _ in range(rounds):
         for name, side in SIDES.items():
-            found[name].append(side(case, compiled))
+            found[name].append(side(case))
             torch.compiler.reset()
             if case.device.type == "cuda":
                 torch.cuda.empty_cache()

@@ -107,5 +107,5 @@ def test_networks_that_cannot_be_rounded_are_left_to_autocast(change: Callable[[
 def test_what_is_not_finite_in_16_bits_is_left_to_autocast():
     module = text()
     with torch.no_grad():
-        module.network.classifier.bias.fill_(torch.finfo(torch.float32).max)
+        module.network.get_parameter("classifier.bias").fill_(torch.finfo(torch.float32).max)
     assert not master_weights.can_round(module)

@@ -1,0 +1,140 @@
+"""Attention and sharding, which are computed otherwise on a GPU than on a CPU; run by gpu.py."""
+
+import os
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from gpu_cases import BERT, LLAMA, Case, trainer_of, unpack
+from gpu_checks import Bench, take_step
+from torch import Tensor, distributed
+
+from trainjob.data.batch import Batch
+from trainjob.data.packing import START
+from trainjob.training.loop import Trainer
+from trainjob.training.placement import BOTH_BACKENDS
+
+BF16_TOLERANCE = 0.05
+"""Of what is computed in bfloat16, as a share of the largest."""
+LOSS_TOLERANCE = 0.02
+LENGTH = 256
+STEPS = 6
+
+
+def packed(bench: Bench) -> str:
+    """Documents in a row give in bfloat16 what they give in float32, forward and backward, where heads of keys are few
+    and a row ends in padding."""
+    bench.needs_gpu()
+    size = LLAMA.tiny()
+    codes = np.random.default_rng(0).integers(5, size.network["vocab_size"], (2, LENGTH), dtype=np.int32)
+    for row, starts in zip(codes, ([0, 3, 100], [0, 200, 230]), strict=True):
+        row[starts] |= START
+    codes[1, 230:] = -1
+    arrays = unpack(codes)
+    inputs = {name: torch.from_numpy(array).to(bench.device) for name, array in arrays.items() if name != "labels"}
+    passes = partial(_passes, Case("llama", size, bench.device), torch.from_numpy(codes >= 0).to(bench.device))
+    exact = passes(torch.float32, inputs)
+    found = passes(torch.bfloat16, inputs)
+    differences = [_difference(one, other) for one, other in zip(found, exact, strict=True)]
+    assert max(differences) < BF16_TOLERANCE, differences
+    first_alone = inputs | {"starts": inputs["starts"][:, :1]}
+    assert _difference(passes(torch.bfloat16, first_alone)[0], exact[0]) > BF16_TOLERANCE, "starts are not looked at"
+    return f"logits and gradients differ from float32's by {differences[0]:.1e} and {differences[1]:.1e} of the largest"
+
+
+def _passes(case: Case, counts: Tensor, dtype: torch.dtype, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """A language model's logits where they count, and the gradient of its embeddings."""
+    model = case.module()
+    with torch.autocast(case.device.type, dtype, enabled=dtype != torch.float32):
+        answers = model(**inputs).float()[counts]
+    answers.square().sum().backward()
+    return answers.detach(), model.network.get_input_embeddings().weight.grad
+
+
+def masked(bench: Bench) -> str:
+    """Padding changes nothing, and a batch without any needs no mask."""
+    bench.needs_gpu()
+    case = Case("bert", BERT.tiny(), bench.device)
+    model = case.module().eval()
+    tokens = torch.randint(5, BERT.tiny().network["vocab_size"], (2, 32), device=bench.device)
+    mask = torch.ones_like(tokens)
+    mask[1, 20:] = 0
+    whole = Batch({"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}, tokens[:, 0])
+    with torch.inference_mode(), torch.autocast("cuda", torch.bfloat16):
+        alone, beside = model(tokens[1:, :20]), model(tokens, mask)[1:]
+        bare, full = model(**whole.without_full_mask().inputs), model(**whole.inputs)
+    differences = _difference(beside, alone), _difference(bare, full)
+    assert max(differences) < BF16_TOLERANCE, differences
+    return f"logits differ by {differences[0]:.1e} and {differences[1]:.1e} of the largest"
+
+
+def generated(bench: Bench) -> str:
+    """A language model goes on as on a CPU, from texts of which one is padded."""
+    bench.needs_gpu()
+    size = LLAMA.tiny()
+    tokens = torch.randint(5, size.network["vocab_size"], (2, 32))
+    mask = torch.ones_like(tokens)
+    mask[1, :20] = 0
+    found = list[Tensor]()
+    for device in (bench.device, torch.device("cpu")):
+        network = Case("llama", size, torch.device("cpu")).module().eval().network.to(device)
+        options = {"max_new_tokens": 8, "min_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
+        found.append(network.generate(tokens.to(device), attention_mask=mask.to(device), **options).cpu())
+    assert torch.equal(*found), found
+    return f"{found[0][:, 32:].numel()} tokens"
+
+
+def sharded(bench: Bench) -> str:
+    """A model that is sharded over one GPU learns what a whole one does, offloaded to the CPU or not,
+    and its checkpoint can be resumed from."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free.getsockname()[1]))
+    distributed.init_process_group(BOTH_BACKENDS if bench.device.type == "cuda" else "gloo", rank=0, world_size=1)
+    try:
+        found = {name: _losses(bench, name, **options) for name, options in SHARDINGS.items()}
+    finally:
+        distributed.destroy_process_group()
+    for losses in found.values():
+        torch.testing.assert_close(losses, found["whole"], rtol=LOSS_TOLERANCE, atol=0)
+    return "the last losses: " + "; ".join(f"{name} {losses[-1]:.1f}" for name, losses in found.items())
+
+
+SHARDINGS: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "sharded": {"sharding": "full"},
+    "offloaded": {"sharding": "full", "cpuOffload": True},
+    "activations computed anew": {"sharding": "full", "activationCheckpointing": True},
+}
+
+
+def _losses(bench: Bench, name: str, **training: Any) -> Tensor:
+    """Of a few steps, and of one more that another Trainer takes from a checkpoint."""
+    case, losses = Case("llama", LLAMA.tiny(), bench.device, training), list[Tensor]()
+    first, second = (trainer_of(case, bench.folder / f"sharded, {name}") for _ in range(2))
+    batches = list(first.batches.epoch(0))
+    for batch in batches[:STEPS]:
+        losses.append(_loss_of_step(first, batch))
+    first._save({first.spec.checkpoints.metric: 0.0}, None)  # noqa: SLF001
+    first.saver.join()
+    [checkpoint] = [name for name, _ in first.checkpointer.store.ranked()]
+    second.resume(checkpoint)
+    losses += [_loss_of_step(trainer, batches[STEPS]) for trainer in (first, second)]
+    torch.testing.assert_close(losses[-1], losses[-2], rtol=1e-3, atol=0)
+    return torch.stack(losses)
+
+
+def _loss_of_step(trainer: Trainer, batch: Batch) -> Tensor:
+    before = trainer.state.loss_sum
+    trainer.log_every = 1
+    take_step(trainer, batch)
+    return torch.tensor(trainer.state.loss_sum - before)
+
+
+def _difference(one: Tensor, other: Tensor) -> float:
+    return ((one.float() - other.float()).abs().max() / other.float().abs().max()).item()
+
+
+MODELS: dict[str, Callable[[Bench], str]] = {each.__name__: each for each in (packed, masked, generated, sharded)}
