@@ -26,6 +26,7 @@ from trainjob.models.pretrained import (
     layers_of,
     load_pretrained,
     load_saved,
+    quiet,
     recompute_activations,
     save_network,
     save_network_config,
@@ -46,7 +47,8 @@ class CausalLM(Trainable[PreTrainedModel]):
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__(network)
-        gpu_attention.use(network)
+        with quiet():
+            gpu_attention.use(network)
 
     def forward(self, input_ids: Tensor, position_ids: Tensor, starts: Tensor | None = None) -> Tensor:
         """Logits [n, length, tokens], as they are computed, of tokens and their positions, both int64 [n, length].

@@ -28,10 +28,10 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
     def __init__(self, network: PreTrainedModel, freeze_encoder: bool = False) -> None:
         super().__init__(network)
         self.freeze_encoder = freeze_encoder
-        if torch.cuda.is_available():
-            gpu_attention.use(network)
-        else:
-            with quiet():
+        with quiet():
+            if torch.cuda.is_available():
+                gpu_attention.use(network)
+            else:
                 network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
         if freeze_encoder:
             network.requires_grad_(False)

@@ -11,6 +11,8 @@ from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
+from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
+from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
 from trainjob.models import Trainable, master_weights
 from trainjob.models.causal import CausalLM
@@ -32,6 +34,13 @@ def text() -> TextClassifier:
     return TextClassifier(BertForSequenceClassification(config))
 
 
+def modern_text() -> TextClassifier:
+    torch.manual_seed(0)
+    ends = {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2, "bos_token_id": 1, "eos_token_id": 2}
+    config = ModernBertConfig(**SIZES, **ends, classifier_pooling="mean")
+    return TextClassifier(ModernBertForSequenceClassification(config))
+
+
 def language() -> CausalLM:
     torch.manual_seed(0)
     return CausalLM(LlamaForCausalLM(LlamaConfig(**SIZES, tie_word_embeddings=True)))
@@ -39,6 +48,7 @@ def language() -> CausalLM:
 
 INPUTS: dict[Callable[..., Any], dict[str, Tensor]] = {
     text: {"input_ids": TOKENS, "attention_mask": torch.ones_like(TOKENS)},
+    modern_text: {"input_ids": TOKENS},
     language: {"input_ids": TOKENS, "position_ids": torch.arange(8).expand(2, 8)},
 }
 
@@ -54,7 +64,7 @@ def difference(one: Tensor, other: Tensor) -> float:
     return ((one - other).norm() / other.norm()).item()
 
 
-@pytest.mark.parametrize("make", [text, language])
+@pytest.mark.parametrize("make", INPUTS)
 def test_answers_and_gradients_are_those_of_float32_but_for_the_rounding(make: Callable[[], Trainable[Any]]):
     module = make()
     exact, exact_gradients = passes(module, INPUTS[make])
