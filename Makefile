@@ -23,7 +23,7 @@ check: $(VENV)/dev.stamp  ## Lint, types, imports and unit tests, in three minut
 	@$(MAKE) --no-print-directory --jobs=2 lint unit
 
 unit: $(VENV)/dev.stamp  ## Run the unit tests
-	$(BIN)/python -m pytest tests/unit -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests/unit -n 3 --dist loadfile --no-loadscope-reorder
 
 test: check  ## What `make check` does, then the tests on a control plane and of whole runs; needs Go
 	PYTHONPATH=hack $(BIN)/python -m servers.programs
