@@ -11,6 +11,8 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
 NAME = "trainjob"
+MOST_CHANNELS = 256
+"""Of a head, which must be a multiple of 8: what the kernel computes."""
 
 
 def use(network: PreTrainedModel) -> None:
@@ -57,9 +59,12 @@ def attend(
     """
     if cu_seq_lens_q is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
-    rows, heads, length, _ = query.shape
-    dtype = torch.get_autocast_dtype(query.device.type) if value.dtype == torch.float32 else value.dtype
+    rows, heads, length, channels = query.shape
     window = options.get("sliding_window")
+    if query.device.type != "cuda" or channels % 8 or channels > MOST_CHANNELS or value.shape[-1] != channels:
+        within = _within_documents(cu_seq_lens_q, rows, length, window)
+        return sdpa_attention_forward(module, query, key, value, within, **options)
+    dtype = torch.get_autocast_dtype(query.device.type) if value.dtype == torch.float32 else value.dtype
 
     def flat(each: Tensor) -> Tensor:
         return each.repeat_interleave(heads // each.shape[1], dim=1).transpose(1, 2).flatten(0, 1).to(dtype)
@@ -77,6 +82,15 @@ def attend(
     )
     assert isinstance(found, Tensor)
     return found.unflatten(0, (rows, length)), None
+
+
+def _within_documents(bounds: Tensor, rows: int, length: int, window: int | None) -> Tensor:
+    """Where each place looks, bool [rows, 1, length, length]: the mask for what the kernel cannot compute."""
+    places = torch.arange(rows * length, device=bounds.device)
+    documents, places = torch.bucketize(places, bounds, right=True).view(rows, 1, length), places[:length]
+    back = places[:, None] - places
+    allowed = (back >= 0) if window is None else (back >= 0) & (back < window)
+    return allowed & (documents[..., None] == documents[:, :, None])
 
 
 def mask(*arguments: Any, **options: Any) -> Tensor | None:

@@ -58,7 +58,7 @@ def place(module: Trainable[Any], training: Training, device: torch.device, *, i
     module.to(device)
     is_bfloat16 = resolve_precision(training.precision, device) == torch.bfloat16
     if device.type == "cuda" and is_bfloat16 and not training.activation_checkpointing:
-        module.round_weights()  # on a CPU, autocast is as fast
+        module.round_weights()  # is not known to be faster on CPUs
     return prepare_model(module, device, parallel_strategy_kwargs=DDP) if in_ray_train else module
 
 

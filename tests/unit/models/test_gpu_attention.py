@@ -10,6 +10,8 @@ from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
+from transformers.models.mistral.configuration_mistral import MistralConfig
+from transformers.models.mistral.modeling_mistral import MistralForCausalLM
 from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
@@ -36,6 +38,30 @@ def test_documents_are_counted_over_all_rows():
     bounds = gpu_attention.bounds_of(starts, 8)
     assert bounds.tolist() == [0, 3, 6, 8, 13, 16, 16]
     assert bounds.dtype == torch.int32
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_documents_that_the_kernel_cannot_compute_are_kept_apart_by_a_mask(window: int | None):
+    """As those that transformers finds by their positions."""
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = SIZES | {"num_key_value_heads": 1}
+    network: PreTrainedModel = (
+        LlamaForCausalLM(LlamaConfig(**sizes))
+        if window is None
+        else MistralForCausalLM(MistralConfig(**sizes, sliding_window=window))
+    ).eval()
+    tokens = torch.randint(3, 50, (2, 8))
+    positions = torch.tensor([[0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 2, 3, 4, 0, 1, 2]])
+    bounds = gpu_attention.bounds_of(torch.tensor([[0, 3, 6], [0, 5, 8]], dtype=torch.int32), 8)
+
+    def answers(name: str, **options: Tensor) -> Tensor:
+        network.set_attn_implementation(name)
+        with torch.inference_mode():
+            return network(input_ids=tokens, position_ids=positions, use_cache=False, **options).logits
+
+    placeholder = torch.zeros(1, 1, 1, 1)
+    found = answers(gpu_attention.NAME, cu_seq_lens_q=bounds, attention_mask=placeholder)
+    torch.testing.assert_close(found, answers("sdpa"), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
