@@ -1,7 +1,6 @@
 """Language models: a transformers decoder on packed rows."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +57,7 @@ class CausalLM(Trainable[PreTrainedModel]):
         if starts is not None and gpu_attention.computes_documents(self.network, input_ids.device):
             inputs["cu_seq_lens_q"] = gpu_attention.bounds_of(starts, input_ids.shape[1])
             inputs["attention_mask"] = input_ids.new_zeros(1, 1, 1, 1)  # transformers makes none where it gets one of 4
-        called = partial(master_weights.call, self.network) if self.rounds else self.network
-        return called(**inputs).logits
+        return master_weights.call(self, **inputs).logits
 
     def round_weights(self) -> None:
         self.rounds = master_weights.can_round(self)

@@ -14,17 +14,22 @@ PROBE = 8
 """Tokens."""
 
 
-def call(network: PreTrainedModel, **inputs: Any) -> Any:
-    """What the network answers with all its weights in bfloat16; gradients come to its own, in float32."""
+def call(module: Trainable[PreTrainedModel], **inputs: Any) -> Any:
+    """What the module's network answers, with rounded weights where the module `rounds`."""
+    return _call_rounded(module.network, **inputs) if module.rounds else module.network(**inputs)
+
+
+def _call_rounded(network: PreTrainedModel, **inputs: Any) -> Any:
+    """With all weights in bfloat16; gradients come to the network's own, in float32."""
     weights = {name: weight.to(torch.bfloat16) for name, weight in network.named_parameters()}
     with torch.autocast(network.device.type, enabled=False):
         return functional_call(network, weights, kwargs=inputs)
 
 
 def can_round(module: Trainable[PreTrainedModel]) -> bool:
-    """Whether `call` can compute the network of `module`, which takes tokens. Not where a part of it is to stay in
-    float32, such as a router or the statistics of batch normalization, or has numbers in float32 that are no weights
-    and do not go together with others."""
+    """Whether the network of `module`, which takes tokens, can be called with rounded weights. Not where a part of it
+    is to stay in float32, such as a router or the statistics of batch normalization, or has numbers in float32 that are
+    no weights and do not go together with others."""
     network, was_training = module.network, module.training
     if network._keep_in_fp32_modules or network._keep_in_fp32_modules_strict:  # noqa: SLF001
         return False
@@ -34,7 +39,7 @@ def can_round(module: Trainable[PreTrainedModel]) -> bool:
     module.eval()
     try:
         with torch.inference_mode():
-            answers = call(network, input_ids=tokens, attention_mask=torch.ones_like(tokens))
+            answers = _call_rounded(network, input_ids=tokens, attention_mask=torch.ones_like(tokens))
     except (RuntimeError, TypeError, ValueError):
         return False
     finally:

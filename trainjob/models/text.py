@@ -1,6 +1,5 @@
 """Text classifiers: a transformers encoder with a classification head."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,7 @@ class TextClassifier(PretrainedClassifier):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Logits, float32 [n, C], of tokens and, where some are padding, their mask, both int64 [n, length]."""
-        called = partial(master_weights.call, self.network) if self.rounds else self.network
-        return called(input_ids=input_ids, attention_mask=attention_mask).logits.float()
+        return master_weights.call(self, input_ids=input_ids, attention_mask=attention_mask).logits.float()
 
     def round_weights(self) -> None:
         self.rounds = master_weights.can_round(self)
