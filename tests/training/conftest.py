@@ -12,7 +12,7 @@ import minio_server
 import psutil
 import pytest
 from minio_server import MinIO
-from training_runs import Finished, Run, write_run
+from training_runs import WORKERS_FIRST, Finished, Run, write_run
 
 from cluster.component import ENDS_WITH_US, free_ports
 from tiny_sets import write_digits, write_texts
@@ -76,6 +76,7 @@ def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
     """The same run in local processes, with the baselines that a TrainJob has that says nothing of them."""
     changes = {"dataset.loader": "dataLoader", "baselines": None}
     run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, changes, "local")
+    run.first = WORKERS_FIRST
     return run, run.finish()
 
 
@@ -84,8 +85,8 @@ def _ray_ports(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -
     """The ports of a Ray cluster, and of its server for clients. Its processes have MinIO's address and credentials, as
     a job's pods have their bucket's, and what a RayService's pods have."""
     port, client_port = free_ports(2)
-    options = ["--head", "--block", f"--port={port}", "--num-cpus=4", "--include-dashboard=false"]
-    options.append(f"--ray-client-server-port={client_port}")
+    options = ["--head", "--block", f"--port={port}", "--num-cpus=4", f"--ray-client-server-port={client_port}"]
+    options += ["--include-dashboard=false", "--include-log-monitor=false"]
     environment = local_ray.ENVIRONMENT | SERVING | minio_process.environment
     environment["AWS_ENDPOINT_URL"] = minio_process.endpoint
     head = _started_ray(options, os.environ | environment, tmp_path_factory.mktemp("ray") / "log")

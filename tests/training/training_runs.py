@@ -53,6 +53,17 @@ def guard(event, arguments):
 
 sys.addaudithook(guard)
 """
+WORKERS_FIRST = """
+import sys
+
+def guard(event, arguments):
+    if event == "subprocess.Popen" and "trainjob.training.launch.fork_server" in arguments[1]:
+        heavy = {"torch", "ray", "transformers"} & sys.modules.keys()
+        if heavy:
+            raise RuntimeError(f"the driver has imported {heavy} before the workers could begin to")
+
+sys.addaudithook(guard)
+"""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from ray.train.torch import get_device
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.trainjob import Workers
-from trainjob.errors import OutOfMemory, UserError, notify
+from trainjob.errors import OutOfMemory, UserError
 
 
 def check_gpus(workers: Workers, found: int) -> None:
@@ -55,15 +55,6 @@ def check_kernels(name: str, capability: tuple[int, int], built_for: list[str] |
         f"{', '.join(built_for)}: install a PyTorch that is built for it, or choose other GPUs with "
         "spec.workers.nodePool"
     )
-
-
-def note_slow_precision(spec: TrainJobSpec) -> None:
-    """Gives a Notice where the precision is one for GPUs and the workers have none."""
-    if spec.training.precision == "fp16" and spec.workers.gpus == 0:
-        notify(
-            "spec.training.precision is fp16, which CPUs only emulate, many times as slowly as float32: take auto, "
-            "or set spec.workers.gpus to 1"
-        )
 
 
 _OUT_OF_MEMORY = re.compile(

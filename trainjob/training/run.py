@@ -136,8 +136,6 @@ def _run_model(
     snapshots: Snapshots,
     started: float,
 ) -> Finished:
-    from trainjob.training.devices import note_slow_precision
-
     note_slow_precision(job.spec)
     threads = worker_threads(job.spec)
     training = Training(job.spec, folder, attempts.count, driver, threads, retry, snapshots.starting)
@@ -182,3 +180,12 @@ def worker_threads(spec: TrainJobSpec) -> int:
     """CPU threads of each worker: what the spec says, or an even share of this machine's cores; one on a cluster."""
     share = 1 if on_cluster() else len(os.sched_getaffinity(0)) / spec.places
     return max(1, int(spec.workers.cpus or share))
+
+
+def note_slow_precision(spec: TrainJobSpec) -> None:
+    """Gives a Notice where the precision is one for GPUs and the workers have none."""
+    if spec.training.precision == "fp16" and spec.workers.gpus == 0:
+        notify(
+            "spec.training.precision is fp16, which CPUs only emulate, many times as slowly as float32: take auto, "
+            "or set spec.workers.gpus to 1"
+        )

@@ -15,10 +15,9 @@ from trainjob.training.devices import (
     check_kernels,
     device_of,
     is_out_of_memory,
-    note_slow_precision,
     out_of_memory,
 )
-from trainjob.training.run import run
+from trainjob.training.run import note_slow_precision, run
 
 IMAGES = {"model": {"imageClassifier": {"mlp": {}}}}
 
