@@ -177,7 +177,7 @@ def _fits(path: str, spec: Document) -> bool:
     return True
 
 
-def _values_of(path: str, spec: Document) -> tuple[list[Any], list[str]]:
+def values_of(path: str, spec: Document) -> tuple[list[Any], list[str]]:
     """Two values that a hyperparameter may have, and the distributions that take them."""
     encoder = spec["model"].get("textClassifier", {}).get("encoder", {})
     heads = encoder.get("heads", 4)
@@ -203,7 +203,7 @@ def _tuned(draw: st.DrawFn, spec: Document) -> Document:
     search = draw(st.sampled_from(["random", "tpe", "grid"]))
     parameters: Document = {}
     for path in [path for path in paths if draw(booleans)] or paths[-1:]:
-        values, ways = _values_of(path, spec)
+        values, ways = values_of(path, spec)
         parameters[path] = {"grid" if search == "grid" else draw(st.sampled_from(ways)): values}
     rest = draw(
         part(
@@ -261,7 +261,11 @@ _classifiers = _spec(
     "textClassifier",
     _text_classifier,
     _metrics,
-    part({"dataset": _text_data}, baselines=_baselines("mostFrequent", "tfidf", languageModel=_language_model)),
+    merged(
+        part({"dataset": _text_data}),
+        part(baselines=_baselines("mostFrequent", "tfidf"))
+        | st.builds(dict, baselines=part(languageModel=_language_model)),
+    ),
 ) | _spec(
     "imageClassifier",
     _image_classifier,
