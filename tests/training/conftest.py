@@ -22,7 +22,7 @@ from trainjob.serving.config import ENVIRONMENT as SERVING
 
 @pytest.fixture
 def new_run(tmp_path: Path, text_set: Path, image_set: Path) -> Callable[..., Run]:
-    """Writes a TrainJob: `new_run("text" | "image", {"training.epochs": 3, …})`."""
+    """Writes a TrainJob: `new_run("text" | "image", {"training.epochs": 2, …})`."""
 
     def make(kind: str, changes: dict[str, Any] | None = None, name: str = "run") -> Run:
         return write_run(tmp_path, kind, text_set if kind == "text" else image_set, changes or {}, name)

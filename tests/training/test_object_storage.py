@@ -46,7 +46,7 @@ def on_s3(minio: minio_server.MinIO, bucket: str, text_set: Path) -> dict[str, A
 def test_a_local_run_whose_server_goes_away_for_a_while(
     new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "training.epochs": 3}
+    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader"}
     run = new_run("text", changes)
     run.first = ENVIRONMENT_STAYS
     checkpoints = Folder(f"s3://{bucket}/runs/run/checkpoints", minio.endpoint)
@@ -82,7 +82,7 @@ def test_a_driver_that_was_replaced_meanwhile_changes_nothing(
     new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, tmp_path: Path
 ):
     """It is held up, as on a node that is cut off, until another one has come to the end."""
-    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader", "training.epochs": 3}
+    changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader"}
     run = new_run("text", changes)
     run.first = ENVIRONMENT_STAYS
     folder = Folder(f"s3://{bucket}/runs/run", minio.endpoint)

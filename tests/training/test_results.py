@@ -23,7 +23,7 @@ from trainjob.runs.model import on_this_machine
 from trainjob.storage import Folder
 
 ROWS = {"train": 480, "validation": 121, "test": 151}
-LINE = re.compile(r"tags: \S|epoch \d+/6[: ] |  \S")
+LINE = re.compile(r"tags: \S|epoch \d+/3[: ] |  \S")
 """Every line that `trainjob run` prints for the run below begins like this."""
 
 
@@ -34,7 +34,7 @@ def test_the_output_is_plain_lines(finished: Finished):
     assert " vs " not in done.stdout  # it has no baselines
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout) is None
     epochs = [line[:10] for line in done.stdout.splitlines() if "train_loss" in line]
-    assert epochs == [f"epoch {epoch}/6:" for epoch in range(1, 7)]
+    assert epochs == [f"epoch {epoch}/3:" for epoch in range(1, 4)]
     assert str(run.folder / "model") in done.stdout
     assert str(run.folder / "report.html") in done.stdout
 
@@ -82,9 +82,9 @@ def test_the_saved_trainjob_is_valid_and_complete(finished: Finished):
 def test_metrics_are_recorded_for_steps_and_epochs(finished: Finished):
     run, _ = finished
     steps, epochs = run.records("step"), run.records("epoch")
-    assert [record["epoch"] for record in epochs] == [1, 2, 3, 4, 5, 6]
-    assert [record["step"] for record in steps] == list(range(1, 181))
-    assert [record["step"] for record in epochs] == [30, 60, 90, 120, 150, 180]
+    assert [record["epoch"] for record in epochs] == [1, 2, 3]
+    assert [record["step"] for record in steps] == list(range(1, 91))
+    assert [record["step"] for record in epochs] == [30, 60, 90]
     assert {"validation_loss", "validation_accuracy", "validation_f1", "train_loss", "time"} <= epochs[0].keys()
     assert {"loss", "learning_rate", "samples_per_second", "time"} <= steps[0].keys()
     values = [value for record in steps + epochs for name, value in record.items() if name != "kind"]

@@ -18,7 +18,7 @@ GRID = {RATE: {"grid": [2.0e-3, 1.0e30]}, LAYERS: {"grid": [1, 2]}}
 
 def tuned(new_run: NewRun, parameters: dict[str, Any], **changes: Any) -> Run:
     tuning = {"parameters": parameters, "search": "grid", "parallel": 2, **changes}
-    changes = {"workers.count": 1, "training.epochs": 3, "checkpoints.metric": "validation_f1", "tuning": tuning}
+    changes = {"workers.count": 1, "checkpoints.metric": "validation_f1", "tuning": tuning}
     return new_run("text", changes)
 
 

@@ -209,7 +209,7 @@ def write_run(folder: Path, kind: str, data: Path, changes: dict[str, Any], name
         "model": TEXT_MODEL if kind == "text" else IMAGE_MODEL,
         "dataset": dataset,
         "training": {
-            "epochs": 6,
+            "epochs": 3,
             "batchSize": 16,
             "precision": "float32",
             "optimizer": {"adamW": {"learningRate": 2.0e-3}},
