@@ -12,6 +12,8 @@ import numpy as np
 from trainjob.api import StrictModel
 
 SAMPLES = 1000
+BLOCK = 2**20
+"""Samples are drawn so many at a time that they have about as many counts together."""
 SURE = 0.05
 """A difference that chance makes more rarely than this is taken to be real."""
 
@@ -95,26 +97,38 @@ def mcnemar(only_first: int, only_second: int) -> float:
 def _bootstrap(labels: np.ndarray, predictions: list[np.ndarray], classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy and macro F1 of each of the predictions: on all rows [k, 2] and on each sample [SAMPLES, k, 2]."""
     cells, counts = np.unique(np.stack([labels, *predictions]), axis=1, return_counts=True)
-    random = np.random.default_rng(0)
+    random, block = np.random.default_rng(0), max(1, BLOCK // len(counts))
     empty = [classes - len(np.union1d(cells[0], each[each < classes])) for each in cells[1:]]
 
-    def measured(counts: np.ndarray) -> list[list[float]]:
+    def measured(counts: np.ndarray) -> np.ndarray:
         pairs = zip(cells[1:], empty, strict=True)
-        return [_measures(cells[0], each, counts, classes, without) for each, without in pairs]
+        return np.stack([_measures(cells[0], each, counts, classes, without) for each, without in pairs], axis=1)
 
-    draws = (random.multinomial(len(labels), counts / len(labels)) for _ in range(SAMPLES))
-    return np.array(measured(counts)), np.array([measured(drawn) for drawn in draws])
+    sizes = [min(block, SAMPLES - start) for start in range(0, SAMPLES, block)]
+    draws = (random.multinomial(len(labels), counts / len(labels), size) for size in sizes)
+    return measured(counts[None])[0], np.concatenate([measured(drawn) for drawn in draws])
 
 
-def _measures(labels: np.ndarray, predicted: np.ndarray, counts: np.ndarray, classes: int, empty: int) -> list[float]:
-    """Accuracy and macro F1 of cells that occur so often. A class that a sample happens to have no row of, neither true
-    nor predicted, does not count in it; the `empty` classes, which all rows have none of, count as 0 as ever."""
+def _measures(labels: np.ndarray, predicted: np.ndarray, counts: np.ndarray, classes: int, empty: int) -> np.ndarray:
+    """Accuracy and macro F1 [samples, 2] of cells [m] that occur so often in each sample [samples, m]. A class that a
+    sample happens to have no row of, neither true nor predicted, does not count in it; the `empty` classes, which all
+    rows have none of, count as 0 as ever."""
     right = labels == predicted
-    support = np.bincount(labels, counts, classes)
-    both = support + np.bincount(predicted, counts, classes + 1)[:classes]
-    hits = np.bincount(labels[right], counts[right], classes)
-    f1 = np.divide(2 * hits, both, out=np.zeros(classes), where=both > 0)
-    return [hits.sum() / counts.sum(), f1.sum() / (np.sum(both > 0) + empty)]
+    both = _sums(counts, labels, classes) + _sums(counts, predicted, classes + 1)[:, :classes]
+    hits = _sums(counts[:, right], labels[right], classes)
+    f1 = np.divide(2 * hits, both, out=np.zeros(both.shape), where=both > 0)
+    accuracy = hits.sum(axis=1) / counts.sum(axis=1)
+    return np.stack([accuracy, f1.sum(axis=1) / (np.sum(both > 0, axis=1) + empty)], axis=1)
+
+
+def _sums(counts: np.ndarray, groups: np.ndarray, number: int) -> np.ndarray:
+    """Adds up the columns of each group: counts int64 [samples, m] of groups int64 [m] give int64 [samples, number]."""
+    order = np.argsort(groups, kind="stable")
+    found, starts = np.unique(groups[order], return_index=True)
+    sums = np.zeros((len(counts), number), np.int64)
+    if len(found):
+        sums[:, found] = np.add.reduceat(counts[:, order], starts, axis=1)
+    return sums
 
 
 def _estimates(values: np.ndarray, samples: np.ndarray) -> dict[str, Any]:
