@@ -1,6 +1,7 @@
 """What several folders of tests share."""
 
 import gc
+import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -99,6 +100,15 @@ class ByServer(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
     return ByServer(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(autouse=True)
+def _environment_kept() -> Generator[None]:
+    """What a run sets for Ray in the process that calls it is not there for the tests after it."""
+    names = set(os.environ)
+    yield
+    for name in os.environ.keys() - names:
+        del os.environ[name]
 
 
 @pytest.fixture
