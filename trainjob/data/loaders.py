@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ray.data import DataIterator
 
 WINDOW_ROWS = 1024
+"""Rows of one rank that are sorted by length together, where they are read from Ray Data."""
+WINDOW_BATCHES = 64
+"""Batches whose rows are sorted together where all rows are in memory."""
 SHUFFLE_BUFFER_BYTES = 256 * 2**20
 EVERY_ROW = 2**62
 AHEAD = 2
@@ -185,7 +188,7 @@ class BucketSampler(Sampler[np.ndarray]):
         shard = self.shard
         order = np.random.default_rng([shard.seed, self.epoch]).permutation(len(self.lengths))
         together = shard.batch_size
-        window_rows = together * max(1, WINDOW_ROWS // together)
+        window_rows = together * WINDOW_BATCHES
         whole, rest = np.split(order, [len(order) - len(order) % together])
         for number, start in enumerate(range(0, len(whole), window_rows)):
             window = whole[start : start + window_rows]
