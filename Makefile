@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SOURCES := trainjob operator hack tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint unit test kind e2e kind-down soak mutation generate lock platforms chart dist manifests sbom bench gpu-carry clean
+.PHONY: help demo check lint unit test all-tests kind e2e kind-down soak mutation generate lock platforms chart dist manifests sbom bench gpu-carry clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,9 +25,12 @@ check: $(VENV)/dev.stamp  ## Lint, types, imports and unit tests, in three minut
 unit: $(VENV)/dev.stamp  ## Run the unit tests
 	$(BIN)/python -m pytest tests/unit -n 3 --dist loadfile --no-loadscope-reorder
 
-test: check  ## What `make check` does, then the tests on a control plane and of whole runs; needs Go
+test: $(VENV)/dev.stamp  ## What `make check` does, and the tests on a control plane and of whole runs; needs Go
 	PYTHONPATH=hack $(BIN)/python -m servers.programs
-	$(BIN)/python -m pytest tests/control_plane tests/chart tests/training -n 3 --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory --jobs=2 lint all-tests
+
+all-tests: $(VENV)/dev.stamp  # together, so that short unit tests fill the end, when other processes have nothing left to do
+	$(BIN)/python -m pytest tests/unit tests/control_plane tests/chart tests/training -n 3 --dist loadfile --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=hack $(BIN)/python -m kind up
