@@ -13,7 +13,7 @@ from trainjob.api import StrictModel
 
 SAMPLES = 1000
 BLOCK = 2**20
-"""Samples are drawn so many at a time that they have about as many counts together."""
+"""Samples are drawn so many at a time that they have about as many counts, or classes, together."""
 SURE = 0.05
 """A difference that chance makes more rarely than this is taken to be real."""
 
@@ -97,7 +97,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
 def _bootstrap(labels: np.ndarray, predictions: list[np.ndarray], classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy and macro F1 of each of the predictions: on all rows [k, 2] and on each sample [SAMPLES, k, 2]."""
     cells, counts = np.unique(np.stack([labels, *predictions]), axis=1, return_counts=True)
-    random, block = np.random.default_rng(0), max(1, BLOCK // len(counts))
+    random, block = np.random.default_rng(0), max(1, BLOCK // max(len(counts), classes))
     empty = [classes - len(np.union1d(cells[0], each[each < classes])) for each in cells[1:]]
 
     def measured(counts: np.ndarray) -> np.ndarray:
