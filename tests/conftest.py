@@ -1,7 +1,6 @@
 """What several folders of tests share."""
 
 import gc
-import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from cluster.client import Cluster
 from cluster.jobs import new_namespace
+from environment import environment_kept
 from soak import SOAK
 
 pytest.register_assert_rewrite("folder_contract", "ownership")
@@ -105,10 +105,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 @pytest.fixture(autouse=True)
 def _environment_kept() -> Generator[None]:
     """What a run sets for Ray in the process that calls it is not there for the tests after it."""
-    names = set(os.environ)
-    yield
-    for name in os.environ.keys() - names:
-        del os.environ[name]
+    with environment_kept():
+        yield
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import yaml
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
+from environment import environment_kept
 from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import TrainingStatus
 from trainjob.cli.app import app
@@ -99,7 +100,7 @@ class Run:
 
     def again(self, *arguments: str) -> str:
         """What the command prints for a run that has finished. It is called here, as it starts no other process."""
-        with _environment_kept():
+        with environment_kept():
             done = CliRunner().invoke(app, ["run", str(self.file), *arguments], catch_exceptions=False)
         assert (done.exit_code, done.stderr) == (0, "")
         return done.stdout
@@ -107,7 +108,7 @@ class Run:
     def snapshot_again(self) -> dict[str, Any]:
         """The only snapshot of a run that had finished before. It is called here, too."""
         told: list[TrainingStatus] = []
-        with _environment_kept():
+        with environment_kept():
             run(load_trainjob(self.file), source=self.file.parent, started=time.time(), on_status=told.append)
         [status] = told
         return status.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -239,17 +240,6 @@ def write_trainjob(folder: Path, name: str, spec: dict[str, Any]) -> Run:
 def assert_equal(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
     assert weights.keys() == expected.keys()
     assert [name for name in weights if not torch.equal(weights[name], expected[name])] == []
-
-
-@contextmanager
-def _environment_kept() -> Generator[None]:
-    """After the block, no name is in the environment that was not there before it."""
-    names = set(os.environ)
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - names:
-            del os.environ[name]
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:
