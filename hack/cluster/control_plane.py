@@ -112,6 +112,8 @@ class ControlPlane(Cluster):
             f"--service-account-signing-key-file={key}",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             "--authorization-mode=RBAC",
+            "--feature-gates=MutatingAdmissionPolicy=true",  # for those of tests
+            "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
             "--allow-privileged",
         )
 

@@ -1,11 +1,14 @@
 """TrainJobs in a queue of a real Kueue, which decides when their RayJobs run.
 
-Its webhooks are left out: they would need certificates of their own, and the operator does not count on them.
+Its webhooks are left out: they would need certificates of their own. What matters of them, that RayJobs in a queue are
+created suspended, a policy does: KubeRay may leave a RayCluster behind of a RayJob that is suspended in the moment in
+which it creates it.
 """
 
 import json
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -29,6 +32,16 @@ CONVERSION = {
     }
 }
 """Kueue starts only where it finds that it could convert old versions, of which there are none here."""
+ADMISSION = "admissionregistration.k8s.io/v1beta1"
+RULE = {"apiGroups": ["ray.io"], "apiVersions": ["v1"], "resources": ["rayjobs"], "operations": ["CREATE"]}
+IS_QUEUED = "'kueue.x-k8s.io/queue-name' in object.metadata.?labels.orValue({})"
+SUSPEND = "Object{spec: Object.spec{suspend: true}}"
+SUSPENDED = {
+    "matchConstraints": {"resourceRules": [RULE]},
+    "matchConditions": [{"name": "queued", "expression": IS_QUEUED}],
+    "reinvocationPolicy": "Never",
+    "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": SUSPEND}}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +56,23 @@ def kueue(control_plane: ControlPlane) -> Generator[ControlPlane]:
     component = _manager(control_plane)
     try:
         component.start()
-        yield control_plane
+        with _created_suspended(control_plane):
+            yield control_plane
     finally:
         component.kill()
+
+
+@contextmanager
+def _created_suspended(cluster: Cluster) -> Generator[None]:
+    """RayJobs in a queue are created suspended."""
+    for kind, spec in (("Policy", SUSPENDED), ("PolicyBinding", {"policyName": "suspended"})):
+        policy = {"kind": f"MutatingAdmission{kind}", "metadata": {"name": "suspended"}, "spec": spec}
+        cluster.apply({"apiVersion": ADMISSION, **policy})
+    ray_job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "job", **IN_QUEUE}, "spec": {}}
+    create = ("create", "--dry-run=server", "--output=jsonpath={.spec.suspend}", "--filename=-")
+    eventually(lambda: cluster.kubectl(*create, stdin=json.dumps(ray_job)) == "true")
+    yield
+    cluster.kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "suspended")
 
 
 def _manager(control_plane: ControlPlane) -> Component:
@@ -131,7 +158,7 @@ def test_time_in_the_queue_does_not_count_against_the_deadline(jobs: Jobs, quota
 def test_an_admitted_job_is_suspended_and_resumed(jobs: Jobs, quota: Quota):
     quota.set(100)
     jobs.create(metadata=IN_QUEUE)
-    eventually(lambda: _is_admitted(jobs.ray_job()))  # without its webhook, Kueue sees a job once it has started
+    eventually(lambda: _is_admitted(jobs.ray_job()))
     jobs.until(phase="Pending", reason="PodsStarting")
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until(phase="Suspended", reason="Suspended")
