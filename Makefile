@@ -19,18 +19,19 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/trainjob run examples/docstrings.yaml --fresh
 
-check: $(VENV)/dev.stamp  ## Lint, types, imports and unit tests, in three minutes; needs nothing but Python
+check: $(VENV)/dev.stamp  ## Lint, types, imports and the quick unit tests, in three minutes; needs nothing but Python
 	@$(MAKE) --no-print-directory --jobs=2 lint unit
 
-unit: $(VENV)/dev.stamp  ## Run the unit tests
-	$(BIN)/python -m pytest tests/unit -n 3 --dist loadfile --no-loadscope-reorder
+unit: $(VENV)/dev.stamp  ## Run the unit tests that are quick
+	$(BIN)/python -m pytest tests/unit -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/dev.stamp  ## What `make check` does, and the tests on a control plane and of whole runs; needs Go
+test: $(VENV)/dev.stamp  ## All tests but those end to end and, without NIGHTLY=1, nightly ones; needs Go
 	PYTHONPATH=hack $(BIN)/python -m servers.programs
 	@$(MAKE) --no-print-directory --jobs=2 lint all-tests
 
 all-tests: $(VENV)/dev.stamp  # together, so that short unit tests fill the end, when other processes have nothing left to do
-	$(BIN)/python -m pytest tests/unit tests/control_plane tests/chart tests/training -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests/unit tests/control_plane tests/chart tests/training \
+		$(if $(NIGHTLY),,-m "not nightly") -n 3 --dist loadfile --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=hack $(BIN)/python -m kind up

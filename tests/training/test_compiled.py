@@ -7,6 +7,7 @@ import pytest
 from training_runs import Run
 
 
+@pytest.mark.nightly
 def test_a_compiled_model_learns_as_any_other(
     new_run: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -11,6 +11,7 @@ from tiny_sets import write_projects
 from trainjob.storage import Folder
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("warm_ray")
 def test_readmes_trainjob_learns(tmp_path: Path, minio: MinIO, bucket: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)

@@ -131,6 +131,7 @@ def silent_api_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Genera
         yield
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("silent_api_server")
 @pytest.mark.parametrize("seed", range(10 if SOAK else 1))
 def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(

@@ -79,6 +79,7 @@ def function_run(folder: Path, **config: Any) -> Run:
     return write_trainjob(folder, "own", spec)
 
 
+@pytest.mark.nightly
 def test_a_driver_that_was_replaced_leaves_rays_checkpoints_alone(tmp_path: Path, minio: MinIO, bucket: str):
     """Ray Train would upload its next checkpoint, write down which there are, and delete all others."""
     run, folder = function_run(tmp_path, marks=str(tmp_path), epochs=10), Folder(f"s3://{bucket}/own", minio.endpoint)
@@ -108,6 +109,7 @@ def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
     return {str(path.relative_to(copy)): path.read_bytes() for path in files}
 
 
+@pytest.mark.nightly
 def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
     """Its workers fail, and later its driver is killed."""
     run = function_run(tmp_path, marks=str(tmp_path), epochs=10)

@@ -20,6 +20,7 @@ def streamed(tmp_path_factory: pytest.TempPathFactory, text_set: Path, warm_ray:
     return run
 
 
+@pytest.mark.nightly
 def test_a_ray_cluster_of_its_own(new_run: Callable[..., Run], streamed: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("RAY_ADDRESS")
     monkeypatch.delenv("RAY_AUTH_MODE")

@@ -190,6 +190,7 @@ def test_two_servers_at_once_and_what_was_asked_before_the_end_is_answered(texts
     assert texts.server.predict({"texts": ["a"]}).status == 200
 
 
+@pytest.mark.nightly
 def test_a_damaged_model_is_told_in_one_message(text_run: Path, tmp_path: Path):
     run = Path(shutil.copytree(text_run, tmp_path / "damaged"))
     (run / "model" / "model.safetensors").write_bytes(b"nothing")

@@ -17,6 +17,8 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.parts import Rows, write_part
 from trainjob.storage import Folder
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "README.md": b"---\nlibrary_name: trainjob\n---\n# Tags\n",
     "config.json": b"{}",

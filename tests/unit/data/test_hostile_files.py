@@ -67,10 +67,10 @@ def test_idx_files_of_many_pixels(tmp_path: Path) -> None:
         read(tmp_path / "train-images-idx3-ubyte", ["image", "label"])
 
 
-@pytest.mark.parametrize("line", [b'{"text": "' + b"x" * (300 * 2**20), b" " * (300 * 2**20)], ids=["text", "blank"])
-def test_a_line_of_json_that_fills_the_memory(line: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("begin", [b'{"text": "x', b" "])
+def test_a_line_of_json_that_fills_the_memory(begin: bytes, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"text": "a"}\n' + line, compresslevel=1))
+    path.write_bytes(gzip.compress(b'{"text": "a"}\n' + begin + begin[-1:] * (300 * 2**20), compresslevel=1))
     tracemalloc.start()
     try:
         with pytest.raises(DataError, match=r"rows\.jsonl\.gz, line 2 is longer than 8 MiB"):

@@ -44,6 +44,7 @@ def test_rows_are_the_same_each_time(script: str) -> None:
     assert first == second
 
 
+@pytest.mark.slow
 def test_digits_are_stratified(tmp_path: Path) -> None:
     assert start("make_digits.py", tmp_path).wait() == 0
     uris = [f"spec.dataset.{part}.uri={tmp_path}/{part}-images-idx3-ubyte.gz" for part in ("train", "test")]
@@ -55,6 +56,7 @@ def test_digits_are_stratified(tmp_path: Path) -> None:
     assert all(35 <= count <= 37 for count in counts.values())
 
 
+@pytest.mark.slow
 def test_function_finds_its_module_and_its_columns(tmp_path: Path) -> None:
     from trainjob.training.function import find_function
 

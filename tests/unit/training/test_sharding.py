@@ -25,6 +25,8 @@ from trainjob.runs.model import on_this_machine
 from trainjob.storage import Folder
 from trainjob.training.placement import build_for, bytes_of, is_to_be_sharded, mesh_shape, shard
 
+pytestmark = pytest.mark.slow
+
 GIB = 2**30
 on_ranks = partial(run_on, new=True)
 """Without a group's meshes of before, which FSDP would go on with."""

@@ -26,6 +26,8 @@ from trainjob.training.launch import local
 from trainjob.training.launch.local import LocalWorkers
 from trainjob.training.outcome import WorkerError
 
+pytestmark = pytest.mark.slow
+
 SERVER, WORKER = "trainjob.training.launch.fork_server", "trainjob.training.launch.local_worker"
 
 
