@@ -24,7 +24,7 @@ async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> 
         return Observed()
     reader = _Reader(api, str(job.metadata.namespace))
     pods: Sequence[KubernetesObject] = []
-    if ray_job.get("status", {}).get("rayClusterName"):
+    if ray_job.get("status", {}).get("rayClusterName") or ray_job["spec"].get("suspend"):
         pods = await reader.pods(f"{UID_LABEL}={job.metadata.uid}")
     events: list[KubernetesObject] = []
     if any(map(is_starting, pods)):

@@ -94,7 +94,7 @@ def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed
             return Verdict("Pending", DELETING)
         return Verdict("Pending", "RayJobDeleting", _deletion(ray_job["metadata"]))
     if ray_job["spec"].get("suspend") or (job.spec.suspend and QUEUE_LABEL not in job.metadata.labels):
-        return _suspended(job, before, ray, observed)
+        return _suspended(job, before, observed)
     if deployment in ("Suspending", "Suspended"):
         return Verdict("Pending", "Resuming")
     if deployment == "Retrying":
@@ -151,9 +151,10 @@ def _failed(training: TrainingStatus | None, ray: Object, reason: str, pods: Seq
     return Verdict("Failed", reason, message, time_of(ray.get("endTime")))
 
 
-def _suspended(job: TrainJob, before: TrainJobStatus, ray: Object, observed: Observed) -> Verdict:
-    """A suspended job still has pods for as long as KubeRay has not deleted them."""
-    left = [pod for pod in observed.pods if is_current(pod, ray) and pod.get("status", {}).get("phase") not in _ENDED]
+def _suspended(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Verdict:
+    """A suspended job still has pods for as long as KubeRay has not deleted them. It may have forgotten those of a
+    RayCluster that it created in the moment in which the job was suspended."""
+    left = [pod for pod in observed.pods if pod.get("status", {}).get("phase") not in _ENDED]
     if left:
         phase = before.phase if before.phase in ("Starting", "Running", "Retrying") else "Pending"
         return Verdict(phase, "Suspending", f"pods that KubeRay has yet to delete: {len(left)}")

@@ -89,6 +89,21 @@ def test_suspend_at_creation_while_running_and_back(jobs: Jobs):
 
 
 @pytest.mark.operated
+def test_pods_of_a_raycluster_that_kuberay_has_forgotten_are_told(jobs: Jobs):
+    """KubeRay creates a RayCluster, and looks for it among those that it knows of when the RayJob is suspended in that
+    moment."""
+    jobs.create()
+    cluster = eventually(lambda: jobs.cluster.find("rayclusters", jobs.namespace))[0]
+    forgotten = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "forgotten"}}
+    jobs.cluster.put("rayclusters", jobs.namespace, {**forgotten, "spec": cluster["spec"]})
+    eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 4)
+    jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
+    jobs.until(reason="Suspending", message="pods that KubeRay has yet to delete: 2")
+    jobs.delete("rayclusters", "forgotten")
+    jobs.until(phase="Suspended", reason="Suspended")
+
+
+@pytest.mark.operated
 def test_deleting_a_trainjob_deletes_all_it_made(jobs: Jobs):
     jobs.create()
     eventually(lambda: jobs.cluster.find("pods", jobs.namespace))

@@ -180,9 +180,9 @@ HELD_UP = {
         pods=(pod(labels={}),),
         spec={"suspend": True},
     ),
-    "pods of another attempt": Case(
+    "pods of a RayCluster that KubeRay has forgotten": Case(
         ray_job("Suspended", suspend=True),
-        Verdict("Suspended", "Suspended", "spec.suspend is true"),
+        Verdict("Pending", "Suspending", "pods that KubeRay has yet to delete: 1"),
         pods=(head(labels=OTHER_HEAD),),
         spec={"suspend": True},
     ),
