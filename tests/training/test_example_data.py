@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.nightly
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "make_docstrings.py"
 
 Rows = list[dict[str, str]]

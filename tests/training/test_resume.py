@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
+import pytest
 from training_runs import SLOW, Finished, Run, crash_driver, interrupt_driver, kill_worker
 
 NewRun = Callable[..., Run]
@@ -36,6 +37,7 @@ def test_local_processes(new_run: NewRun, local: Finished):
     run.assert_same_end(local[0])
 
 
+@pytest.mark.nightly
 def test_a_student(new_run: NewRun, local: Finished, text_set: Path):
     """Ended while it trains; what the teacher has said is kept. Its weights: tests/unit/training/test_distillation."""
     changes = {
