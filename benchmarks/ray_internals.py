@@ -1,6 +1,7 @@
 """Seconds to the first optimizer step through Ray with and without the private part of Ray that a quicker start needs.
 
-The job is that of `startup.py`, with two workers and without Ray Data, on a cluster that is up. Both take turns.
+The job is that of `startup.py`, with two workers and without Ray Data, each time on a Ray cluster that has just been
+started and is taken for one that the operator has created. Both take turns.
 """
 
 import argparse
@@ -9,31 +10,51 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from startup import first_step, print_table, small_job
 
 PORT = 6399
-PARTS = {
-    "without Ray's reservation": """
+RAY = [sys.executable, "-m", "ray.scripts.scripts"]
+CLUSTER = os.environ | {"RAY_ADDRESS": f"127.0.0.1:{PORT}", "RAY_AUTH_MODE": "token"}
+AS_THE_OPERATORS = """
 import trainjob.training.launch.ray_cluster as ray_cluster
 ray_cluster._is_own = lambda: True
-""",
-    "with it": "",
-}
+"""
+RAYS_POLICY = """
+from trainjob.training.launch import ray_internals
+
+def policy():
+    from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
+    return FixedScalingPolicy
+
+ray_internals._fixed_policy = policy
+"""
+PARTS = {"without Ray's reservation": AS_THE_OPERATORS, "with it": AS_THE_OPERATORS + RAYS_POLICY}
 
 
-def run(file: Path, change: str, environment: Mapping[str, str]) -> float:
+@contextmanager
+def cluster() -> Generator[None]:
+    """A Ray cluster that is up."""
+    start = ["start", "--head", "--block", f"--port={PORT}", "--num-cpus=4", "--include-dashboard=false"]
+    with subprocess.Popen([*RAY, *start], env=CLUSTER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as head:
+        assert head.stdout is not None
+        while b"Ray runtime started" not in (line := head.stdout.readline()):
+            assert line, "Ray did not start"
+        try:
+            yield
+        finally:
+            head.terminate()
+
+
+def run(file: Path, change: str) -> float:
     """Seconds to the end of the first step."""
     program = f"{change}\nfrom trainjob.cli.app import main\nmain()"
     since = time.time()
-    subprocess.run(
-        [sys.executable, "-c", program, "run", str(file), "--fresh"],
-        env=os.environ | environment,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    command = [sys.executable, "-c", program, "run", str(file), "--fresh"]
+    subprocess.run(command, env=CLUSTER, stdout=subprocess.DEVNULL, check=True)
     return first_step(file) - since
 
 
@@ -42,23 +63,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     rounds: int = parser.parse_args().rounds
     figures: dict[str, list[float]] = {name: [] for name in PARTS}
-    address = {"RAY_ADDRESS": f"127.0.0.1:{PORT}", "RAY_AUTH_MODE": "token"}
-    start = ["start", "--head", "--block", f"--port={PORT}", "--num-cpus=4", "--include-dashboard=false"]
     with tempfile.TemporaryDirectory() as temporary:
-        head = subprocess.Popen(
-            [sys.executable, "-m", "ray.scripts.scripts", *start],
-            env=os.environ | {"RAY_AUTH_MODE": "token"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            job = small_job(Path(temporary), "dataLoader", 2, 600)
-            for _ in range(rounds + 1):  # the first warms the disk
-                for name, change in PARTS.items():
-                    figures[name].append(run(job, change, address))
-        finally:
-            head.terminate()
-            head.wait()
+        job = small_job(Path(temporary), "dataLoader", 2, 600)
+        for _ in range(rounds + 1):  # the first warms the disk
+            for name, change in PARTS.items():
+                with cluster():
+                    figures[name].append(run(job, change))
     print_table(figures)
 
 
