@@ -80,7 +80,20 @@ def survivors(file: str, patterns: Sequence[str]) -> tuple[int, list[str]]:
     mutmut("run", "--max-children=1", *patterns)
     results = json.loads((mutated / f"{file}.meta").read_text())["exit_code_by_key"]
     codes = {name: code for name, code in results.items() if code is not None}
-    return len(codes), [mutmut("show", name) for name, code in codes.items() if code in (SURVIVED, UNTESTED)]
+    left = [name for name, code in codes.items() if code in (SURVIVED, UNTESTED)]
+    if left and is_noticed("none", TESTS[file]):
+        sys.exit("the tests fail where nothing is changed")
+    return len(codes), [mutmut("show", name) for name in left if not is_noticed(name, TESTS[file])]
+
+
+def is_noticed(mutant: str, tests: Sequence[str]) -> bool:
+    """Whether any test fails with a mutant. mutmut runs those that reach it in their own process: which of them reach
+    it in the processes of other ranks it does not see."""
+    folder = WORK / "mutants"
+    settings = os.environ | {"PYTHONPATH": f"{folder / 'src'}:{folder / 'hack'}", "MUTANT_UNDER_TEST": mutant}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *(f"tests/{each}" for each in tests)]
+    done = subprocess.run(command, cwd=folder, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return done.returncode != 0
 
 
 def mutmut(*arguments: str) -> str:
