@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "mutation"
 LIMIT = 3 * 3600
 """Seconds for one file."""
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(WORK / "mutants" / "src")}
+"""Also for processes that tests start."""
 
 STATUS = [
     f"unit/operator/test_{name}.py"
@@ -89,19 +91,17 @@ def survivors(file: str, patterns: Sequence[str]) -> tuple[int, list[str]]:
 def is_noticed(mutant: str, tests: Sequence[str]) -> bool:
     """Whether any test fails with a mutant. mutmut runs those that reach it in their own process: which of them reach
     it in the processes of other ranks it does not see."""
-    folder = WORK / "mutants"
-    settings = os.environ | {"PYTHONPATH": f"{folder / 'src'}:{folder / 'hack'}", "MUTANT_UNDER_TEST": mutant}
     command = [sys.executable, "-m", "pytest", "-q", "-x", *(f"tests/{each}" for each in tests)]
-    done = subprocess.run(command, cwd=folder, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    settings = ENVIRONMENT | {"MUTANT_UNDER_TEST": mutant}
+    done = subprocess.run(command, cwd=WORK / "mutants", env=settings, capture_output=True, timeout=LIMIT)
     return done.returncode != 0
 
 
 def mutmut(*arguments: str) -> str:
     """What mutmut prints; its last lines end this program where it fails."""
     command = [sys.executable, "-m", "mutmut", *arguments]
-    settings = os.environ | {"PYTHONPATH": str(WORK / "mutants" / "src")}  # for processes that tests start
     done = subprocess.run(
-        command, cwd=WORK, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT
+        command, cwd=WORK, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT
     )
     printed = done.stdout.decode().replace("\r", "\n")
     return printed if done.returncode == 0 else sys.exit(printed[-3000:])
