@@ -4,11 +4,11 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import yaml
 from pydantic import AwareDatetime, ValidationError
@@ -39,6 +39,8 @@ from trainjob.runs.files import (
     VARIANTS_TABLE,
 )
 from trainjob.storage import Folder, storage_errors
+
+Found = TypeVar("Found")
 
 MAY_CHANGE = (
     "spec.baselines",
@@ -75,8 +77,9 @@ _OWN = {
 }
 _OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """What Ray Train writes into the folder of a function's run."""
-LOOKS, SECONDS_BETWEEN_LOOKS = 5, 2.0
-"""Until a file is believed to be gone."""
+LOOKS, SECONDS_BETWEEN_LOOKS = 30, 2.0
+"""Until a file is believed to be gone. MinIO that starts on a busy machine has taken more than ten seconds to list what
+its disk had."""
 
 
 class Attempts(StrictModel):
@@ -152,21 +155,26 @@ def check_same(run: Folder, job: TrainJob) -> None:
 
 
 def check_there(run: Folder) -> None:
-    """Raises UserError where the folder of a run that has begun is no longer there, however often one looks: a server
-    that has just started may for a moment know none of its files."""
-    for _ in range(LOOKS):
-        if run.exists(ATTEMPTS):
-            return
+    """Raises UserError where the folder of a run that has begun is no longer there."""
+    look_again(run, ATTEMPTS, lambda: run.exists(ATTEMPTS))
+
+
+def look_again(run: Folder, name: str, look: Callable[[], Found]) -> Found:
+    """What `look` finds of `name` in the run's folder, asked for a minute until it finds something: a server that has
+    just started may for a while know none of its files. Raises UserError where it is no longer there."""
+    found = look()
+    for _ in range(0 if found else LOOKS):
+        run.on_wait(f"waits for the storage: {run.uri}: the server knows no {name} there")
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    raise removed(run, ATTEMPTS)
-
-
-def removed(run: Folder, name: str) -> UserError:
-    """What is said of a run whose folder is no longer there."""
-    return UserError(
-        f"{run.uri}: the run's folder, or {name} in it, was removed while the run was under way, so training "
-        "stops; start it again"
-    )
+        if found := look():
+            run.on_wait("")
+            break
+    if not found:
+        raise UserError(
+            f"{run.uri}: the run's folder, or {name} in it, was removed while the run was under way, so training "
+            "stops; start it again"
+        )
+    return found
 
 
 def count_failure(run: Folder) -> int:

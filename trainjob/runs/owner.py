@@ -7,13 +7,12 @@ needs nothing of a storage but that a listing has what was written before, so it
 
 import re
 import socket
-import time
 from dataclasses import replace
 from uuid import uuid4
 
 from trainjob.errors import StorageUnreachable, Superseded, UserError
 from trainjob.runs.files import CLAIMS
-from trainjob.runs.folder import LOOKS, SECONDS_BETWEEN_LOOKS, removed
+from trainjob.runs.folder import look_again
 from trainjob.storage import Folder
 
 _CLAIM = re.compile(r"\d{8}-[0-9a-f]{8}")
@@ -45,19 +44,11 @@ class Owner:
     def check(self, _: Folder) -> None:
         """Raises Superseded where another process owns the folder, and UserError where it is no longer there; before
         the claim, neither."""
-        claims: list[str] = []
-        for _look in range(LOOKS if self._claim else 0):
-            claims = _claims(self._run)
-            if claims:
-                break
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-        if not self._claim or max(claims, default="") == self._claim:
-            return
-        if not claims:
-            raise removed(self._run, CLAIMS)
-        raise Superseded(
-            f"{self._run.uri}: another process has taken up this run since, so this one ends and changes nothing more"
-        )
+        if self._claim and max(look_again(self._run, CLAIMS, lambda: _claims(self._run))) != self._claim:
+            raise Superseded(
+                f"{self._run.uri}: another process has taken up this run since, so this one ends and changes nothing "
+                "more"
+            )
 
     def cause_of(self, error: Exception) -> Exception:
         """Why this process has failed: Superseded where another one owns the folder by now, which may have deleted or

@@ -1,6 +1,7 @@
 """A run's folder: who may use it, and how often the run has failed over all its drivers."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +132,11 @@ def test_a_folder_that_is_not_there_for_a_moment_is_there(tmp_path: Path):
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
     begin(folder, job)
-    away = Path(folder.uri).rename(tmp_path / "away")
+    away, said = Path(folder.uri).rename(tmp_path / "away"), list[str]()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainjob.runs.folder.time.sleep", lambda _: away.exists() and away.rename(folder.uri))
-        check_there(folder)
+        check_there(replace(folder, on_wait=said.append))
+    assert said == [f"waits for the storage: {folder.uri}: the server knows no attempts.json there", ""]
 
 
 def test_a_run_whose_folder_is_removed_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
