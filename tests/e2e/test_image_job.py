@@ -59,4 +59,4 @@ def _copy_from_volume(jobs: TrainJobs, run: str, target: Path) -> None:
 
 
 def _four_run(status: Status) -> bool:
-    return status["phase"] == "Running" and status["workers"] == {"desired": 4, "ready": 4}
+    return status["attempt"] == 2 and status["workers"] == {"desired": 4, "ready": 4}

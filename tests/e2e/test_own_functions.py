@@ -7,8 +7,7 @@ import pytest
 from cluster.jobs import eventually
 from e2e.train_jobs import LONG, TrainJobs
 
-MORE_EPOCHS = 5
-UNTIL_RESUMED = f"""
+RAISES_ONCE_RESUMED = """
     import tempfile
     import time
     from pathlib import Path
@@ -18,16 +17,19 @@ UNTIL_RESUMED = f"""
     from ray.train.torch import prepare_model
 
     def train_loop(config):
-        '''Ends {MORE_EPOCHS} epochs after it has gone on from a checkpoint.'''
+        '''Trains until it is stopped; when it has gone on from a checkpoint, rank 1 fails in the third epoch.'''
         model, first, last = torch.nn.Linear(1, 1), 1, 100_000
+        rank = train.get_context().get_world_rank()
         if checkpoint := train.get_checkpoint():
             with checkpoint.as_directory() as folder:
                 state = torch.load(Path(folder, "state.pt"))
             model.load_state_dict(state["model"])
-            first, last = state["epoch"] + 1, state["epoch"] + {MORE_EPOCHS}
+            first, last = state["epoch"] + 1, state["epoch"] + 3
         model = prepare_model(model)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for epoch in range(first, last + 1):
+            if epoch == last and rank == 1:
+                raise ArithmeticError(f"epoch {epoch} does not add up")
             x = torch.rand(64, 1)
             loss = ((model(x) - config["slope"] * x) ** 2).mean()
             optimizer.zero_grad()
@@ -35,20 +37,9 @@ UNTIL_RESUMED = f"""
             optimizer.step()
             time.sleep(0.5)
             with tempfile.TemporaryDirectory() as folder:
-                torch.save({{"model": model.module.state_dict(), "epoch": epoch}}, Path(folder, "state.pt"))
+                torch.save({"model": model.module.state_dict(), "epoch": epoch}, Path(folder, "state.pt"))
                 checkpoint = train.Checkpoint.from_directory(folder)
-                rank = train.get_context().get_world_rank()
-                train.report({{"epoch": epoch, "first": first}}, checkpoint=checkpoint if rank == 0 else None)
-"""
-
-RAISES = """
-    from ray import train
-
-    def train_loop(config):
-        for step in range(1, 10):
-            if step == 5 and train.get_context().get_world_rank() == 1:
-                raise ArithmeticError("step 5 does not add up")
-            train.report({"step": step})
+                train.report({"epoch": epoch, "first": first}, checkpoint=checkpoint if rank == 0 else None)
 """
 
 FILLS_MEMORY = """
@@ -60,40 +51,34 @@ FILLS_MEMORY = """
 
 
 @pytest.mark.core
-def test_a_suspended_job_gives_its_pods_back_and_goes_on_later(jobs: TrainJobs) -> None:
-    jobs.submit_function(UNTIL_RESUMED, {"slope": 2})
+def test_a_suspended_job_gives_its_pods_back_goes_on_later_and_fails_for_its_own_exception(jobs: TrainJobs) -> None:
+    jobs.submit_function(RAISES_ONCE_RESUMED, {"slope": 2}, retries=1)
     jobs.until_true(lambda status: status.get("training", {}).get("metrics", {}).get("epoch", 0) >= 3, "epoch 3")
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until_phase("Suspended")
     eventually(lambda: not _ray_pods(jobs), LONG, lambda: f"pods are left: {_ray_pods(jobs)}")
     jobs.patch("trainjob", "job", {"spec": {"suspend": False}})
-    status = jobs.until_phase("Succeeded")
-    metrics = status["training"]["metrics"]
-    assert status["attempt"] == 1
-    assert metrics["first"] > 3
-    assert metrics["epoch"] == metrics["first"] + MORE_EPOCHS - 1
+
+    status = jobs.until_phase("Failed")
+    assert status["attempt"] == 1  # Ray Train used the one retry up on the same pods
     lines = jobs.store.read(f"{jobs.run()}/metrics.jsonl").splitlines()
-    epochs = [record["epoch"] for record in map(json.loads, lines) if record["kind"] == "epoch"]
-    assert epochs == list(range(1, metrics["epoch"] + 1))
+    records = [record for record in map(json.loads, lines) if record["kind"] == "epoch"]
+    epochs = [record["epoch"] for record in records]
+    assert epochs == list(range(1, len(epochs) + 1))
+    assert records[0]["first"] == 1
+    assert records[-1]["first"] > 3
+
+    failure, message = status["training"]["failure"], f"epoch {len(epochs) + 1} does not add up"
+    assert (failure["rank"], failure["exception"], failure["message"]) == (1, "ArithmeticError", message)
+    assert 'raise ArithmeticError(f"epoch {epoch} does not add up")' in failure["traceback"]
+    assert status["reason"] == "TrainingFailed"
+    assert status["message"] == f"worker 1 failed: ArithmeticError: {message}"
+    jobs.kubectl("wait", "--for=condition=Failed", "trainjob/job", "--timeout=30s")
+    jobs.until_gone()
 
 
 def _ray_pods(jobs: TrainJobs) -> list[str]:
     return [pod["metadata"]["name"] for pod in jobs.cluster.find("pods", jobs.namespace, labels="ray.io/cluster")]
-
-
-@pytest.mark.core
-def test_an_exception_of_one_worker_is_told_with_its_rank(jobs: TrainJobs) -> None:
-    jobs.submit_function(RAISES, retries=1)
-    status = jobs.until_phase("Failed")
-    failure = status["training"]["failure"]
-    assert (failure["rank"], failure["exception"]) == (1, "ArithmeticError"), failure
-    assert failure["message"] == "step 5 does not add up"
-    assert 'raise ArithmeticError("step 5 does not add up")' in failure["traceback"]
-    assert status["reason"] == "TrainingFailed"
-    assert status["message"] == "worker 1 failed: ArithmeticError: step 5 does not add up"
-    assert status["attempt"] == 1  # Ray Train used the one retry up on the same pods
-    jobs.kubectl("wait", "--for=condition=Failed", "trainjob/job", "--timeout=30s")
-    jobs.until_gone()
 
 
 def test_a_worker_that_runs_out_of_memory_is_said_to(jobs: TrainJobs) -> None:

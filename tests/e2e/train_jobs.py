@@ -132,7 +132,7 @@ class TrainJobs(Jobs):
             if reached(status):
                 return status
             assert status.get("phase") not in ("Succeeded", "Failed"), f"ended before {what}: {status}"
-            time.sleep(0.2)
+            time.sleep(0.5)
         raise AssertionError(f"{what} was not reached in {LONG} s: {status}")
 
     def until_waiting(self, name: str, *reasons: str) -> list[Status]:
