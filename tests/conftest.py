@@ -50,7 +50,7 @@ def _training(*names: str) -> set[str]:
     return {f"tests/training/test_{name}.py" for name in names}
 
 
-ON_ONE_RAY = _training("front_page", "mistakes", "own_function", "ray_token", "resume_on_ray", "tuning")
+ON_ONE_RAY = _training("front_page", "mistakes", "own_function", "ray_token", "resume_on_ray", "serving", "tuning")
 """Files whose tests use the same Ray cluster."""
 OF_ONE_RUN = _training("object_storage", "results", "resume")
 """Files whose tests look at the same finished run."""
@@ -60,13 +60,13 @@ LONGEST = (
     "control plane, l to z",
     "one run",
     "control plane, a to k",
-    "tests/training/test_serving.py",
     "chart",
     "tests/e2e/test_serving.py",
     "tests/e2e/test_text_job.py",
     "tests/e2e/test_own_functions.py",
     "tests/unit/training/launch/test_local.py",
     "tests/unit/crd/test_schema.py",
+    "tests/training/test_datasets.py",
     "tests/unit/training/test_sharding.py",
     "tests/unit/training/test_resuming.py",
     "tests/unit/training/test_steps.py",

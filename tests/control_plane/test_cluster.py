@@ -47,6 +47,7 @@ def test_what_the_api_server_refuses_is_an_error(cluster: Cluster, namespace: st
         cluster.apply(wrong)
 
 
+@pytest.mark.nightly
 def test_etcd_comes_back_after_a_crash(control_plane: ControlPlane) -> None:
     """Tests of faults kill the API server, and stop and start the others."""
     control_plane.kill("etcd")

@@ -21,6 +21,7 @@ from operator_process import OperatorProcess, account, leads, operator
 from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
+from nightly import at_night
 from soak import SOAK
 from tcp_proxy import proxy_to
 
@@ -85,7 +86,7 @@ def test_the_api_server_is_restarted(control_plane: ControlPlane, many: ManyJobs
     many.assert_settled()
 
 
-@pytest.mark.parametrize("how", ["fall_silent", "break_off"])
+@pytest.mark.parametrize("how", ["fall_silent", at_night("break_off")])
 def test_the_leader_is_cut_off(control_plane: ControlPlane, jobs: Jobs, tmp_path: Path, how: str):
     """Another replica goes on, and when the network is back, both are there."""
     many, lease = ManyJobs(jobs, JOBS), ["--lease-namespace", jobs.namespace]

@@ -15,6 +15,7 @@ from minio_server import MinIO
 from training_runs import WORKERS_FIRST, Finished, Run, write_run
 
 from cluster.component import ENDS_WITH_US, free_ports
+from nightly import at_night
 from tiny_sets import write_digits, write_texts
 from trainjob import local_ray
 from trainjob.serving.config import ENVIRONMENT as SERVING
@@ -65,19 +66,25 @@ def bucket(minio: minio_server.MinIO, tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
-    """A finished text run on a Ray cluster of its own, and the command's output."""
-    run = write_run(tmp_path_factory.mktemp("finished"), "text", text_set, {}, "tags")
+def on_ray(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
+    """A finished text run on a Ray cluster of its own, and the command's output. It has the baselines of a TrainJob
+    that says nothing of them."""
+    run = write_run(tmp_path_factory.mktemp("on_ray"), "text", text_set, {"baselines": None}, "tags")
     return run, run.finish()
 
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
-    """The same run in local processes, with the baselines that a TrainJob has that says nothing of them."""
+    """The same run in local processes."""
     changes = {"dataset.loader": "dataLoader", "baselines": None}
-    run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, changes, "local")
+    run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, changes, "tags")
     run.first = WORKERS_FIRST
     return run, run.finish()
+
+
+@pytest.fixture(scope="session", params=["local", at_night("on_ray")])
+def finished(request: pytest.FixtureRequest) -> Finished:
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ def test_a_compiled_model_learns_as_any_other(
     assert run.read("evaluation.json")["test"]["accuracy"] > 0.5
 
 
+@pytest.mark.nightly
 def test_a_machine_without_a_compiler(new_run: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CXX", str(tmp_path / "g++"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "compiled"))

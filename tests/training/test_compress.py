@@ -26,6 +26,8 @@ from trainjob.serving.app import CPU_ROWS, build_app
 from trainjob.serving.config import BATCH_ROWS
 from trainjob.storage import Folder
 
+pytestmark = pytest.mark.nightly
+
 Compressed = tuple[Folder, Variants]
 NAMES = ["pruned-0.5", "pruned-0.5-int8", "pruned-0.5-onnx"]
 

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from training_runs import Run
 
+from nightly import at_night
+
 NewRun = Callable[..., Run]
 
 DIVERGES: dict[str, Any] = {
@@ -18,7 +20,7 @@ DIVERGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("loader", ["dataLoader", "rayData"])
+@pytest.mark.parametrize("loader", ["dataLoader", at_night("rayData")])
 def test_bad_rows_are_found_while_workers_start(
     new_run: NewRun, tmp_path: Path, loader: str, request: pytest.FixtureRequest
 ):
@@ -32,6 +34,7 @@ def test_bad_rows_are_found_while_workers_start(
     assert len(message.splitlines()) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("warm_ray")
 def test_a_mistake_that_workers_on_ray_find_is_not_tried_again(new_run: NewRun):
     """On local workers: tests/unit/training/launch/test_local.py."""

@@ -43,6 +43,7 @@ def on_s3(minio: minio_server.MinIO, bucket: str, text_set: Path) -> dict[str, A
     }
 
 
+@pytest.mark.nightly
 def test_a_local_run_whose_server_goes_away_for_a_while(
     new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, monkeypatch: pytest.MonkeyPatch
 ):

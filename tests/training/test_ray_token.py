@@ -1,4 +1,4 @@
-"""A stranger who reaches a Ray cluster that asks for a token does not get in; tests/e2e/test_stranger.py tries the
+"""A stranger who reaches a Ray cluster that asks for a token does not get in; tests/e2e/test_text_job.py tries the
 dashboard of a job's."""
 
 import os
@@ -30,6 +30,7 @@ def join(program: str = JOIN, **environment: str) -> subprocess.CompletedProcess
 STRANGERS = ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "x" * 44})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["as a node's process", "as a client"])
 def test_only_who_has_the_token_gets_in(how: str, warm_ray: int):
     program, address = JOIN, os.environ["RAY_ADDRESS"]

@@ -31,7 +31,6 @@ def test_the_output_is_plain_lines(finished: Finished):
     run, done = finished
     assert done.stderr == ""
     assert [line for line in done.stdout.splitlines() if not LINE.match(line)] == []
-    assert " vs " not in done.stdout  # it has no baselines
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout) is None
     epochs = [line[:10] for line in done.stdout.splitlines() if "train_loss" in line]
     assert epochs == [f"epoch {epoch}/3:" for epoch in range(1, 4)]
@@ -43,6 +42,7 @@ def test_the_folder_holds_what_is_documented_and_nothing_else(finished: Finished
     run, _ = finished
     assert {path.name for path in run.folder.iterdir() if not path.name.startswith(".")} == {
         "attempts.json",
+        "baselines.json",
         "checkpoints",
         "evaluation.json",
         "fitted",
@@ -116,7 +116,7 @@ def test_the_evaluation_is_what_the_saved_model_gives(finished: Finished, text_s
     }
 
 
-def test_what_was_predicted_is_kept_row_by_row(finished: Finished, local: Finished, text_set: Path):
+def test_what_was_predicted_is_kept_row_by_row(finished: Finished, text_set: Path):
     run, _ = finished
     table = pyarrow.csv.read_csv(text_set / "test.csv")
     kept = parquet.read_table(run.folder / "predictions" / "model.parquet")
@@ -125,7 +125,6 @@ def test_what_was_predicted_is_kept_row_by_row(finished: Finished, local: Finish
     predictor = Predictor.load(run.folder)
     assert kept["prediction"].to_pylist() == predictor.predict(table)
     np.testing.assert_allclose(kept["probability"], predictor.predict_proba(table).max(axis=1), rtol=1e-4)
-    assert parquet.read_table(local[0].folder / "predictions" / "model.parquet") == kept
 
 
 def test_the_model_is_the_best_epochs(finished: Finished):
@@ -151,10 +150,13 @@ def test_the_summary_counts_the_rows(finished: Finished):
     assert report.startswith("<!doctype html>")
 
 
-def test_local_processes_give_the_same_weights(finished: Finished, local: Finished):
-    run, other = finished[0], local[0]
+@pytest.mark.nightly
+def test_local_processes_give_the_same_weights_as_ray(on_ray: Finished, local: Finished):
+    run, other = on_ray[0], local[0]
     assert_equal(other.weights(), run.weights())
     assert other.read("evaluation.json") == run.read("evaluation.json")
+    predictions, others = (parquet.read_table(each.folder / "predictions" / "model.parquet") for each in (run, other))
+    assert predictions == others
 
 
 def test_a_run_ends_with_what_its_model_is_worth(local: Finished):

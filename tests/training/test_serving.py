@@ -132,6 +132,7 @@ def memory(server: Server) -> float:
     return float(found[1])
 
 
+@pytest.mark.nightly
 def test_a_burst_is_answered_or_refused_within_bounded_memory(texts: Process):
     """A thousand clients at once, with 10 rows of 1,000 characters each, twice."""
     body = json.dumps({"texts": ["word1 " * 160] * 10}).encode()
@@ -164,6 +165,7 @@ def test_clients_that_go_leave_nothing_behind(texts: Process):
     assert texts.server.predict({"texts": ["a"]}).status == 200
 
 
+@pytest.mark.nightly
 def test_two_servers_at_once_and_what_was_asked_before_the_end_is_answered(texts: Process, tmp_path: Path):
     """SIGTERM comes twice, as from a shell that signals a group. The second serves a variant, which is all there is."""
     write_digits(tmp_path)
@@ -202,6 +204,7 @@ def test_a_damaged_model_is_told_in_one_message(text_run: Path, tmp_path: Path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("warm_ray")
 def test_what_a_rayservice_deploys_answers_through_ray_serves_proxy(text_run: Path, tmp_path: Path):
     config: dict[str, Any] = serve_config(Served(folder=str(text_run), name="tags"), cpus=1, gpus=0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from training_runs import Run
 
 from trainjob import Predictor
@@ -9,6 +10,7 @@ from trainjob import Predictor
 NewRun = Callable[..., Run]
 
 
+@pytest.mark.nightly
 def test_a_finished_run_reports_its_end_as_often_as_it_is_asked(new_run: NewRun):
     run = new_run("image", {"dataset.loader": "dataLoader", "training.epochs": 2})
     snapshots = run.snapshots()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from training_runs import Run, kill_driver
 
-pytestmark = pytest.mark.usefixtures("warm_ray")
+pytestmark = [pytest.mark.nightly, pytest.mark.usefixtures("warm_ray")]
 
 NewRun = Callable[..., Run]
 RATE, LAYERS = "training.optimizer.adamW.learningRate", "model.textClassifier.encoder.layers"

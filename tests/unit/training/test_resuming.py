@@ -13,6 +13,8 @@ import torch
 from ranks import run_on
 from trainers import CNN, Setup, Trained, image_setup, resnet_setup, text_setup, train, without_times
 
+from nightly import at_night
+
 CHANGES = {
     "training": {
         "epochs": 3,
@@ -52,7 +54,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
     return trained
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [at_night(1), 2, at_night(3)])
 @pytest.mark.parametrize(
     ("kind", "cut"),
     [

@@ -17,6 +17,7 @@ from torch.distributed.tensor import DTensor
 from trainers import CPU, TEXT, Setup, Trained, build_trainer, text_setup, train
 from transformers.models.auto.modeling_auto import AutoModelForCausalLM
 
+from nightly import at_night
 from trainjob.api import Model, TrainJobSpec
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores, Scores
@@ -90,11 +91,11 @@ def losses(setup: Setup) -> list[float]:
     ("kind", "training"),
     [
         ("text", {}),
-        ("text", {"activationCheckpointing": True}),
+        at_night("text", {"activationCheckpointing": True}),
         ("language", {}),
-        ("language", {"precision": "bf16"}),
+        at_night("language", {"precision": "bf16"}),
         ("adapter", {"activationCheckpointing": True}),
-        ("bfloat16", {}),
+        at_night("bfloat16", {}),
         ("bfloat16 with adapter", {}),
     ],
 )
@@ -113,7 +114,7 @@ def test_losses_and_weights_are_those_of_copies(tmp_path: Path, kind: str, train
             np.testing.assert_allclose(found[0].weights[name], weights, rtol=1e-3, atol=1e-4, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", ["text", "adapter"])
+@pytest.mark.parametrize("kind", ["text", at_night("adapter")])
 def test_training_that_was_cut_off_goes_on_exactly(tmp_path: Path, kind: str):
     whole = with_training(KINDS[kind](tmp_path / "whole"), tmp_path / "whole", sharding="full")
     cut = whole.elsewhere(tmp_path / "cut")
@@ -126,7 +127,7 @@ def test_training_that_was_cut_off_goes_on_exactly(tmp_path: Path, kind: str):
     assert losses(cut) == losses(whole)
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [at_night(1), 3])
 def test_another_number_of_ranks_goes_on(tmp_path: Path, ranks: int):
     """Without dropout, and with all rows in each step, the number makes no difference but in rounding."""
     model = {"textClassifier": TEXT["textClassifier"] | {"dropout": 0.0}}
