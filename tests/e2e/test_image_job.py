@@ -37,8 +37,9 @@ def test_a_driver_that_runs_out_of_memory_is_tried_again_and_its_model_copied_fr
         pods=jobs.module("sitecustomize", code),
         retries=1,
     )
-    jobs.until_true(lambda status: status.get("phase") == "Retrying" and "memory" in status["message"], "Retrying")
-    jobs.until_true(_four_run, "four workers that run")
+    first = jobs.until_true(lambda status: status.get("rayClusterName"), "its first cluster")["rayClusterName"]
+    jobs.until_true(lambda status: status["phase"] == "Retrying" and "memory" in status["message"], "Retrying")
+    jobs.until_true(lambda status: _four_are_ready(status, first), "four workers of the next cluster")
     assert len(jobs.pods("worker")) == 2
     training = jobs.until_phase("Succeeded")["training"]
     assert training["evaluation"]["test_accuracy"] > 0.5
@@ -58,5 +59,5 @@ def _copy_from_volume(jobs: TrainJobs, run: str, target: Path) -> None:
     jobs.kubectl("cp", f"volume-reader:/mnt/storage/{run}", str(target))
 
 
-def _four_run(status: Status) -> bool:
-    return status["attempt"] == 2 and status["workers"] == {"desired": 4, "ready": 4}
+def _four_are_ready(status: Status, before: str) -> bool:
+    return status.get("rayClusterName") != before and status["workers"] == {"desired": 4, "ready": 4}
