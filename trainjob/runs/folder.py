@@ -164,7 +164,7 @@ def look_again(run: Folder, name: str, look: Callable[[], Found]) -> Found:
     just started may for a while know none of its files. Raises UserError where it is no longer there."""
     found = look()
     for _ in range(0 if found else LOOKS):
-        run.on_wait(f"waits for the storage: {run.uri}: the server knows no {name} there")
+        run.on_wait(f"waits for the storage: {run.uri}/{name} is not there")
         time.sleep(SECONDS_BETWEEN_LOOKS)
         if found := look():
             run.on_wait("")
