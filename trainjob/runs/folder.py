@@ -162,19 +162,18 @@ def check_there(run: Folder) -> None:
 def look_again(run: Folder, name: str, look: Callable[[], Found]) -> Found:
     """What `look` finds of `name` in the run's folder, asked for a minute until it finds something: a server that has
     just started may for a while know none of its files. Raises UserError where it is no longer there."""
-    found = look()
-    for _ in range(0 if found else LOOKS):
+    if found := look():
+        return found
+    for _ in range(LOOKS):
         run.on_wait(f"waits for the storage: {run.uri}/{name} is not there")
         time.sleep(SECONDS_BETWEEN_LOOKS)
         if found := look():
             run.on_wait("")
-            break
-    if not found:
-        raise UserError(
-            f"{run.uri}: the run's folder, or {name} in it, was removed while the run was under way, so training "
-            "stops; start it again"
-        )
-    return found
+            return found
+    raise UserError(
+        f"{run.uri}: the run's folder, or {name} in it, was removed while the run was under way, so training "
+        "stops; start it again"
+    )
 
 
 def count_failure(run: Folder) -> int:
