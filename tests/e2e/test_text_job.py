@@ -98,6 +98,7 @@ def test_it_goes_on_from_its_checkpoints(text_job: FollowedJob) -> None:
     assert resumed_from(status) >= text_job.later["training"]["step"] - STEPS_BETWEEN_CHECKPOINTS
     assert "Interrupted" in jobs.events(NAME)
     assert text_job.without_head["reason"] == "HeadLost"
+    assert text_job.end["attempt"] == 1
     lines = jobs.store.read(f"{jobs.run(NAME)}/metrics.jsonl").splitlines()
     steps = [record["step"] for record in map(json.loads, lines) if record["kind"] == "step"]
     assert steps == list(range(1, text_job.end["training"]["steps"] + 1))
