@@ -61,7 +61,7 @@ LONGEST = (
     "one run",
     "control plane, a to k",
     "chart",
-    "tests/e2e/test_serving.py",
+    "tests/e2e/test_search.py",
     "tests/e2e/test_text_job.py",
     "tests/e2e/test_own_functions.py",
     "tests/unit/training/launch/test_local.py",
