@@ -16,7 +16,7 @@ from trainjob_operator.head import head_uid
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, SPEC_ANNOTATION, WORKERS_ANNOTATION
 from trainjob_operator.render import storage_of
-from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of
+from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of, words_of
 
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended"]
 
@@ -102,6 +102,8 @@ def later(time: datetime, by: timedelta) -> datetime:
 def _how_training_goes(
     job: TrainJob, training: TrainingStatus | None, interruptions: Interruptions | None
 ) -> Iterator[str]:
+    if training is not None and training.failure is not None:
+        yield f"{words_of(training.failure)}; KubeRay has yet to end the attempt, or the next to report"
     if interruptions is not None:
         yield f"{last_interruption(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
         yield "training goes on from its latest checkpoint, so it may have gone back"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.training_status import TrainingStatus
+from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import Phase, TrainJobStatus
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import ran_out_of_memory, time_of, why_head_is_lost
@@ -142,13 +142,14 @@ def _failed(training: TrainingStatus | None, ray: Object, reason: str, pods: Seq
         message = f"the driver was killed, as a rule because the head pod ran out of memory: {message}"
     is_its_own = reason in ("AppFailed", "Failed") or has_failed_for_good(training)
     if training is not None and training.failure is not None and is_its_own:
-        failure = training.failure
-        where = "the driver" if failure.rank is None else f"worker {failure.rank}"
-        reason, message = (
-            "TrainingFailed",
-            ": ".join(filter(None, [f"{where} failed", failure.exception, failure.message])),
-        )
+        reason, message = "TrainingFailed", words_of(training.failure)
     return Verdict("Failed", reason, message, time_of(ray.get("endTime")))
+
+
+def words_of(failure: Failure) -> str:
+    """A failure of training in one line."""
+    where = "the driver" if failure.rank is None else f"worker {failure.rank}"
+    return ": ".join(filter(None, [f"{where} failed", failure.exception, failure.message]))
 
 
 def _suspended(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Verdict:

@@ -186,6 +186,13 @@ def test_a_failure_is_no_verdict_while_kuberay_tries_again(deployment: str):
     assert of_ray_job(deployment, failed=1, before=before, job=trainjob(retries=1)).phase == "Retrying"
 
 
+def test_a_failure_that_kuberay_has_not_noticed_is_told():
+    before = TrainJobStatus(training=TrainingStatus(failure=failure(retryable=False)))
+    found = of_ray_job("Running", "RUNNING", before=before)
+    assert (found.phase, found.reason) == ("Running", "Training")
+    assert (found.message or "").startswith("worker 1 failed: OutOfMemoryError: CUDA out of memory; KubeRay has yet")
+
+
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 @pytest.mark.parametrize(
     "observed",
