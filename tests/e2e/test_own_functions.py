@@ -33,6 +33,7 @@ RAISES_ONCE_RESUMED = """
             optimizer.zero_grad()
             loss.backward()  # has both ranks' gradients, so rank 0 has reported the epoch before
             if epoch == last and rank == 1:
+                time.sleep(2)  # until Ray has asked for that report
                 raise ArithmeticError(f"epoch {epoch} does not add up")
             optimizer.step()
             time.sleep(0.5)
