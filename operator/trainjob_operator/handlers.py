@@ -36,7 +36,9 @@ class Watcher:
 
     async def train_job(self, body: Body, **event: Any) -> None:
         """Of its status only the trainer's verdict counts here: the operator's own writes and the progress of the
-        training call for nothing."""
+        training call for nothing. But after a head was lost, the trainer may be the first to tell that there is another
+        driver: KubeRay has asked in vain again and again, and waits for up to a quarter of an hour until it asks again.
+        """
         metadata, status = body["metadata"], body.get("status", {})
         key = (metadata["namespace"], metadata["name"])
         self._count(key, None if event["type"] == "DELETED" else status.get("phase") or "Pending")
@@ -52,6 +54,7 @@ class Watcher:
             metadata.get("annotations"),
             training.get("stage") == "Finished",
             failure and failure.get("retryable", True),
+            status.get("reason") == "HeadLost" and training.get("updatedTime"),
         )
         if _is_settled(body):
             self._seen.pop(key, None)

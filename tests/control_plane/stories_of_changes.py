@@ -13,6 +13,7 @@ from story import (
     refused,
     step,
     story,
+    trainer,
     user,
 )
 from story_steps import (
@@ -148,6 +149,15 @@ CHANGES = {
             then=TRAINS,
             says="Started",
         ),
+        SUCCESS,
+        unseen="interruptions",
+    ),
+    "kuberay-does-not-ask-the-next-head": story(
+        AT_FIRST,
+        step(pod("head", 1, **READY), pod("worker", 1, **READY), RUNNING, then=TRAINS, says="Started"),
+        step(lost("head", 1), pod("head", 2), then=retries("HeadLost", attempt=1), says="Retrying Interrupted"),
+        step(pod("head", 2, **STARTED), then=retries("HeadLost", attempt=1)),
+        step(trainer(updatedTime="2026-01-01T00:00:10Z"), then=TRAINS, says="Started"),
         SUCCESS,
         unseen="interruptions",
     ),

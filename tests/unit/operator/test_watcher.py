@@ -103,6 +103,16 @@ def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
     )
 
 
+@pytest.mark.parametrize(("reason", "is_news"), [("HeadLost", True), ("Training", False), ("PodsReady", False)])
+def test_progress_is_news_only_of_a_job_whose_head_was_lost(watched: Watched, reason: str, is_news: bool):
+    def report(second: int) -> list[Key]:
+        training = {"stage": "Training", "updatedTime": f"2026-01-01T00:00:{second:02}Z"}
+        return watched.train_job("MODIFIED", status={"phase": "Running", "reason": reason, "training": training})
+
+    assert report(1) == [JOB]
+    assert [report(2), report(2), report(3)] == ([[JOB], [], [JOB]] if is_news else [[], [], []])
+
+
 def test_large_annotations_are_compared_but_not_kept(watched: Watched):
     def change(text: str) -> list[Key]:
         body: Any = document({"name": "job", "generation": 1, "annotations": {"notes": text * 200_000}})
