@@ -16,7 +16,7 @@ from soak import SOAK
 
 pytest.register_assert_rewrite("folder_contract", "ownership")
 
-settings.register_profile("usual", deadline=None, derandomize=True)
+settings.register_profile("usual", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("soak", deadline=None, max_examples=10_000)
 settings.load_profile("soak" if SOAK else "usual")
 
@@ -37,9 +37,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LIMITS[folder] * (10 if SOAK else 1)))
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """The garbage collector need not look again and again at a million objects of libraries, which stay."""
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_sessionfinish() -> None:

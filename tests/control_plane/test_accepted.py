@@ -12,7 +12,7 @@ from cluster.jobs import Jobs, eventually
 from control_plane.strategies import trainjobs
 from soak import SOAK
 
-EXAMPLES = 400 if SOAK else 40
+EXAMPLES = 400 if SOAK else 20
 
 
 def documents() -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from servers.programs import sources
 
-pytestmark = pytest.mark.operated
+pytestmark = [pytest.mark.operated, pytest.mark.nightly]
 
 API = "kueue.x-k8s.io/v1beta2"
 IN_QUEUE = {"labels": {"kueue.x-k8s.io/queue-name": "queue"}}

@@ -12,6 +12,7 @@ from operator_process import OperatorProcess, account, answer_at, operator
 
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
+from nightly import at_night
 from trainjob_operator.api import TRAIN_JOBS, Api
 
 
@@ -28,7 +29,13 @@ def _error(code: int) -> bytes:
 
 @pytest.mark.parametrize(
     "last",
-    [b'{"type": "MODIFIED", "object": {"kind', _error(500), _error(410), b"<html>502 Bad Gateway</html>\n", b"null\n"],
+    [
+        b'{"type": "MODIFIED", "object": {"kind',
+        at_night(_error(500)),
+        _error(410),
+        at_night(b"<html>502 Bad Gateway</html>\n"),
+        at_night(b"null\n"),
+    ],
     ids=["half an object", "an error", "a version that is gone", "a page", "null"],
 )
 def test_a_watch_that_ends_in_nonsense_is_begun_anew(

@@ -178,6 +178,7 @@ def test_the_reference_has_every_field_of_the_type() -> None:
             assert node["description"].replace("|", "\\|") in text, path
 
 
+@pytest.mark.nightly
 def test_random_trainjobs_are_valid_and_have_every_field() -> None:
     """All but Kubernetes' own fields and hyperparameters, which the strategy takes from the list that the API has."""
     others = r"\[\]|\.pods\.\w+\.|\.tuning\.parameters\."

@@ -115,6 +115,7 @@ def test_files_named_like_pythons_own_modules_are_not_imported(workers: LocalWor
     assert len(workers.run(introduce)["everybody"]) == 2
 
 
+@pytest.mark.nightly
 def test_beside_threads_workers_are_new_processes(module_path: None):
     with LocalWorkers(Workers(count=2), 1, ["starts_a_thread"]) as workers:
         found = workers.run(introduce)
