@@ -12,6 +12,8 @@ from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, UID_LABEL,
 from trainjob_operator.settings import NodePool, Settings
 
 JOB_FILE = "trainjob.yaml"
+ENTRY_POINT = f"python -m trainjob run {JOB_FOLDER}/{JOB_FILE}"
+"""What the driver is started by."""
 HEAD_CONTAINER = "ray-head"
 RAY_START: KubernetesObject = {
     "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
@@ -129,6 +131,7 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     """The pod that hands the entry point to the head and follows its log. It opens no storage, so it gets no keys."""
     template = _template(job, settings, "ray-job-submitter", resources(0.1, "512Mi"))
     container = template["spec"]["containers"][0]
+    container["command"] = ["python", "-m", "trainjob.training.launch.ray_submit", ENTRY_POINT]
     unneeded = [variable for variable in _credentials(job) if variable not in job.spec.pods.env]
     container["env"] = [variable for variable in container["env"] if variable not in unneeded]
     own = {"restartPolicy": "Never", "automountServiceAccountToken": False}

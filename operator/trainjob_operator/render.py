@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from trainjob.api import TrainJob
-from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE, KubernetesObject, seconds
+from trainjob.api.cluster import WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
@@ -27,8 +27,8 @@ from trainjob_operator.names import (
 )
 from trainjob_operator.network_policy import authentication
 from trainjob_operator.pods import (
+    ENTRY_POINT,
     HEAD_START,
-    JOB_FILE,
     RAY_START,
     head_template,
     resources,
@@ -98,7 +98,7 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
         },
         "spec": _changeable_spec(job, settings, training)
         | {
-            "entrypoint": f"python -m trainjob run {JOB_FOLDER}/{JOB_FILE}",
+            "entrypoint": ENTRY_POINT,
             "submissionMode": "K8sJobMode",
             "submitterPodTemplate": submitter_template(job, settings),
             "shutdownAfterJobFinishes": True,

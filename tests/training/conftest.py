@@ -1,20 +1,17 @@
 """Tiny sets to train on, the runs that do it, a server that keeps them and a Ray cluster that is already up."""
 
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import minio_server
-import psutil
 import pytest
 from minio_server import MinIO
+from ray_head import ray_head
 from training_runs import WORKERS_FIRST, Finished, Run, write_run
 
-from cluster.component import ENDS_WITH_US, free_ports
+from cluster.component import free_ports
 from nightly import at_night
 from tiny_sets import write_digits, write_texts
 from trainjob import local_ray
@@ -92,32 +89,12 @@ def _ray_ports(tmp_path_factory: pytest.TempPathFactory, minio_process: MinIO) -
     """The ports of a Ray cluster, and of its server for clients. Its processes have MinIO's address and credentials, as
     a job's pods have their bucket's, and what a RayService's pods have."""
     port, client_port = free_ports(2)
-    options = ["--head", "--block", f"--port={port}", "--num-cpus=4", f"--ray-client-server-port={client_port}"]
+    options = [f"--port={port}", "--num-cpus=4", f"--ray-client-server-port={client_port}"]
     options += ["--include-dashboard=false", "--include-log-monitor=false"]
     environment = local_ray.ENVIRONMENT | SERVING | minio_process.environment
     environment["AWS_ENDPOINT_URL"] = minio_process.endpoint
-    head = _started_ray(options, os.environ | environment, tmp_path_factory.mktemp("ray") / "log")
-    yield port, client_port
-    servers = psutil.Process(head.pid).children(recursive=True)
-    for server in servers:
-        server.kill()
-    psutil.wait_procs(servers)
-    head.kill()
-    head.wait()
-
-
-def _started_ray(
-    options: list[str], environment: dict[str, str], log: Path, attempts: int = local_ray.STARTS
-) -> "subprocess.Popen[bytes]":
-    with log.open("w") as output:
-        command = [*ENDS_WITH_US, sys.executable, "-m", "ray.scripts.scripts", "start", *options]
-        head = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
-    while "Ray runtime started" not in log.read_text():
-        if head.poll() is not None:
-            assert attempts > 1, log.read_text()
-            return _started_ray(options, environment, log, attempts - 1)
-        time.sleep(0.1)
-    return head
+    with ray_head(options, os.environ | environment, tmp_path_factory.mktemp("ray") / "log"):
+        yield port, client_port
 
 
 @pytest.fixture

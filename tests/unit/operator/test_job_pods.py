@@ -1,6 +1,7 @@
 """The pods of a RayJob: what they have alike, and that they are safe."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,11 @@ def test_every_pod_has_the_settings_image(which: str):
 
 
 def test_the_submitter_can_be_run_as_a_job():
-    assert templates(trainjob())["submitter"]["spec"]["restartPolicy"] == "Never"
+    spec = templates(trainjob())["submitter"]["spec"]
+    assert spec["restartPolicy"] == "Never"
+    python, option, module, entry_point = spec["containers"][0]["command"]
+    assert (python, option, entry_point) == ("python", "-m", "python -m trainjob run /etc/trainjob/trainjob.yaml")
+    assert find_spec(module) is not None
 
 
 @EVERY_POD

@@ -1,0 +1,108 @@
+"""What a RayJob's submitter pod runs, beside a real head with its dashboard, where jobs are handed in."""
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+from ray_head import kill, ray_head
+
+from cluster.component import free_ports
+from cluster.jobs import eventually
+from trainjob import local_ray
+
+SECONDS = 300
+MODULE = "trainjob.training.launch.ray_submit"
+
+
+@dataclass
+class Head:
+    """Where a head listens, and its token."""
+
+    ports: list[int] = field(default_factory=lambda: free_ports(3))
+    token: str = field(default_factory=lambda: secrets.token_hex(22))
+    process: psutil.Process | None = None
+
+    def submitter(self, job: str, command: str, token: str = "") -> "subprocess.Popen[str]":
+        given = {
+            "RAY_DASHBOARD_ADDRESS": f"127.0.0.1:{self.ports[1]}",
+            "RAY_JOB_SUBMISSION_ID": job,
+            "RAY_AUTH_TOKEN": token or self.token,
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", MODULE, command],
+            env=os.environ | given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def submitted(self, job: str, command: str, token: str = "") -> tuple[int, str]:
+        """The exit status of a submitter, and what it has printed."""
+        process = self.submitter(job, command, token)
+        printed = process.communicate(timeout=SECONDS)[0]
+        return process.returncode, printed
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory: pytest.TempPathFactory) -> Generator[Head]:
+    """A head that came later than its first submitter."""
+    found = Head()
+    port, dashboard, agent = found.ports
+    options = [f"--port={port}", "--num-cpus=0", "--include-log-monitor=false", f"--dashboard-port={dashboard}"]
+    options += [f"--dashboard-agent-listen-port={agent}", "--include-dashboard=true"]
+    environment = os.environ | local_ray.ENVIRONMENT | {"RAY_AUTH_TOKEN": found.token}
+    early = found.submitter("early", "echo at last")
+    assert early.stdout is not None
+    assert early.stdout.readline().startswith("waits for the head: ")
+    with ray_head(options, environment, tmp_path_factory.mktemp("ray") / "log") as found.process:
+        printed = early.communicate(timeout=SECONDS)[0]
+        assert "at last\n" in printed
+        assert printed.endswith("job early: SUCCEEDED\n")
+        yield found
+
+
+def test_another_submitter_follows_the_job_that_there_is(head: Head, tmp_path: Path):
+    command = f"echo once >> {tmp_path}/runs; echo begins; until test -e {tmp_path}/go; do sleep 0.1; done; echo ends"
+    first = head.submitter("twice", command)
+    eventually((tmp_path / "runs").exists, SECONDS)
+    first.kill()
+    first.communicate()
+    second = head.submitter("twice", command)
+    assert second.stdout is not None
+    eventually(lambda: second.stdout and second.stdout.readline() == "begins\n", SECONDS)
+    (tmp_path / "go").touch()
+    assert second.communicate(timeout=SECONDS)[0] == "ends\njob twice: SUCCEEDED\n"
+    assert second.returncode == 0
+    assert (tmp_path / "runs").read_text() == "once\n"
+
+
+def test_that_a_job_has_failed_is_no_failure_of_the_submitter(head: Head):
+    code, printed = head.submitted("failing", "echo no such file; exit 3")
+    assert code == 0
+    assert "no such file\n" in printed
+    assert printed.endswith("job failing: FAILED\n")
+
+
+def test_a_token_that_is_refused_is_said_at_once(head: Head):
+    code, printed = head.submitted("refused", "true", token="x" * 44)
+    assert code == 1
+    assert printed.count("\n") == 1
+    assert f":{head.ports[1]}/api/jobs/refused: 40" in printed
+
+
+def test_a_head_that_is_lost_ends_it(head: Head):
+    process = head.submitter("lost", "echo begins; sleep 300")
+    assert process.stdout is not None
+    eventually(lambda: process.stdout and process.stdout.readline() == "begins\n", SECONDS)
+    assert head.process is not None
+    kill(head.process)
+    printed = process.communicate(timeout=SECONDS)[0]
+    assert process.returncode == 1
+    assert printed.count("\n") == 1
+    assert "head" in printed
