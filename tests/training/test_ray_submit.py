@@ -1,5 +1,6 @@
 """What a RayJob's submitter pod runs, beside a real head with its dashboard, where jobs are handed in."""
 
+import asyncio
 import os
 import secrets
 import subprocess
@@ -15,9 +16,9 @@ from ray_head import kill, ray_head
 from cluster.component import free_ports
 from cluster.jobs import eventually
 from trainjob import local_ray
+from trainjob.training.launch import ray_submit
 
 SECONDS = 300
-MODULE = "trainjob.training.launch.ray_submit"
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Head:
             "RAY_AUTH_TOKEN": token or self.token,
         }
         return subprocess.Popen(
-            [sys.executable, "-m", MODULE, command],
+            [sys.executable, "-m", ray_submit.__name__, command],
             env=os.environ | given,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -80,6 +81,12 @@ def test_another_submitter_follows_the_job_that_there_is(head: Head, tmp_path: P
     assert second.communicate(timeout=SECONDS)[0] == "ends\njob twice: SUCCEEDED\n"
     assert second.returncode == 0
     assert (tmp_path / "runs").read_text() == "once\n"
+
+
+def test_a_log_may_be_quiet_for_long(head: Head, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(ray_submit, "QUIET_SECONDS", 0.1)
+    asyncio.run(ray_submit.run(f"127.0.0.1:{head.ports[1]}", head.token, "quiet", "echo begins; sleep 5; echo ends"))
+    assert capsys.readouterr().out.endswith("begins\nends\njob quiet: SUCCEEDED\n")
 
 
 def test_that_a_job_has_failed_is_no_failure_of_the_submitter(head: Head):

@@ -17,8 +17,9 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 HEAD_SECONDS = 600.0
 """How long a head that does not answer, or does not take the job, is waited for."""
 SECONDS_BETWEEN_LOOKS = 1.0
-HEARTBEAT_SECONDS = 60.0
-"""How often the head is asked for a sign of life while the log is followed: a node that is gone does not say so."""
+QUIET_SECONDS = 30.0
+"""After so long without a line, the head is asked whether it is there: a node that is gone does not say so, and Ray's
+dashboard answers no WebSocket pings."""
 
 
 class RayJobs:
@@ -46,8 +47,13 @@ class RayJobs:
         PassingError where the connection breaks off."""
         seen = 0
         path = f"/api/jobs/{job}/logs/tail"
-        async with self._session.ws_connect(path, heartbeat=HEARTBEAT_SECONDS, max_msg_size=0) as log:
-            async for message in log:
+        async with self._session.ws_connect(path, max_msg_size=0) as log:
+            while True:
+                try:
+                    message = await log.receive(QUIET_SECONDS)
+                except TimeoutError:
+                    await self.status(job)
+                    continue
                 if message.type is not aiohttp.WSMsgType.TEXT:
                     break
                 print(message.data[max(0, printed - seen) :], end="", flush=True)
