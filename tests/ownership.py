@@ -17,8 +17,9 @@ from trainjob.storage import Folder
 
 
 def save(store: CheckpointStore, step: int, weights: str, loss: float = 0.5) -> str:
-    def write(folder: Path) -> None:
+    def write(folder: Path) -> list[str]:
         (folder / "weights").write_text(weights)
+        return ["weights"]
 
     return store.save(step, step, {"validation_loss": loss}, write)
 

@@ -3,6 +3,8 @@
 import errno
 import os
 import re
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Event
 
@@ -13,6 +15,7 @@ from trainers import Setup, image_setup, train
 
 from trainjob.api import Checkpoints
 from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.parts import Rows, write_part
 from trainjob.storage import Folder
 from trainjob.training import checkpointing
 from trainjob.training.distributed import rank
@@ -23,20 +26,21 @@ def store(folder: Path) -> CheckpointStore:
     return CheckpointStore(Folder(str(folder)), Checkpoints())
 
 
-def fill(folder: Path) -> None:
+def fill(folder: Path) -> list[str]:
     (folder / "weights").write_text("1")
+    return ["weights"]
 
 
-def fail(folder: Path) -> None:
+def fail(folder: Path) -> list[str]:
     raise RuntimeError("out of disk")
 
 
 def test_who_saves_need_not_wait(tmp_path: Path):
     may_write, seen = Event(), list[str]()
 
-    def write(folder: Path) -> None:
+    def write(folder: Path) -> list[str]:
         assert may_write.wait(30)
-        fill(folder)
+        return fill(folder)
 
     with Saver(store(tmp_path), lambda name, step, metrics: seen.append(f"{name} {step} {metrics}")) as saver:
         saver.begin(1, 10, {"validation_loss": 0.5}, write)
@@ -89,6 +93,29 @@ def test_a_rank_that_dies_while_it_saves_costs_that_checkpoint_alone(tmp_path: P
     assert resumed[0].resumed == "epoch-0001-step-00000005"
     for name, weights in whole[0].weights.items():
         np.testing.assert_array_equal(resumed[0].weights[name], weights)
+
+
+def _lose_files_while_saving(setup: Setup) -> None:
+    """As of a pod that was deleted by force: its volumes go while its processes are still there."""
+
+    def write_and_lose(folder: Path, rank: int, tensors: Iterable[Rows]) -> list[str]:
+        names = write_part(folder, rank, tensors)
+        shutil.rmtree(folder)
+        folder.mkdir()
+        return names
+
+    if rank() == 1:
+        checkpointing.write_part = write_and_lose
+    train(setup)
+
+
+def test_a_rank_that_loses_its_files_while_it_saves_costs_that_checkpoint_alone(tmp_path: Path):
+    setup = image_setup(tmp_path, training={"epochs": 2}, checkpoints={"keep": 9})
+    run_on(2, train, setup, 6)
+    with pytest.raises(AssertionError, match=r"rank 1 of 2 failed: [^$]*PassingError: /\S+ lost files of "):
+        run_on(2, _lose_files_while_saving, setup)
+    assert setup.store.manifest("epoch-0002-step-00000010") is None
+    assert run_on(2, train, setup)[0].resumed == "epoch-0001-step-00000005"
 
 
 def test_a_checkpoint_of_an_earlier_version_is_refused_in_words(tmp_path: Path):
