@@ -12,7 +12,7 @@ from e2e.evidence import FOLDER
 from e2e.object_store import BUCKET, ObjectStore, object_store
 from e2e.train_jobs import PROJECTS, TrainJobs, namespace
 from kind.cluster import KindCluster
-from tiny_sets import write_digits, write_projects, write_texts
+from tiny_sets import write_projects, write_texts
 
 collect_ignore = ["test_lost_node.py"] if "REGISTRY" in os.environ else []  # only kind's nodes can be taken away
 
@@ -46,10 +46,9 @@ def cluster() -> Cluster:
 
 @pytest.fixture(scope="session")
 def store(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[ObjectStore]:
-    """The cluster's MinIO, with texts, digits and README's projects in its bucket."""
+    """The cluster's MinIO, with texts and README's projects in its bucket."""
     with object_store(cluster) as store:
         store.upload(write_texts(tmp_path_factory.mktemp("texts")), f"{BUCKET}/texts")
-        store.upload(write_digits(tmp_path_factory.mktemp("digits")), f"{BUCKET}/digits")
         projects = tmp_path_factory.mktemp("projects") / "projects.csv"
         store.upload(write_projects(projects, PROJECTS).parent, f"{BUCKET}/projects")
         yield store

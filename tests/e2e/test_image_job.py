@@ -5,6 +5,7 @@ from pathlib import Path
 from e2e.object_store import BUCKET
 from e2e.train_jobs import LONG, Status, TrainJobs
 from pages import ROOT
+from tiny_sets import write_digits
 from trainjob import Predictor
 
 # Stands for a driver whose data are too many for it: Python loads a module of this name at its start.
@@ -25,6 +26,7 @@ def test_a_driver_that_runs_out_of_memory_is_tried_again_and_its_model_copied_fr
     jobs: TrainJobs, tmp_path: Path
 ) -> None:
     jobs.claim("runs")
+    jobs.store.upload(write_digits(tmp_path / "digits"), f"{BUCKET}/digits")
     code = DRIVER_FILLS_MEMORY_ONCE.format(namespace=jobs.namespace)
     digits = {name: {"uri": f"s3://{BUCKET}/digits/{name}"} for name in ("train", "test")}
     jobs.submit(
