@@ -72,8 +72,9 @@ def test_another_submitter_follows_the_job_that_there_is(head: Head, tmp_path: P
     command = f"echo once >> {tmp_path}/runs; echo begins; until test -e {tmp_path}/go; do sleep 0.1; done; echo ends"
     first = head.submitter("twice", command)
     eventually((tmp_path / "runs").exists, SECONDS)
-    first.kill()
+    first.terminate()
     first.communicate()
+    assert first.returncode == 143
     second = head.submitter("twice", command)
     assert second.stdout is not None
     eventually(lambda: second.stdout and second.stdout.readline() == "begins\n", SECONDS)
@@ -83,6 +84,7 @@ def test_another_submitter_follows_the_job_that_there_is(head: Head, tmp_path: P
     assert (tmp_path / "runs").read_text() == "once\n"
 
 
+@pytest.mark.nightly
 def test_a_log_may_be_quiet_for_long(head: Head, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(ray_submit, "QUIET_SECONDS", 0.1)
     asyncio.run(ray_submit.run(f"127.0.0.1:{head.ports[1]}", head.token, "quiet", "echo begins; sleep 5; echo ends"))

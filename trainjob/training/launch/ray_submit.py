@@ -6,6 +6,7 @@ command is `ray job status`, `submit` and `logs` one after the other, each of wh
 
 import asyncio
 import os
+import signal
 import sys
 import time
 
@@ -119,6 +120,7 @@ async def _follow(jobs: RayJobs, job: str) -> str:
 
 def main() -> None:
     [command] = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))  # a container's first process ignores it
     given = os.environ
     try:
         asyncio.run(
