@@ -16,12 +16,13 @@ from trainjob import local_ray
 @contextmanager
 def ray_head(options: list[str], environment: dict[str, str], log: Path) -> Generator[psutil.Process]:
     """Is up in the block, and killed with all that it has started."""
-    head = _started(options, environment, log)
+    started = _started(options, environment, log)
+    head = psutil.Process(started.pid)
     try:
-        yield psutil.Process(head.pid)
+        yield head
     finally:
-        kill(psutil.Process(head.pid))
-        head.wait()
+        kill(head)
+        started.wait()
 
 
 def kill(head: psutil.Process) -> None:

@@ -43,6 +43,11 @@ class RayJobs:
         async with self._session.post("/api/jobs/", json={"submission_id": job, "entrypoint": command}) as answer:
             await _check(answer)
 
+    async def log(self, job: str) -> str:
+        async with self._session.get(f"/api/jobs/{job}/logs") as answer:
+            await _check(answer)
+            return (await answer.json())["logs"]
+
     async def follow(self, job: str, printed: int) -> int:
         """Prints the log from its character `printed` on, until Ray ends it, and returns how many it has had. Raises
         PassingError where the connection breaks off."""
@@ -114,8 +119,17 @@ async def _follow(jobs: RayJobs, job: str) -> str:
         if status is None:
             raise PassingError(f"the head does not know the job {job} any more")
         if status in ENDED:
+            await _print_rest(jobs, job, printed)
             return status
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+async def _print_rest(jobs: RayJobs, job: str, printed: int) -> None:
+    """What follows character `printed` in the log: Ray stops following at a line of more than 4 MiB."""
+    try:
+        print((await jobs.log(job))[printed:], end="")
+    except aiohttp.ClientResponseError as error:  # bytes that are no UTF-8 are a 500 of Ray's
+        print(f"Ray does not give the end of the log: {error.status} {error.message}")
 
 
 def main() -> None:
