@@ -17,9 +17,8 @@ from trainjob.storage import Folder
 
 
 def save(store: CheckpointStore, step: int, weights: str, loss: float = 0.5) -> str:
-    def write(folder: Path) -> list[str]:
+    def write(folder: Path) -> None:
         (folder / "weights").write_text(weights)
-        return ["weights"]
 
     return store.save(step, step, {"validation_loss": loss}, write)
 

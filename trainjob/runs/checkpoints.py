@@ -5,7 +5,7 @@ lies in storage, is written alike with and without a Ray cluster, and a torn one
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,10 +32,6 @@ class Manifest(StrictModel):
     """Metrics of the epoch that it ends; empty inside an epoch."""
     files: dict[str, str]
     """SHA-256 of each file by its path in the checkpoint's folder."""
-
-
-Write = Callable[[Path], Collection[str]]
-"""Writes files into a folder, and returns the names of those that a checkpoint is worth nothing without."""
 
 
 class Ranks(Protocol):
@@ -96,39 +92,24 @@ class CheckpointStore:
     def uri(self, name: str) -> str:
         return (self / name).uri
 
-    def save(self, epoch: int, step: int, metrics: dict[str, float], write: Write) -> str:
+    def save(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> str:
         """Stores what `write` puts into a folder, on every rank other files, and returns the checkpoint's name; then
-        drops those not kept. Raises PassingError where some of it went away meanwhile."""
+        drops those not kept."""
         name = checkpoint_name(epoch, step)
         if self.ranks.rank == 0:
             self._folder.delete(name)
         self.ranks.from_first(None)  # nobody writes before what was torn is gone
-        parts = self.ranks.gather(self._stored(name, write))
+        with scratch_folder() as local:
+            with storage_errors(str(local)):
+                write(local)
+            self._folder.upload(local, name)
+            parts = self.ranks.gather(digests_of(local))
         if parts is not None:
             files = {file: digest for part in parts for file, digest in part.items()}
             manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=files)
             (self / name).write(MANIFEST, manifest.model_dump_json(indent=1).encode())
             self._drop_others(name)
         return name
-
-    def _stored(self, name: str, write: Write) -> dict[str, str]:
-        """Stores this rank's part, and returns the digests of its files."""
-        written: Collection[str] = ()
-        digests: dict[str, str] = {}
-        with scratch_folder() as local:
-            try:
-                with storage_errors(str(local)):
-                    written = write(local)
-                    self._folder.upload(local, name)
-                    digests = digests_of(local)
-            except StorageError:
-                if local.is_dir() and all((local / file).exists() for file in written):
-                    raise
-        if not written or any(file not in digests for file in written):
-            raise PassingError(
-                f"{local} lost files of {self.uri(name)} before they were saved, as of a pod that is deleted"
-            )
-        return digests
 
     def latest(self) -> str | None:
         """The latest sound checkpoint, or None where there is none."""

@@ -71,8 +71,8 @@ class _Range:
     start: int
 
 
-def write_part(folder: Path, rank: int, tensors: Iterable[Rows]) -> list[str]:
-    """Writes a rank's rows into a checkpoint's folder, and returns the names of the files there."""
+def write_part(folder: Path, rank: int, tensors: Iterable[Rows]) -> None:
+    """Writes a rank's rows into a checkpoint's folder."""
     state = folder / STATE
     state.mkdir(parents=True, exist_ok=True)
     pieces: dict[str, _Piece] = {}
@@ -87,7 +87,6 @@ def write_part(folder: Path, rank: int, tensors: Iterable[Rows]) -> list[str]:
             offset = file.tell()
     index = {name: piece.model_dump() for name, piece in pieces.items()}
     (state / f"{rank:05d}.json").write_text(json.dumps(index))
-    return [f"{STATE}/{rank:05d}.{kind}" for kind in ("bin", "json")]
 
 
 class Parts:

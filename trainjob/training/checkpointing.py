@@ -49,14 +49,13 @@ class Checkpointer:
         if rank == 0 and scores is not None:
             files[EVALUATION] = scores.model_dump_json(by_alias=True).encode()
 
-        def write(folder: Path) -> list[str]:
-            part = write_part(folder, rank, drained(copies))
+        def write(folder: Path) -> None:
+            write_part(folder, rank, drained(copies))
             if rank == 0:
                 save_config(self.module, self.preprocessor, folder)
             for name, content in files.items():
                 (folder / name).parent.mkdir(exist_ok=True)
                 (folder / name).write_bytes(content)
-            return [*part, *files]
 
         self.saver.begin(state.epoch, state.step, metrics, write)
 

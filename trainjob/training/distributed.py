@@ -11,12 +11,25 @@ from torch import distributed
 Value = TypeVar("Value")
 
 
+_own_place = 0, 1
+"""This rank, and how many there are, as they were last known."""
+
+
 def world_size() -> int:
-    return distributed.get_world_size() if distributed.is_initialized() else 1
+    return _place()[1]
 
 
 def rank() -> int:
-    return distributed.get_rank() if distributed.is_initialized() else 0
+    return _place()[0]
+
+
+def _place() -> tuple[int, int]:
+    """Also after the end of the process group, which Ray Train destroys when another worker is lost, while threads of
+    this one still work: what they do then has to fail, rather than be done as if this were the only rank."""
+    global _own_place
+    if distributed.is_initialized():
+        _own_place = distributed.get_rank(), distributed.get_world_size()
+    return _own_place
 
 
 def is_first_of_node() -> bool:

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from trainjob.runs.checkpoints import CheckpointStore, Write
+from trainjob.runs.checkpoints import CheckpointStore
 
 
 class Saver:
@@ -30,7 +31,7 @@ class Saver:
         with suppress(*(() if error is None else (Exception,))):  # the first error is told
             self.join()
 
-    def begin(self, epoch: int, step: int, metrics: dict[str, float], write: Write) -> None:
+    def begin(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> None:
         """Saves what `write` puts into a folder, once the checkpoint before it is saved."""
         self.join()
         self._saving = self._thread.submit(self._store.save, epoch, step, metrics, write), step, metrics

@@ -78,12 +78,11 @@ def test_a_second_time_files_are_replaced_and_the_training_state_stays_here(serv
 
 
 def test_of_a_checkpoint_its_model_is_pushed(server: Hub, tmp_path: Path):
-    def write(folder: Path) -> list[str]:
-        part = write_part(folder, 0, [Rows("model.w", "F32", (1,), 0, 1, memoryview(bytes(4)))])
+    def write(folder: Path) -> None:
+        write_part(folder, 0, [Rows("model.w", "F32", (1,), 0, 1, memoryview(bytes(4)))])
         (folder / "config.json").write_bytes(b"{}")
         (folder / "ranks").mkdir()
         (folder / "ranks" / "00000.pt").write_bytes(b"state")
-        return part
 
     store = CheckpointStore(Folder(str(tmp_path)), Checkpoints())
     name = store.save(1, 10, {}, write)
