@@ -18,7 +18,7 @@ from trainjob.data.packing import IGNORED
 from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
-from trainjob.models import gpu_attention, lora, master_weights
+from trainjob.models import gpu_attention, lora, master_weights, norms
 from trainjob.models.pretrained import (
     check_fit,
     computing_in_float32,
@@ -46,6 +46,7 @@ class CausalLM(Trainable[PreTrainedModel]):
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__(network)
+        norms.use_torchs(network)
         with quiet():
             gpu_attention.use(network)
 
