@@ -1,10 +1,7 @@
 """Jobs that cannot start: the status says why."""
 
-import json
-
 import pytest
 
-from e2e.object_store import BUCKET
 from e2e.train_jobs import TrainJobs
 
 MISSING = "there-is-none"
@@ -35,15 +32,3 @@ def _image_without_ray(jobs: TrainJobs) -> str:
     """The operator's."""
     image = "--output=jsonpath={.items[0].spec.template.spec.containers[0].image}"
     return jobs.cluster.kubectl("get", "deployments", "--namespace=trainjob-system", image)
-
-
-def test_wrong_credentials_end_a_job_at_once_and_are_not_shown(jobs: TrainJobs) -> None:
-    credentials = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
-    metadata = {"name": "wrong", "namespace": jobs.namespace}
-    jobs.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": credentials})
-    jobs.submit(storage=jobs.storage() | {"secretName": "wrong"}, retries=2, workers={"count": 1})
-    status = jobs.until_phase("Failed")
-    assert f"s3://{BUCKET}" in status["message"]
-    assert "spec.storage.secretName" in status["message"]
-    assert "not-a-secret" not in json.dumps(status)
-    assert status["attempt"] == 1
