@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import ray
 from PIL import Image
 
 from trainjob.api import TrainJob
@@ -59,6 +58,8 @@ def trained(folder: Path, name: str, network: dict[str, Any], epochs: int, strea
     classifier.KEPT_BYTES = MIB if streams else 2**62
     since = time.perf_counter()
     finished = run(job, source=folder, started=time.time())
+    import ray  # not before `run`, which sets Ray's environment
+
     ray.shutdown()
     assert finished.summary.samples_per_second is not None
     return finished.summary.samples_per_second, time.perf_counter() - since
