@@ -12,6 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import aiohttp
 import psutil
 import pytest
 from ray_head import kill, ray_head
@@ -117,6 +118,23 @@ def test_that_ray_cannot_read_a_log_is_said(head: Head):
     assert code == 0
     assert "\nRay does not give the end of the log: 500 " in printed
     assert printed.endswith("\njob bytes: SUCCEEDED\n")
+
+
+def test_the_end_of_a_job_is_known_though_its_head_goes_then(capsys: pytest.CaptureFixture[str]):
+    class Ended(ray_submit.RayJobs):
+        async def follow(self, job: str, printed: int) -> int:
+            return printed
+
+        async def status(self, job: str) -> str | None:
+            return "SUCCEEDED"
+
+    async def follow() -> str:
+        (port,) = free_ports(1)
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as nobody:
+            return await ray_submit.end_of(Ended(nobody), "job")
+
+    assert asyncio.run(follow()) == "SUCCEEDED"
+    assert capsys.readouterr().out.startswith("Ray does not give the end of the log: Cannot connect to host ")
 
 
 def test_a_token_that_is_refused_is_said_at_once(head: Head):

@@ -86,7 +86,7 @@ async def run(address: str, token: str | None, job: str, command: str) -> None:
         jobs = RayJobs(session)
         await _submit(jobs, job, command)
         try:
-            status = await _follow(jobs, job)
+            status = await end_of(jobs, job)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise PassingError(f"the head at {address} was lost: {error}") from error
     print(f"job {job}: {status}")
@@ -110,7 +110,7 @@ async def _submit(jobs: RayJobs, job: str, command: str) -> None:
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-async def _follow(jobs: RayJobs, job: str) -> str:
+async def end_of(jobs: RayJobs, job: str) -> str:
     """How the job has ended. Its log may come to an end while it goes on."""
     printed = 0
     while True:
@@ -125,11 +125,16 @@ async def _follow(jobs: RayJobs, job: str) -> str:
 
 
 async def _print_rest(jobs: RayJobs, job: str, printed: int) -> None:
-    """What follows character `printed` in the log: Ray stops following at a line of more than 4 MiB."""
+    """What follows character `printed` in the log: Ray stops following at a line of more than 4 MiB. Where it cannot be
+    had, that is only said: how the job has ended is known."""
     try:
         print((await jobs.log(job))[printed:], end="")
+        return
     except aiohttp.ClientResponseError as error:  # bytes that are no UTF-8 are a 500 of Ray's
-        print(f"Ray does not give the end of the log: {error.status} {error.message}")
+        why = f"{error.status} {error.message}"
+    except (aiohttp.ClientError, TimeoutError, PassingError) as error:
+        why = str(error) or type(error).__name__
+    print(f"Ray does not give the end of the log: {why}")
 
 
 def main() -> None:
