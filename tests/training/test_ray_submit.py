@@ -107,7 +107,7 @@ def test_that_a_job_has_failed_is_no_failure_of_the_submitter(head: Head):
 
 
 def test_what_follows_a_line_that_ends_rays_log_is_printed(head: Head):
-    code, printed = head.submitted("long", r"head -c 5000000 /dev/zero | tr '\0' x; echo; echo ends")
+    code, printed = head.submitted("long", r"sleep 2; head -c 5000000 /dev/zero | tr '\0' x; echo; echo ends")
     assert code == 0
     assert printed.endswith(f"{'x' * 5_000_000}\nends\njob long: SUCCEEDED\n")
 
