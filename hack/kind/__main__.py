@@ -7,6 +7,7 @@ from pathlib import Path
 from cluster.client import Cluster, KubectlError
 from kind.cluster import REGISTRY, KindCluster
 from kind.engine import EngineError
+from kind.images import build
 from kind.install import install
 
 USAGE = """\
@@ -20,11 +21,14 @@ def main() -> int:
         match sys.argv[1:]:
             case ["up"]:
                 cluster = KindCluster()
-                cluster.up()
-                cluster.pull(install(cluster, REGISTRY))
+                cluster.serve_images()
+                images = build(REGISTRY)
+                cluster.up(images.trainer)
+                install(cluster, images)
+                cluster.pull(images.trainer)
                 print(f"export KUBECONFIG={cluster.kubeconfig}")
             case ["install"]:
-                install(Cluster(Path(os.environ["KUBECONFIG"])), os.environ["REGISTRY"])
+                install(Cluster(Path(os.environ["KUBECONFIG"])), build(os.environ["REGISTRY"]))
             case ["down"]:
                 KindCluster().down()
             case _:

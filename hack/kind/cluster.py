@@ -6,10 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import yaml
+
 from cluster.client import Cluster
 from cluster.component import Component
 from kind.engine import EngineError, docker, engine, environment, sh
 from kind.images import BUILD_SECONDS, node_image
+from kind.unpacked import CONTAINERD, remove_workers, worker_folders
 from servers.programs import CACHE, program
 
 NAME = "trainjob"
@@ -27,25 +30,53 @@ class KindCluster(Cluster):
         self.folder = folder
         self.environment = environment(folder)
 
-    def up(self) -> None:
-        """Starts what does not run yet."""
+    def serve_images(self) -> None:
+        """Starts the registry that images are pushed to."""
+        if not docker():
+            self._serve_registry()
+        elif not sh("docker", "ps", "--quiet", "--filter", "name=kind-registry"):
+            sh(
+                "docker",
+                "run",
+                "--detach",
+                "--name",
+                "kind-registry",
+                "--publish",
+                f"127.0.0.1:{PORT}:5000",
+                "registry:2",
+            )
+
+    def up(self, image: str) -> None:
+        """Creates the cluster, unless there is one. With podman its workers have `image` from the start."""
         if NAME not in self._kind("get", "clusters").split():
-            image = []
-            if not docker():
-                image = ["--image", node_image(self.folder)]
-                Path("/lib/modules").mkdir(exist_ok=True)  # kind mounts it, and Docker would make it
-            configuration = Path(__file__).with_name("kind.yaml")
-            self._kind("create", "cluster", "--name", NAME, "--config", configuration, *image,
-                       "--kubeconfig", self.kubeconfig, "--wait", "180s")  # fmt: skip
-        self._start_registry()
+            self._create(image)
+        self._show_registry()
         self._make_volumes()
+
+    def _create(self, image: str) -> None:
+        configuration = yaml.safe_load(Path(__file__).with_name("kind.yaml").read_text())
+        options = list[str]()
+        if not docker():
+            nodes = node_image(self.folder)
+            options = ["--image", nodes]
+            workers = [node for node in configuration["nodes"] if node["role"] == "worker"]
+            folders = worker_folders(self.folder / "containerd", nodes, image, len(workers), self.environment)
+            for worker, folder in zip(workers, folders, strict=True):
+                worker["extraMounts"] = [{"hostPath": str(folder), "containerPath": CONTAINERD}]
+            Path("/lib/modules").mkdir(exist_ok=True)  # kind mounts it, and Docker would make it
+        file = self.folder / "kind.yaml"
+        file.write_text(yaml.safe_dump(configuration))
+        self._kind("create", "cluster", "--name", NAME, "--config", file, *options,
+                   "--kubeconfig", self.kubeconfig, "--wait", "180s")  # fmt: skip
 
     def down(self) -> None:
         """Removes it; the registry keeps its images for the next one."""
         self._kind("delete", "cluster", "--name", NAME, "--kubeconfig", self.kubeconfig)
         if docker():
             sh("docker", "rm", "--force", "kind-registry")
-        elif (process := self.folder / "registry.pid").exists():
+            return
+        remove_workers(self.folder / "containerd")
+        if (process := self.folder / "registry.pid").exists():
             with suppress(EngineError):  # it has ended by itself
                 sh("pkill", "--pidfile", process, "docker-registry")
             process.unlink()
@@ -88,15 +119,14 @@ class KindCluster(Cluster):
     def _kind(self, *arguments: str | Path) -> str:
         return sh(program("kind"), *arguments, env=self.environment)
 
-    def _start_registry(self) -> None:
-        """Starts it, and tells the nodes where it is."""
+    def _show_registry(self) -> None:
+        """Tells the nodes where the registry is."""
         if docker():
-            if not sh("docker", "ps", "--quiet", "--filter", "name=kind-registry"):
-                sh("docker", "run", "--detach", "--name", "kind-registry", "--network", "kind",
-                   "--publish", f"127.0.0.1:{PORT}:5000", "registry:2")  # fmt: skip
+            networks = sh("docker", "inspect", "--format", "{{json .NetworkSettings.Networks}}", "kind-registry")
+            if "kind" not in json.loads(networks):
+                sh("docker", "network", "connect", "kind", "kind-registry")
             address = "kind-registry:5000"
         else:
-            self._serve_registry()
             network = json.loads(sh("podman", "network", "inspect", "kind", env=self.environment))
             address = f"{network[0]['subnets'][0]['gateway']}:{PORT}"
         hosts = f"/etc/containerd/certs.d/{REGISTRY}"

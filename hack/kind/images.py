@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from kind.engine import EngineError, docker, sh
@@ -16,6 +17,26 @@ NODE_PROGRAMS = ("coredns", "etcd", "kube-apiserver", "kube-controller-manager",
 CERTIFICATES = "/etc/ssl/certs"
 BUILD_SECONDS = 3600
 """Limit of each command that builds or pushes an image: it may have to download gigabytes."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """The names that they are pulled by."""
+
+    kuberay: str
+    minio: str
+    operator: str
+    trainer: str
+
+
+def build(registry: str) -> Images:
+    """Builds all images and pushes them to `registry`."""
+    return Images(
+        kuberay=build_server("kuberay-operator", registry),
+        minio=build_server("minio", registry),
+        operator=build_project("operator", registry),
+        trainer=build_project("trainer", registry),
+    )
 
 
 def build_project(target: str, registry: str) -> str:

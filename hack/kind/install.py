@@ -10,26 +10,21 @@ import yaml
 from cluster.client import Cluster
 from kind import object_store
 from kind.engine import sh
-from kind.images import ROOT, build_project, build_server
+from kind.images import ROOT, Images
 from servers.programs import program, sources
 
 HERE = Path(__file__).parent
 
 
-def install(cluster: Cluster, registry: str) -> str:
-    """Builds all images, pushes them to `registry`, and installs what uses them; returns the trainer's image.
-
-    Done again, it brings what is new.
-    """
-    _install_kuberay(cluster, build_server("kuberay-operator", registry))
-    minio = (HERE / "minio.yaml").read_text().replace("IMAGE", build_server("minio", registry))
+def install(cluster: Cluster, images: Images) -> None:
+    """Installs what uses the images. Done again, it brings what is new."""
+    _install_kuberay(cluster, images.kuberay)
+    minio = (HERE / "minio.yaml").read_text().replace("IMAGE", images.minio)
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=minio)
-    trainer = build_project("trainer", registry)
-    install_chart(cluster, build_project("operator", registry), trainer)
+    install_chart(cluster, images.operator, images.trainer)
     for namespace, deployment in (("kuberay-system", "kuberay-operator"), ("minio", "minio")):
         cluster.kubectl("rollout", "status", f"deployment/{deployment}", "--namespace", namespace, "--timeout=300s")
     object_store.prepare(cluster)
-    return trainer
 
 
 def install_chart(cluster: Cluster, operator: str, trainer: str, checkout: Path = ROOT, *more: str) -> None:
