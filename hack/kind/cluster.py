@@ -35,16 +35,8 @@ class KindCluster(Cluster):
         if not docker():
             self._serve_registry()
         elif not sh("docker", "ps", "--quiet", "--filter", "name=kind-registry"):
-            sh(
-                "docker",
-                "run",
-                "--detach",
-                "--name",
-                "kind-registry",
-                "--publish",
-                f"127.0.0.1:{PORT}:5000",
-                "registry:2",
-            )
+            sh("docker", "run", "--detach", "--name", "kind-registry",
+               "--publish", f"127.0.0.1:{PORT}:5000", "registry:2")  # fmt: skip
 
     def up(self, image: str) -> None:
         """Creates the cluster, unless there is one. With podman its workers have `image` from the start."""

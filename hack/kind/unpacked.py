@@ -30,8 +30,8 @@ def worker_folders(folder: Path, nodes: str, image: str, count: int, environment
     """A folder for each worker of a new cluster to have as `CONTAINERD`: with what the image `nodes` brings there, and
     with `image`."""
     remove_workers(folder)
-    number = sh("podman", "image", "inspect", "--format={{.Id}}", nodes)
-    common = folder / f"{_COMMON}-{number[:12]}"
+    digest = sh("podman", "image", "inspect", "--format={{.Id}}", nodes)
+    common = folder / f"{_COMMON}-{digest[:12]}"
     run = ("podman", "run", "--rm", "--privileged", "--network=host")
     if not common.exists():
         shutil.rmtree(folder, ignore_errors=True)
