@@ -1,6 +1,6 @@
 """What can only be seen on a GPU: run it first thing where there is one. Prints one table, and writes gpu.json.
 
-It needs one GPU with 80 GB, and neither a Ray cluster nor a network; `gpu_carry.py` packs what a machine with little
+It needs one GPU with 141 GB, and neither a Ray cluster nor a network; `gpu_carry.py` packs what a machine with little
 more than PyTorch, transformers and accelerate lacks. Without a GPU, `--tiny` runs small networks on the CPU, to see
 that the script itself is sound. What was not measured is said to be so.
 """

@@ -62,7 +62,7 @@ LLAMA = Size(
     steps=20,
     warm_up=4,
     length=4096,
-    rows=2,
+    rows=4,
     network={
         "vocab_size": 128256,
         "hidden_size": 2048,

@@ -3,17 +3,19 @@
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from gpu_cases import BERT, LLAMA, Case, trainer_of, unpack
+from gpu_cases import BERT, LLAMA, Case, Size, trainer_of, unpack
 from gpu_checks import Bench, take_step
 from torch import Tensor, distributed
 
 from trainjob.data.batch import Batch
 from trainjob.data.packing import START
+from trainjob.models.gpu_attention import MOST_CHANNELS
 from trainjob.training.loop import Trainer
 from trainjob.training.placement import BOTH_BACKENDS
 
@@ -26,9 +28,14 @@ STEPS = 6
 
 def packed(bench: Bench) -> str:
     """Documents in a row give in bfloat16 what they give in float32, forward and backward, where heads of keys are few
-    and a row ends in padding."""
+    and a row ends in padding: by the kernel, and by a mask where heads have more channels than it computes."""
     bench.needs_gpu()
     size = LLAMA.tiny()
+    odd = replace(size, network=size.network | {"head_dim": MOST_CHANNELS + 8})
+    return "; ".join(f"{name} {_packed(bench, each)}" for name, each in (("kernel", size), ("mask", odd)))
+
+
+def _packed(bench: Bench, size: Size) -> str:
     codes = np.random.default_rng(0).integers(5, size.network["vocab_size"], (2, LENGTH), dtype=np.int32)
     for row, starts in zip(codes, ([0, 3, 100], [0, 200, 230]), strict=True):
         row[starts] |= START
@@ -48,6 +55,8 @@ def packed(bench: Bench) -> str:
 def _passes(case: Case, counts: Tensor, dtype: torch.dtype, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """A language model's logits where they count, and the gradient of its embeddings."""
     model = case.module()
+    assert model.rounds
+    model.rounds = dtype != torch.float32
     with torch.autocast(case.device.type, dtype, enabled=dtype != torch.float32):
         answers = model(**inputs).float()[counts]
     answers.square().sum().backward()
@@ -59,6 +68,7 @@ def masked(bench: Bench) -> str:
     bench.needs_gpu()
     case = Case("bert", BERT.tiny(), bench.device)
     model = case.module().eval()
+    assert model.rounds
     tokens = torch.randint(5, BERT.tiny().network["vocab_size"], (2, 32), device=bench.device)
     mask = torch.ones_like(tokens)
     mask[1, 20:] = 0

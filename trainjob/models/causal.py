@@ -30,7 +30,7 @@ from trainjob.models.pretrained import (
     save_network,
     save_network_config,
 )
-from trainjob.models.token_losses import token_losses
+from trainjob.models.token_losses import losses_to_compile, token_losses
 from trainjob.models.trainable import Trainable
 from trainjob.storage import Folder
 
@@ -185,8 +185,11 @@ class NextToken:
 
     unit = "tokens"
 
+    def __init__(self, *, compiled: bool = False) -> None:
+        self._losses = torch.compile(losses_to_compile) if compiled else token_losses
+
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
-        return token_losses(answers, batch.labels)
+        return self._losses(answers, batch.labels)
 
     def tally(self, device: torch.device) -> TokenTally:
         return TokenTally(device)

@@ -96,6 +96,8 @@ def _within_documents(bounds: Tensor, rows: int, length: int, window: int | None
 def mask(*arguments: Any, **options: Any) -> Tensor | None:
     """Also where a mask hides nothing: to see that, the host would have to wait."""
     skips = options.get("allow_is_bidirectional_skip", False) and options.get("attention_mask") is None
+    if skips and options.get("local_size") is None:
+        return None  # while PyTorch compiles, too: transformers 5.17 makes one then
     return sdpa_mask(*arguments, **options | {"allow_is_bidirectional_skip": skips})
 
 

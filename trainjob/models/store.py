@@ -55,7 +55,7 @@ def objective_of(spec: TrainJobSpec, preprocessor: Preprocessor, module: Trainab
         return Classification(spec, preprocessor, module)
     from trainjob.models.causal import NextToken
 
-    return NextToken()
+    return NextToken(compiled=spec.training.compile)
 
 
 def save_model(module: Trainable[Any], preprocessor: Preprocessor, folder: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from trainjob.data.packing import IGNORED
 
@@ -17,6 +18,12 @@ def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """The cross-entropy at each place of logits [n, length, tokens], of any floating type, and labels [n, length], 0
     where nothing is learned: float32 [n * length]. Computed in float32."""
     return _TokenLosses.apply(logits.flatten(0, 1), labels.flatten())
+
+
+def losses_to_compile(logits: Tensor, labels: Tensor) -> Tensor:
+    """The same for `torch.compile`, which reads the logits once, keeps no copy of them and needs no blocks."""
+    flat = logits.flatten(0, 1).float()
+    return functional.cross_entropy(flat, labels.flatten(), ignore_index=IGNORED, reduction="none")
 
 
 class _TokenLosses(torch.autograd.Function):
