@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
@@ -59,10 +59,9 @@ class LocalWorkers:
         """
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         task_file(folder).write_bytes(pickle.dumps(work))
-        port = _free_port()
-        codes = self._exit_codes(
-            Group(str(folder), [self._environment(rank, port) for rank in range(self._workers.count)])
-        )
+        with _own_port() as port:
+            environments = [self._environment(rank, port) for rank in range(self._workers.count)]
+            codes = self._exit_codes(Group(str(folder), environments))
         errors = [error for rank, code in enumerate(codes) if (error := _error(folder, rank, code)) is not None]
         if errors:
             raise first_failure(errors)
@@ -130,10 +129,18 @@ def _ended(code: int) -> str:
     return f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
 
 
-def _free_port() -> int:
-    """One that nothing uses. Rank 0 listens there some seconds later."""
+@contextmanager
+def _own_port() -> Generator[int]:
+    """One that nothing uses, and that no other driver of this machine takes meanwhile: rank 0 listens there only some
+    seconds later. Until the end, a UDP socket is bound to the same number, which is in nobody's way."""
     for port in SystemRandom().sample(PORTS, len(PORTS)):
-        with socket.socket() as listener, suppress(OSError):
-            listener.bind(("", port))
-            return port
+        with socket.socket(type=socket.SOCK_DGRAM) as guard, socket.socket() as listener:
+            try:
+                guard.bind(("", port))
+                listener.bind(("", port))
+            except OSError:
+                continue
+            listener.close()
+            yield port
+            return
     raise PassingError(f"none of the ports {PORTS[0]} to {PORTS[-1]} of this machine is free: end what uses them")
