@@ -65,6 +65,8 @@ class Reconciler:
         observed = await observe(self.api, job, ray_job)
         observed = replace(observed, unreadable=[*unreadable, *observed.unreadable], error=error)
         status = derive(job, body["metadata"]["generation"], before, observed, self.api.now)
+        if status.phase in FINAL and not await self._is_as_read(body):
+            return 0.0  # training may have said how it ended after the TrainJob was read, and before the RayJob was
         await self._write_status(body, before, status, origin_of(before, ray_job))
         if status.phase in FINAL:
             return await self._clean_up(job, status)
@@ -97,6 +99,11 @@ class Reconciler:
         """Whether the TrainJob was not deleted since it was read: its RayJob would go, too, and be missed."""
         found = await self.api.get(TRAIN_JOBS, str(job.metadata.namespace), job.metadata.name)
         return found is not None and found["metadata"]["uid"] == job.metadata.uid
+
+    async def _is_as_read(self, body: Mapping[str, Any]) -> bool:
+        metadata = body["metadata"]
+        found = await self.api.get(TRAIN_JOBS, metadata["namespace"], metadata["name"])
+        return found is not None and found["metadata"]["resourceVersion"] == metadata["resourceVersion"]
 
     async def _write_status(
         self, body: Mapping[str, Any], before: TrainJobStatus, status: TrainJobStatus, origin: str

@@ -143,6 +143,8 @@ def _failed(training: TrainingStatus | None, ray: Object, reason: str, pods: Seq
     is_its_own = reason in ("AppFailed", "Failed") or has_failed_for_good(training)
     if training is not None and training.failure is not None and is_its_own:
         reason, message = "TrainingFailed", words_of(training.failure)
+    if not message and reason in ("AppFailed", "Failed"):
+        message = "the driver failed, and neither it nor KubeRay has said why"
     return Verdict("Failed", reason, message, time_of(ray.get("endTime")))
 
 

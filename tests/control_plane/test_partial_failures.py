@@ -109,6 +109,44 @@ def test_a_trainjob_that_is_deleted_meanwhile_gets_no_other_rayjob(jobs: Jobs):
     assert sorted(jobs.events()) == ["Created", "Suspended"]
 
 
+class Ending(Api):
+    """Between the operator's reading of the TrainJob and of its RayJob, the driver says why it fails, and both end."""
+
+    def __init__(self, client: ApiClient, jobs: Jobs) -> None:
+        super().__init__(client)
+        self._jobs = jobs
+
+    async def get(self, resource: Resource, namespace: str | None, name: str) -> KubernetesObject | None:
+        found = await super().get(resource, namespace, name)
+        if resource == TRAIN_JOBS and not self._jobs.ray_job().get("status", {}).get("reason"):
+            failure = {"rank": None, "exception": "ValueError", "message": "no", "retryable": False}
+            self._jobs.report("trainjob", name, {"training": {"failure": failure}})
+            self._jobs.report(
+                "rayjob", name, {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "Gone"}
+            )
+        return found
+
+
+def test_what_the_driver_says_while_the_operator_reads_counts(jobs: Jobs):
+    jobs.create()
+
+    async def reconcile() -> None:
+        async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
+            recorder = Recorder(Api(client))
+            key = jobs.namespace, "job"
+            await Reconciler(Api(client), Settings(image="i"), recorder).reconcile(key)
+            reconciler = Reconciler(Ending(client, jobs), Settings(image="i"), recorder)
+            assert await reconciler.reconcile(key) == 0
+            assert jobs.status()["phase"] == "Pending"
+            assert await reconciler.reconcile(key) is None
+            await recorder.flush()
+
+    asyncio.run(reconcile())
+    status = jobs.status()
+    assert (status["reason"], status["message"]) == ("TrainingFailed", "the driver failed: ValueError: no")
+    assert sorted(jobs.events()) == ["Created", "Failed"]
+
+
 @pytest.mark.operated
 def test_a_changed_config_is_said_and_the_old_one_kept(jobs: Jobs):
     function = {"name": "train:loop", "config": {"lr": 1}}

@@ -10,6 +10,7 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob_operator.verdict import Verdict
 
 AT = datetime(2026, 1, 1, 11, 59, 58, tzinfo=UTC)
+UNSAID = "the driver failed, and neither it nor KubeRay has said why"
 OUT_OF_MEMORY_NOW = head(state={"terminated": {"reason": "OOMKilled"}})
 OTHERS_OUT_OF_MEMORY = head(labels=OTHER_HEAD, state={"terminated": {"reason": "OOMKilled"}})
 
@@ -34,7 +35,7 @@ ENDS = {
     "completed as failed": Case(
         ray_job("Complete", "FAILED", reason="AppFailed", message="exit"), Verdict("Failed", "AppFailed", "exit")
     ),
-    "completed as failed, without a reason": Case(ray_job("Complete", "FAILED"), Verdict("Failed", "Failed")),
+    "completed as failed, without a reason": Case(ray_job("Complete", "FAILED"), Verdict("Failed", "Failed", UNSAID)),
     "of the driver": Case(
         ray_job("Failed", "FAILED", reason="AppFailed"),
         Verdict("Failed", "TrainingFailed", "the driver failed: ValueError: no"),
@@ -67,7 +68,7 @@ ENDS = {
         ray_job("Failed", "FAILED"), Verdict("Failed", "Failed", KILLED), pods=(OUT_OF_MEMORY_NOW,)
     ),
     "another head's memory": Case(
-        ray_job("Failed", "FAILED"), Verdict("Failed", "Failed"), pods=(OTHERS_OUT_OF_MEMORY,)
+        ray_job("Failed", "FAILED"), Verdict("Failed", "Failed", UNSAID), pods=(OTHERS_OUT_OF_MEMORY,)
     ),
     "memory is not a deadline": Case(
         ray_job("Failed", reason="DeadlineExceeded"), Verdict("Failed", "DeadlineExceeded"), pods=(OUT_OF_MEMORY,)
