@@ -20,7 +20,7 @@ from trainjob.training.run import run
 
 MIB = 2**20
 TIMES = 10
-SIDE = 128
+SIDE = 256
 CLASSES = 4
 
 
