@@ -140,11 +140,11 @@ def _failed(training: TrainingStatus | None, ray: Object, reason: str, pods: Seq
     lost = any(map(ran_out_of_memory, _heads(pods, ray))) and reason in ("AppFailed", "Failed", "SubmissionFailed")
     if lost or _KILLED.search(message):
         message = f"the driver was killed, as a rule because the head pod ran out of memory: {message}"
-    is_its_own = reason in ("AppFailed", "Failed") or has_failed_for_good(training)
-    if training is not None and training.failure is not None and is_its_own:
+    is_unspecific = reason in ("AppFailed", "Failed")
+    if training is not None and training.failure is not None and (is_unspecific or has_failed_for_good(training)):
         reason, message = "TrainingFailed", words_of(training.failure)
-    if not message and reason in ("AppFailed", "Failed"):
-        message = "the driver failed, and neither it nor KubeRay has said why"
+    elif is_unspecific and not message:
+        message = "the RayJob failed, and neither the driver nor KubeRay has said why"
     return Verdict("Failed", reason, message, time_of(ray.get("endTime")))
 
 

@@ -1,7 +1,8 @@
 """Something between the TrainJob and its RayJob fails: the status says so, and an existing RayJob still decides."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,69 +78,60 @@ def test_a_status_that_cannot_be_read_freezes_nothing(jobs: Jobs):
 
 
 class Overtaken(Api):
-    """Right after the operator has read the TrainJob it is deleted, and with it its RayJob."""
+    """Right after the operator has first read the TrainJob, something else happens."""
 
-    def __init__(self, client: ApiClient, jobs: Jobs) -> None:
+    def __init__(self, client: ApiClient, meanwhile: Callable[[], None]) -> None:
         super().__init__(client)
-        self._jobs = jobs
+        self._events = [meanwhile]
 
     async def get(self, resource: Resource, namespace: str | None, name: str) -> KubernetesObject | None:
         found = await super().get(resource, namespace, name)
-        if resource == TRAIN_JOBS and found is not None:
-            self._jobs.delete("trainjobs", name)
-            eventually(lambda: self._jobs.get("rayjobs", name) is None)
+        if resource == TRAIN_JOBS and self._events:
+            self._events.pop()()
         return found
+
+
+@asynccontextmanager
+async def overtaken(jobs: Jobs, meanwhile: Callable[[], None]) -> AsyncGenerator[Reconciler]:
+    """Reconciles the job, and then gives a reconciler that is overtaken the first time."""
+    async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
+        recorder = Recorder(Api(client))
+        await Reconciler(Api(client), Settings(image="i"), recorder).reconcile((jobs.namespace, "job"))
+        yield Reconciler(Overtaken(client, meanwhile), Settings(image="i"), recorder)
+        await recorder.flush()
 
 
 def test_a_trainjob_that_is_deleted_meanwhile_gets_no_other_rayjob(jobs: Jobs):
     jobs.create(suspend=True)
 
+    def delete() -> None:
+        jobs.delete("trainjobs", "job")
+        eventually(lambda: jobs.get("rayjobs") is None)
+
     async def reconcile() -> None:
-        async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
-            recorder = Recorder(Api(client))
-            key = jobs.namespace, "job"
-            await Reconciler(Api(client), Settings(image="i"), recorder).reconcile(key)
+        async with overtaken(jobs, delete) as reconciler:
             jobs.ray_job()
             with pytest.raises(ApiError, match="not found"):
-                await Reconciler(Overtaken(client, jobs), Settings(image="i"), recorder).reconcile(key)
-            await recorder.flush()
+                await reconciler.reconcile((jobs.namespace, "job"))
 
     asyncio.run(reconcile())
     assert jobs.get("rayjobs") is None
     assert sorted(jobs.events()) == ["Created", "Suspended"]
 
 
-class Ending(Api):
-    """Between the operator's reading of the TrainJob and of its RayJob, the driver says why it fails, and both end."""
-
-    def __init__(self, client: ApiClient, jobs: Jobs) -> None:
-        super().__init__(client)
-        self._jobs = jobs
-
-    async def get(self, resource: Resource, namespace: str | None, name: str) -> KubernetesObject | None:
-        found = await super().get(resource, namespace, name)
-        if resource == TRAIN_JOBS and not self._jobs.ray_job().get("status", {}).get("reason"):
-            failure = {"rank": None, "exception": "ValueError", "message": "no", "retryable": False}
-            self._jobs.report("trainjob", name, {"training": {"failure": failure}})
-            self._jobs.report(
-                "rayjob", name, {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "Gone"}
-            )
-        return found
-
-
 def test_what_the_driver_says_while_the_operator_reads_counts(jobs: Jobs):
     jobs.create()
 
+    def end() -> None:
+        failure = {"rank": None, "exception": "ValueError", "message": "no", "retryable": False}
+        jobs.report("trainjob", "job", {"training": {"failure": failure}})
+        jobs.report("rayjob", "job", {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "Gone"})
+
     async def reconcile() -> None:
-        async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
-            recorder = Recorder(Api(client))
-            key = jobs.namespace, "job"
-            await Reconciler(Api(client), Settings(image="i"), recorder).reconcile(key)
-            reconciler = Reconciler(Ending(client, jobs), Settings(image="i"), recorder)
-            assert await reconciler.reconcile(key) == 0
+        async with overtaken(jobs, end) as reconciler:
+            assert await reconciler.reconcile((jobs.namespace, "job")) == 0
             assert jobs.status()["phase"] == "Pending"
-            assert await reconciler.reconcile(key) is None
-            await recorder.flush()
+            assert await reconciler.reconcile((jobs.namespace, "job")) is None
 
     asyncio.run(reconcile())
     status = jobs.status()

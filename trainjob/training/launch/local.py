@@ -134,13 +134,13 @@ def _own_port() -> Generator[int]:
     """One that nothing uses, and that no other driver of this machine takes meanwhile: rank 0 listens there only some
     seconds later. Until the end, a UDP socket is bound to the same number, which is in nobody's way."""
     for port in SystemRandom().sample(PORTS, len(PORTS)):
-        with socket.socket(type=socket.SOCK_DGRAM) as guard, socket.socket() as listener:
+        with socket.socket(type=socket.SOCK_DGRAM) as guard:
             try:
                 guard.bind(("", port))
-                listener.bind(("", port))
+                with socket.socket() as probe:
+                    probe.bind(("", port))
             except OSError:
                 continue
-            listener.close()
             yield port
             return
     raise PassingError(f"none of the ports {PORTS[0]} to {PORTS[-1]} of this machine is free: end what uses them")
