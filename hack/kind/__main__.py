@@ -2,6 +2,7 @@
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cluster.client import Cluster, KubectlError
@@ -22,8 +23,10 @@ def main() -> int:
             case ["up"]:
                 cluster = KindCluster()
                 cluster.serve_images()
-                images = build(REGISTRY)
-                cluster.up(images.trainer)
+                with ThreadPoolExecutor() as threads:  # each leaves a core idle for half of its minutes
+                    nodes = threads.submit(cluster.node_image)
+                    images = build(REGISTRY)
+                cluster.up(images.trainer, nodes.result())
                 install(cluster, images)
                 cluster.pull(images.trainer)
                 print(f"export KUBECONFIG={cluster.kubeconfig}")

@@ -38,18 +38,24 @@ class KindCluster(Cluster):
             sh("docker", "run", "--detach", "--name", "kind-registry",
                "--publish", f"127.0.0.1:{PORT}:5000", "registry:2")  # fmt: skip
 
-    def up(self, image: str) -> None:
+    def node_image(self) -> str | None:
+        """What a new cluster's nodes are to run; None where there is one, or Docker, for which kind knows it."""
+        return None if docker() or self._exists() else node_image(self.folder)
+
+    def up(self, image: str, nodes: str | None) -> None:
         """Creates the cluster, unless there is one. With podman its workers have `image` from the start."""
-        if NAME not in self._kind("get", "clusters").split():
-            self._create(image)
+        if not self._exists():
+            self._create(image, nodes)
         self._show_registry()
         self._make_volumes()
 
-    def _create(self, image: str) -> None:
+    def _exists(self) -> bool:
+        return NAME in self._kind("get", "clusters").split()
+
+    def _create(self, image: str, nodes: str | None) -> None:
         configuration = yaml.safe_load(Path(__file__).with_name("kind.yaml").read_text())
         options = list[str]()
-        if not docker():
-            nodes = node_image(self.folder)
+        if nodes:
             options = ["--image", nodes]
             workers = [node for node in configuration["nodes"] if node["role"] == "worker"]
             folders = worker_folders(self.folder / "containerd", nodes, image, len(workers), self.environment)

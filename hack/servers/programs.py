@@ -1,4 +1,4 @@
-"""The servers that the tests run, each built once a version from its Go module in this folder, one at a time.
+"""The servers that the tests run, each built once a version from its Go module in this folder.
 
 `python -m servers.programs` builds those of `make test` before it: beside a compiler, tests run into their limits.
 """
@@ -9,6 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -32,8 +34,8 @@ PACKAGES = {  # of each program: the folder of its module, and what `go build` m
     "kueue": ("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "minio": ("minio", "github.com/minio/minio"),
 }
-TESTED = ("actionlint", "etcd", "helm", "kube-apiserver", "kube-controller-manager", "kubectl", "kuberay-operator",
-          "kueue", "minio")  # fmt: skip
+TESTED = ("kube-apiserver", "kube-controller-manager", "kubectl", "minio", "helm", "kuberay-operator", "kueue", "etcd",
+          "actionlint")  # fmt: skip
 
 
 def program(name: str) -> Path:
@@ -45,7 +47,7 @@ def program(name: str) -> Path:
     cached = CACHE / f"{name}-{requirement(module)[1]}"
     if not cached.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        with (CACHE / ".lock").open("w") as lock:
+        with (CACHE / f".{module}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not cached.exists():
                 _build(module, package, cached)
@@ -79,6 +81,12 @@ def _build(module: str, package: str, target: Path) -> None:
     partial.rename(target)
 
 
+def _build_tested() -> None:
+    """Two modules at a time: getting packages and linking leave a core idle, which the other can compile on."""
+    modules = [list(names) for _, names in groupby(TESTED, key=lambda name: PACKAGES[name][0])]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda names: [program(name) for name in names], modules))
+
+
 if __name__ == "__main__":
-    for name in TESTED:
-        program(name)
+    _build_tested()
