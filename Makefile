@@ -26,7 +26,7 @@ unit: $(VENV)/dev.stamp  ## Run the unit tests that are quick
 	$(BIN)/python -m pytest tests/unit -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/dev.stamp  ## All tests but those end to end and, without NIGHTLY=1, nightly ones; needs Go
-	PYTHONPATH=hack $(BIN)/python -m servers.programs
+	PYTHONPATH=hack $(BIN)/python -m servers.programs $(if $(NIGHTLY),kueue)
 	@$(MAKE) --no-print-directory --jobs=2 lint all-tests
 
 all-tests: $(VENV)/dev.stamp  # together, so that short unit tests fill the end, when other processes have nothing left to do
