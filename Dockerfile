@@ -61,7 +61,9 @@ RUN python3 -m venv /opt/trainjob \
  && /opt/uv/bin/uv pip install --compile-bytecode $verified --requirements trainer.txt ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
  && rm -r /opt/uv
 COPY --from=code /code /opt/trainjob
-ENV RAY_USAGE_STATS_ENABLED=0
+# Huge pages for PyTorch's large arrays: see docs/decisions/huge-pages.md
+ENV RAY_USAGE_STATS_ENABLED=0 \
+    THP_MEM_ALLOC_ENABLE=1
 USER 1000:1000
 WORKDIR /home/trainjob
 CMD ["trainjob", "--help"]

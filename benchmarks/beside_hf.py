@@ -40,6 +40,8 @@ OVERRIDES = {
     ],
 }
 UNITS = {"text": "rows", "causal": "tokens"}
+ENVIRONMENT = dict(os.environ)
+"""Without what trainjob sets in this process for its workers."""
 
 
 def texts_of(examples: Examples) -> list[list[int]]:
@@ -132,7 +134,7 @@ def beside(job: TrainJob, folder: Path) -> tuple[float, int]:
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": str(worker_threads(job.spec))},
+        env=ENVIRONMENT | {"OMP_NUM_THREADS": str(worker_threads(job.spec))},
     )
     [seconds] = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("seconds ")]
     return float(seconds), amount

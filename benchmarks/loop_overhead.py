@@ -1,7 +1,7 @@
 """Training rows a second of the whole trainjob loop on Ray beside a bare DistributedDataParallel loop under torchrun.
 
 Both train the docstrings' model on the same rows in batches cut the same way; the bare loop does nothing else: no
-metrics, no checkpoints, no progress. Both take turns.
+metrics, no checkpoints, no progress. It gets its memory from the system as trainjob's workers do. Both take turns.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import fit, prepare_examples
+from trainjob.training.launch.ray_cluster import set_environment
 from trainjob.training.run import run, worker_threads
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
@@ -105,6 +106,7 @@ def main() -> None:
             "spec.baselines={}",
         ]
         job = load_trainjob(EXAMPLE, overrides)
+        set_environment(job.spec)
         for number in range(arguments.rounds):
             torchrun, ray = under_torchrun(job, Path(temporary)), on_ray(job)
             ratios.append(ray / torchrun)

@@ -16,7 +16,8 @@ CPU_BLOCK, GPU_BLOCK = 2**18, 2**27
 
 def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """The cross-entropy at each place of logits [n, length, tokens], of any floating type, and labels [n, length], 0
-    where nothing is learned: float32 [n * length]. Computed in float32."""
+    where nothing is learned: float32 [n * length]. Computed in float32. Where a gradient is to come, it takes the place
+    of the logits."""
     return _TokenLosses.apply(logits.flatten(0, 1), labels.flatten())
 
 
@@ -28,28 +29,30 @@ def losses_to_compile(logits: Tensor, labels: Tensor) -> Tensor:
 
 class _TokenLosses(torch.autograd.Function):
     """With p the softmax of a place's logits, its loss is -log p[label], its logits' gradient p - 1[label]. That of the
-    label comes from the loss: of p near 1, little is left in 16 bits."""
+    label comes from the loss: of p near 1, little is left in 16 bits. The gradient lies where the logits were, as an
+    output layer does not need its result any more."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:  # pyrefly: ignore[bad-override]
         learned, targets = labels != IGNORED, labels.clamp(min=0)[:, None]
         losses = logits.new_empty(len(logits), dtype=torch.float32)
         for block in _blocks(logits):
-            log_p = torch.log_softmax(logits[block], dim=1, dtype=torch.float32)
-            losses[block] = -log_p.gather(1, targets[block])[:, 0]
-        ctx.save_for_backward(logits, learned, targets, losses)
+            own, target = logits[block], targets[block]
+            log_p = torch.log_softmax(own, dim=1, dtype=torch.float32)
+            losses[block] = -log_p.gather(1, target)[:, 0]
+            if ctx.needs_input_grad[0]:
+                of_labels = torch.expm1(-losses[block])[:, None].to(own.dtype)
+                torch.exp(log_p, out=own).scatter_(1, target, of_labels)
+        ctx.save_for_backward(logits, learned)
         return losses * learned
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyrefly: ignore[bad-override]
-        logits, learned, targets, losses = ctx.saved_tensors
+        found, learned = ctx.saved_tensors
         scale = (gradient * learned)[:, None]
-        of_labels = (torch.expm1(-losses)[:, None] * scale).to(logits.dtype)
-        found = torch.empty_like(logits)
-        for block in _blocks(logits):
-            part = torch.softmax(logits[block], dim=1, out=found[block])
-            part.mul_(scale[block]).scatter_(1, targets[block], of_labels[block])
+        for block in _blocks(found):
+            found[block].mul_(scale[block])
         return found, None
 
 

@@ -183,9 +183,23 @@ def worker_threads(spec: TrainJobSpec) -> int:
 
 
 def note_slow_precision(spec: TrainJobSpec) -> None:
-    """Gives a Notice where the precision is one for GPUs and the workers have none."""
-    if spec.training.precision == "fp16" and spec.workers.gpus == 0:
+    """Gives a Notice where the workers have no GPUs and their CPUs only emulate the precision. What CPUs the workers of
+    a cluster have is not known here."""
+    precision, who = spec.training.precision, None
+    if precision == "fp16":
+        who = "CPUs"
+    elif precision == "bf16" and not on_cluster() and _cpu_emulates_bfloat16():
+        who = "this machine's CPU"
+    if who is not None and not spec.workers.gpus:
         notify(
-            "spec.training.precision is fp16, which CPUs only emulate, many times as slowly as float32: take auto, "
-            "or set spec.workers.gpus to 1"
+            f"spec.training.precision is {precision}, which {who} can only emulate, many times as slowly as float32: "
+            "take auto, or set spec.workers.gpus to 1"
         )
+
+
+def _cpu_emulates_bfloat16() -> bool:
+    import torch
+
+    from trainjob.training.optim import resolve_precision
+
+    return resolve_precision("auto", torch.device("cpu")) != torch.bfloat16

@@ -52,3 +52,23 @@ def test_where_nothing_is_learned_there_is_no_loss():
     assert losses.tolist() == [0, 0, 0]
     assert logits.grad is not None
     assert not logits.grad.any()
+
+
+def test_a_second_backward_pass_is_an_error():
+    logits = torch.randn(1, 3, 4, requires_grad=True)
+    losses = token_losses(logits * 2, torch.tensor([[1, 2, 3]])).sum()
+    losses.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        losses.backward()
+
+
+def test_an_output_layer_that_needs_its_output_is_an_error():
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        token_losses(torch.randn(1, 3, 4, requires_grad=True).tanh(), torch.tensor([[1, 2, 3]])).sum().backward()
+
+
+def test_scored_logits_stay_as_they_are():
+    logits = torch.randn(1, 3, 4)
+    before = logits.clone()
+    token_losses(logits, torch.tensor([[1, 2, 3]]))
+    assert torch.equal(logits, before)

@@ -114,9 +114,28 @@ def test_too_little_memory_is_told_with_what_to_lower(model: dict[str, Any], wor
     assert words in str(out_of_memory(spec, torch.OutOfMemoryError("CUDA out of memory.")))
 
 
-@pytest.mark.parametrize(("precision", "gpus", "noted"), [("fp16", 0, True), ("fp16", 1, False), ("auto", 0, False)])
-def test_half_precision_without_gpus_is_noted(precision: str, gpus: int, noted: bool, recwarn: pytest.WarningsRecorder):
+@pytest.mark.parametrize(
+    ("precision", "gpus", "has_bfloat16", "who"),
+    [
+        ("fp16", 0, True, "CPUs"),
+        ("fp16", 1, True, None),
+        ("bf16", 0, False, "this machine's CPU"),
+        ("bf16", 0, True, None),
+        ("bf16", 1, False, None),
+        ("auto", 0, False, None),
+    ],
+)
+def test_a_precision_that_cpus_emulate_is_noted(
+    precision: str,
+    gpus: int,
+    has_bfloat16: bool,
+    who: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    recwarn: pytest.WarningsRecorder,
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has_bfloat16})
     document = IMAGES | {"dataset": {"train": {"uri": "/data"}}}
     document |= {"training": {"precision": precision}, "workers": {"gpus": gpus}}
     note_slow_precision(TrainJobSpec.model_validate(document))
-    assert ["which CPUs only emulate" in str(each.message) for each in recwarn] == [True] * noted
+    wanted = f"spec.training.precision is {precision}, which {who} can only emulate, "
+    assert [str(each.message).startswith(wanted) for each in recwarn] == [True] * (who is not None)

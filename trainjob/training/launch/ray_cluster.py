@@ -55,6 +55,7 @@ _ENVIRONMENT = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths mean what they mean in the driver
     "RAY_TRAIN_METRICS_ENABLED": "0",
     "RAY_TRAIN_ENABLE_PRINT_PATCH": "0",  # print() writes to standard output, not into a log of Ray's
+    "THP_MEM_ALLOC_ENABLE": "1",  # PyTorch's large arrays lie in huge pages: see docs/decisions/huge-pages.md
 }
 _OWN_ENVIRONMENT = {
     "RAY_prestart_worker_first_driver": "0",  # idle processes that no actor will take
@@ -76,7 +77,7 @@ def is_elastic(spec: TrainJobSpec) -> bool:
 
 
 def set_environment(spec: TrainJobSpec) -> None:
-    """Sets what Ray is to know, and beforehand what it would set later. To be called before other threads work.
+    """Sets what Ray and PyTorch are to know, and beforehand what Ray would set. To be called before other threads work.
 
     A name that is new moves the table of all names, and whoever looks through it on another thread, as the AWS SDK
     does for every request, reads freed memory: https://pubs.opengroup.org/onlinepubs/9799919799/functions/setenv.html
