@@ -166,7 +166,7 @@ class Training(StrictModel):
     """bf16: forward pass in bfloat16, weights in float32. fp16: the same in float16, with losses scaled so that small
     gradients are not lost. auto: bf16 where the hardware makes it faster, fp16 on GPUs without it, float32
     otherwise. But for float32, GPUs multiply what stays in float32 as TF32. CPUs without units for it emulate bf16, and
-    all of them fp16, many times as slowly as float32."""
+    most of them fp16, many times as slowly as float32."""
     sharding: Literal["none", "full", "auto"] = "none"
     """full: each worker keeps a part of the weights, their gradients and the optimizer's state, for models that are too
     large for one GPU (PyTorch's FSDP2). none: each worker keeps all of them, which is faster where they fit. auto: full

@@ -185,16 +185,19 @@ def worker_threads(spec: TrainJobSpec) -> int:
 def note_slow_precision(spec: TrainJobSpec) -> None:
     """Gives a Notice where the workers have no GPUs and their CPUs only emulate the precision. What CPUs the workers of
     a cluster have is not known here."""
-    precision, who = spec.training.precision, None
+    precision = spec.training.precision
+    if spec.workers.gpus:
+        return
     if precision == "fp16":
         who = "CPUs"
     elif precision == "bf16" and not on_cluster() and _cpu_emulates_bfloat16():
         who = "this machine's CPU"
-    if who is not None and not spec.workers.gpus:
-        notify(
-            f"spec.training.precision is {precision}, which {who} can only emulate, many times as slowly as float32: "
-            "take auto, or set spec.workers.gpus to 1"
-        )
+    else:
+        return
+    notify(
+        f"spec.training.precision is {precision}, which {who} can only emulate, many times as slowly as float32: "
+        "take auto, or set spec.workers.gpus to 1"
+    )
 
 
 def _cpu_emulates_bfloat16() -> bool:
