@@ -60,7 +60,7 @@ def hugging_face(task: str) -> None:
     from transformers.training_args import TrainingArguments
 
     from trainjob.models import build
-    from trainjob.training.optim import resolve_precision
+    from trainjob.precision import resolve_precision
 
     job, fitted, rows, per_worker, folder = pickle.loads(Path(task).read_bytes())
 

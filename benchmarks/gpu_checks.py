@@ -17,6 +17,7 @@ from trainjob.data import Examples, ImagePreprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
 from trainjob.models import build, load_model, objective_of, save_model
+from trainjob.precision import allow_tf32, resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
@@ -24,7 +25,6 @@ from trainjob.runs.history import History
 from trainjob.storage import Folder
 from trainjob.training.devices import check_kernels, is_out_of_memory, out_of_memory
 from trainjob.training.loop import Trainer
-from trainjob.training.optim import allow_tf32, resolve_precision
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Scorer
 

@@ -32,7 +32,8 @@ def bare(task: str) -> None:
 
     from trainjob.data.loaders import BucketSampler, Shard, collate
     from trainjob.models import build
-    from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
+    from trainjob.precision import resolve_precision
+    from trainjob.training.optim import build_optimizer, build_scheduler
 
     job, fitted, examples = pickle.loads(Path(task).read_bytes())
     distributed.init_process_group("gloo")

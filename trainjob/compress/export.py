@@ -31,6 +31,7 @@ def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: li
     Raises UserError where it cannot be exported, or the graph does not give what the classifier does.
     """
     classifier.eval()
+    classifier.use_plain_attention()
     _check_size(classifier)
     _write_graph(classifier, examples[0], folder / FILE)
     _write_others(classifier.problem_type, preprocessor, folder)

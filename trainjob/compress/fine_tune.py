@@ -13,6 +13,7 @@ from trainjob.data.loaders import BucketSampler, Shard, collate, memory_windows,
 from trainjob.models import objective_of, sample_losses
 from trainjob.models.losses import SampleLosses
 from trainjob.models.text import TextClassifier
+from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
@@ -20,7 +21,6 @@ from trainjob.runs.history import History
 from trainjob.runs.parts import Parts
 from trainjob.storage import Folder
 from trainjob.training.loop import Trainer
-from trainjob.training.optim import resolve_precision
 from trainjob.training.randomness import seed
 from trainjob.training.scoring import Scorer
 from trainjob.training.sharded_state import load_weights

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
 
 LENGTH_ROWS = 1_000
-ROUNDED_TO = 8
 
 
 def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dict[str, Any]]:
@@ -82,10 +82,21 @@ def mean_length(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 
 
 def padded_length(lengths: np.ndarray, most: int) -> int:
-    """The length to which rows of these lengths are padded: the longest, rounded up to a multiple of ROUNDED_TO unless
-    that is more than `most`. The libraries below prepare their code anew for every length, and there are fewer so."""
-    longest = int(lengths.max(initial=0))
-    return min(-(-longest // ROUNDED_TO) * ROUNDED_TO, max(most, longest))
+    """The length to which rows of these lengths are padded: the longest, rounded up to a `length_multiple` unless that
+    is more than `most`."""
+    longest, multiple = int(lengths.max(initial=0)), length_multiple()
+    return min(-(-longest // multiple) * multiple, max(most, longest))
+
+
+@cache
+def length_multiple() -> int:
+    """More than 1 where the libraries below prepare their code anew for every length: on GPUs, and on CPUs that have
+    units for bfloat16."""
+    import torch
+
+    from trainjob.precision import multiplies_bfloat16
+
+    return 8 if torch.cuda.is_available() or multiplies_bfloat16(torch.device("cpu")) else 1
 
 
 def ready(tokenizer: Tokenizer, max_length: int | None) -> Tokenizer:

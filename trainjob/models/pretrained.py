@@ -29,10 +29,7 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
         super().__init__(network)
         self.freeze_encoder = freeze_encoder
         with quiet():
-            if torch.cuda.is_available():
-                gpu_attention.use(network)
-            else:
-                network.set_attn_implementation("eager")  # see docs/decisions/plain-attention-on-cpus.md
+            gpu_attention.use(network)
         if freeze_encoder:
             network.requires_grad_(False)
             for part in head_of(network):
@@ -56,6 +53,10 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
 
     def recompute_activations(self) -> None:
         recompute_activations(self.network)
+
+    def use_plain_attention(self) -> None:
+        with quiet():
+            self.network.set_attn_implementation("eager")
 
     def save(self, folder: Path) -> None:
         save_network(self.network, folder)

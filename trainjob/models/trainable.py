@@ -40,6 +40,9 @@ class Trainable(nn.Module, ABC, Generic[Network]):
         the network cannot."""
         raise UserError("spec.training.activationCheckpointing: this network cannot")
 
+    def use_plain_attention(self) -> None:
+        """Has attention computed by products of matrices alone. See docs/decisions/attention-on-cpus.md."""
+
     def round_weights(self) -> None:
         """Has the passes to come, which are in bfloat16, round all weights at once, where the network can."""
 

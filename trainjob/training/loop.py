@@ -19,13 +19,14 @@ from trainjob.data.loaders import TrainingBatches, ahead
 from trainjob.errors import Diverged
 from trainjob.evaluation import AnyScores
 from trainjob.models import Objective, Trainable
+from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.history import History
 from trainjob.training.checkpointing import Checkpointer
 from trainjob.training.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
 from trainjob.training.notices import Notices
-from trainjob.training.optim import build_optimizer, build_scheduler, resolve_precision
+from trainjob.training.optim import build_optimizer, build_scheduler
 from trainjob.training.randomness import set_random_states
 from trainjob.training.recent import Recent
 from trainjob.training.saving import Saver
@@ -72,6 +73,8 @@ class Trainer:
         self.optimizer = build_optimizer(training.optimizer, self.module.parameters())
         self.scheduler = build_scheduler(training.scheduler, self.optimizer, self.steps)
         self.dtype = resolve_precision(training.precision, device)
+        if device.type == "cpu" and self.dtype != torch.float32:
+            module.use_plain_attention()
         self.scaler = torch.GradScaler(device.type, enabled=self.dtype == torch.float16)
         self.state = TrainingState()
         self.saver = Saver(store, reporter.checkpoint)

@@ -17,8 +17,8 @@ from trainjob.api.training import Training
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.models import Trainable, build
+from trainjob.precision import resolve_precision
 from trainjob.training.distributed import world_size
-from trainjob.training.optim import resolve_precision
 from trainjob.training.randomness import seed
 
 DDP = {"gradient_as_bucket_view": True, "broadcast_buffers": False}

@@ -29,6 +29,7 @@ from trainjob.data.remote_model import local_model
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
 from trainjob.models import objective_of
+from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
 from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -51,7 +52,7 @@ from trainjob.training.imports import quick_imports
 from trainjob.training.loop import Trainer
 from trainjob.training.node import once_a_node
 from trainjob.training.notices import is_leaving, is_told_to_stop
-from trainjob.training.optim import PRECISIONS, allow_tf32, resolve_precision, why_not_compiled
+from trainjob.training.optim import why_not_compiled
 from trainjob.training.outcome import Outcome, Stopped, WorkerError
 from trainjob.training.placement import build_for, place
 from trainjob.training.randomness import seed

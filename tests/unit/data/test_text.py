@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from trainjob.api import Cleaning
 from trainjob.data import Examples, TextPreprocessor, load_preprocessor
 from trainjob.data.text import SPECIAL_TOKENS, train_wordpiece
-from trainjob.data.tokenizers import load_tokenizer, pretrained_tokenizer
+from trainjob.data.tokenizers import length_multiple, load_tokenizer, pretrained_tokenizer
 from trainjob.errors import DataError
 
 SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
@@ -50,18 +50,18 @@ def test_tokens_are_cleaned_cut_and_framed() -> None:
     assert tokens[3] == ["[CLS]", "[UNK]", "[SEP]"]
 
 
-def test_a_batch_is_padded_to_its_longest_row_in_multiples_of_8() -> None:
-    pre = preprocessor()
+def test_a_batch_is_padded_to_its_longest_row_and_a_multiple() -> None:
+    pre, width = preprocessor(), -(-6 // length_multiple()) * length_multiple()
     batch = examples(pre, ["ka", "", "ka lo mi nu"])
     inputs = pre.inputs(batch)
     assert inputs["input_ids"].dtype == inputs["attention_mask"].dtype == np.int64
     assert batch.lengths.tolist() == [3, 2, 6]
-    assert inputs["input_ids"].shape == inputs["attention_mask"].shape == (3, 8)
+    assert inputs["input_ids"].shape == inputs["attention_mask"].shape == (3, width)
     for row, length in enumerate(batch.lengths):
         start = batch.offsets[row]
         assert inputs["input_ids"][row, :length].tolist() == batch.values[start : start + length].tolist()
         assert set(inputs["input_ids"][row, length:]) <= {pre.pad_token_id}
-        assert inputs["attention_mask"][row].tolist() == [1] * length + [0] * (8 - length)
+        assert inputs["attention_mask"][row].tolist() == [1] * length + [0] * (width - length)
 
 
 def test_padding_goes_no_further_than_the_longest_text_allowed() -> None:

@@ -22,6 +22,7 @@ from transformers.models.roberta.modeling_roberta import RobertaModel
 from through_checkpoint import carry
 from trainjob.api import Model
 from trainjob.data import TextPreprocessor
+from trainjob.data.tokenizers import length_multiple
 from trainjob.errors import UserError
 from trainjob.models import build, load_model, save_model
 
@@ -62,10 +63,10 @@ def test_a_saved_encoder_loads_here_and_in_transformers_with_the_same_logits(
     assert preprocessor.classes == text_preprocessor.classes
     assert torch.equal(logits(loaded, text_inputs), expected)
 
-    network = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model", attn_implementation="eager")
+    network = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
     tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "model")
     texts = ["the cat sat on the mat", "dogs bark at night", "a cat", "one dog and another dog went out for a walk"]
-    tokens = tokenizer(texts, padding=True, truncation=True, pad_to_multiple_of=8, return_tensors="pt")
+    tokens = tokenizer(texts, padding=True, truncation=True, pad_to_multiple_of=length_multiple(), return_tensors="pt")
     assert torch.equal(tokens["input_ids"], text_inputs["input_ids"])
     with torch.inference_mode():
         assert torch.equal(network(**tokens).logits, expected)

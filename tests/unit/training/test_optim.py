@@ -5,7 +5,7 @@ import torch
 
 from trainjob.api import SGD, Adam, AdamW, Optimizer, ReduceOnPlateau, Scheduler, WarmUp
 from trainjob.api.training import Constant
-from trainjob.training.optim import build_optimizer, build_scheduler, fastest, resolve_precision
+from trainjob.training.optim import build_optimizer, build_scheduler
 
 
 def _weights() -> list[torch.nn.Parameter]:
@@ -76,27 +76,3 @@ def test_weight_decay_is_for_matrices():
     optimizer = build_optimizer(Optimizer(adam_w=AdamW()), [*norm.parameters(), *linear.parameters()])
     decays = {parameter: group["weight_decay"] for group in optimizer.param_groups for parameter in group["params"]}
     assert decays == {linear.weight: 0.01, linear.bias: 0.0, norm.weight: 0.0, norm.bias: 0.0}
-
-
-def test_precision_is_what_is_asked_for():
-    cpu = torch.device("cpu")
-    assert resolve_precision("float32", cpu) is torch.float32
-    assert resolve_precision("bf16", cpu) is torch.bfloat16
-    assert resolve_precision("fp16", cpu) is torch.float16
-    assert resolve_precision("auto", cpu) in (torch.float32, torch.bfloat16)
-
-
-@pytest.mark.parametrize(
-    ("multiplies_bfloat16", "capability", "expected"),
-    [
-        (True, (8, 0), torch.bfloat16),
-        (True, None, torch.bfloat16),
-        (False, (7, 5), torch.float16),
-        (False, (6, 1), torch.float32),
-        (False, None, torch.float32),
-    ],
-)
-def test_auto_is_the_fastest_that_the_hardware_has(
-    multiplies_bfloat16: bool, capability: tuple[int, int] | None, expected: torch.dtype
-):
-    assert fastest(multiplies_bfloat16, capability) is expected

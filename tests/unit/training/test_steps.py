@@ -11,7 +11,7 @@ import pytest
 import torch
 from ranks import run_on
 from torch.optim.lr_scheduler import ReduceLROnPlateau
-from trainers import Setup, build_trainer, image_setup, train
+from trainers import Setup, build_trainer, image_setup, text_setup, train
 
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import BucketSampler, InMemoryBatches, TrainingBatches, collate
@@ -235,6 +235,14 @@ def _train_in_bfloat16(setup: Setup) -> tuple[dict[str, np.ndarray], dict[str, s
     next(layer for layer in trainer.module.modules() if isinstance(layer, torch.nn.Linear)).register_forward_hook(watch)
     trainer.fit()
     return {name: value.numpy() for name, value in trainer.module.state_dict().items()}, types
+
+
+@pytest.mark.parametrize(("precision", "is_fused"), [("float32", True), ("bf16", False), ("fp16", False)])
+def test_attention_on_cpus_is_fused_in_float32_alone(tmp_path: Path, precision: str, is_fused: bool):
+    trainer = build_trainer(text_setup(tmp_path, training={"precision": precision, "maxSteps": 1}))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        trainer.fit()
+    assert any("scaled_dot_product" in event.key for event in profile.key_averages()) is is_fused
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

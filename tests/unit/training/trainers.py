@@ -25,6 +25,7 @@ from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scorin
 from trainjob.data.text import train_wordpiece
 from trainjob.evaluation import Scores, scores
 from trainjob.models import objective_of
+from trainjob.precision import resolve_precision
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -33,7 +34,6 @@ from trainjob.runs.history import History, read_history
 from trainjob.storage import Folder
 from trainjob.training.distributed import AllRanks, rank, world_size
 from trainjob.training.loop import Trainer
-from trainjob.training.optim import resolve_precision
 from trainjob.training.placement import build_for, place
 from trainjob.training.scoring import Predicted, Scorer
 from trainjob.training.state import TrainingState
