@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from http_proxy import TLS_CLOSES_SECONDS
 from kubernetes.aio.config import kube_config
 from operator_process import OperatorProcess, answer_at
 
@@ -111,5 +112,6 @@ def test_a_policy_that_goes_later_is_missed_and_work_goes_on(
         finally:
             operator.stop.set()
             await running
+            await asyncio.sleep(TLS_CLOSES_SECONDS)
 
     asyncio.run(live())
