@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,6 @@ def padded_length(lengths: np.ndarray, most: int) -> int:
     return min(-(-longest // multiple) * multiple, max(most, longest))
 
 
-@cache
 def length_multiple() -> int:
     """More than 1 where the libraries below prepare their code anew for every length: on GPUs, and on CPUs that have
     units for bfloat16."""

@@ -203,6 +203,6 @@ def note_slow_precision(spec: TrainJobSpec) -> None:
 def _cpu_emulates_bfloat16() -> bool:
     import torch
 
-    from trainjob.precision import resolve_precision
+    from trainjob.precision import multiplies_bfloat16
 
-    return resolve_precision("auto", torch.device("cpu")) != torch.bfloat16
+    return not multiplies_bfloat16(torch.device("cpu"))

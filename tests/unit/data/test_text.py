@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from tokenizers import Tokenizer
 
 from trainjob.api import Cleaning
 from trainjob.data import Examples, TextPreprocessor, load_preprocessor
 from trainjob.data.text import SPECIAL_TOKENS, train_wordpiece
-from trainjob.data.tokenizers import length_multiple, load_tokenizer, pretrained_tokenizer
+from trainjob.data.tokenizers import load_tokenizer, pretrained_tokenizer
 from trainjob.errors import DataError
 
 SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
@@ -50,8 +51,13 @@ def test_tokens_are_cleaned_cut_and_framed() -> None:
     assert tokens[3] == ["[CLS]", "[UNK]", "[SEP]"]
 
 
-def test_a_batch_is_padded_to_its_longest_row_and_a_multiple() -> None:
-    pre, width = preprocessor(), -(-6 // length_multiple()) * length_multiple()
+@pytest.mark.parametrize(("has_bfloat16", "width"), [(True, 8), (False, 6)])
+def test_a_batch_is_padded_to_its_longest_row_and_for_bfloat16_in_multiples_of_8(
+    has_bfloat16: bool, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": has_bfloat16})
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    pre = preprocessor()
     batch = examples(pre, ["ka", "", "ka lo mi nu"])
     inputs = pre.inputs(batch)
     assert inputs["input_ids"].dtype == inputs["attention_mask"].dtype == np.int64
@@ -64,7 +70,8 @@ def test_a_batch_is_padded_to_its_longest_row_and_a_multiple() -> None:
         assert inputs["attention_mask"][row].tolist() == [1] * length + [0] * (width - length)
 
 
-def test_padding_goes_no_further_than_the_longest_text_allowed() -> None:
+def test_padding_goes_no_further_than_the_longest_text_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
     pre = preprocessor()
     longest = examples(pre, ["ka " * 50])
     assert longest.lengths.tolist() == [pre.max_length]
