@@ -1,5 +1,13 @@
 """Scores of a model on a set."""
 
-from trainjob.evaluation.scores import AnyScores, ClassScores, LanguageScores, Scores, language_scores, scores
+from trainjob.evaluation.scores import (
+    AnyScores,
+    ClassScores,
+    LanguageScores,
+    Scores,
+    check_finite,
+    language_scores,
+    scores,
+)
 
-__all__ = ["AnyScores", "ClassScores", "LanguageScores", "Scores", "language_scores", "scores"]
+__all__ = ["AnyScores", "ClassScores", "LanguageScores", "Scores", "check_finite", "language_scores", "scores"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from trainjob.api import StrictModel
-from trainjob.errors import UserError
+from trainjob.errors import Diverged
 
 
 class Average(StrictModel):
@@ -75,29 +75,31 @@ class LanguageScores(StrictModel):
 AnyScores = Scores | LanguageScores
 LARGEST_LOSS = 700.0
 """Beyond it, the perplexity is no finite number."""
+_WHEN_SCORED = "when the model is scored"
 
 
 def language_scores(loss_sum: float, tokens: int) -> LanguageScores:
-    """Raises UserError if the loss is not finite, because the model has diverged."""
-    _check_finite(loss_sum)
+    """Raises Diverged if the loss is not finite."""
+    check_finite("the loss", loss_sum, _WHEN_SCORED)
     loss = loss_sum / max(tokens, 1)
     return LanguageScores(tokens=tokens, loss=loss, perplexity=math.exp(min(loss, LARGEST_LOSS)))
 
 
-def _check_finite(loss_sum: float) -> None:
-    if not math.isfinite(loss_sum):
-        raise UserError(
-            "The loss is no longer a finite number: training has diverged. "
-            "Lower the learningRate in spec.training.optimizer or set spec.training.gradientClipping"
+def check_finite(name: str, value: float, when: str) -> None:
+    """Raises Diverged if the value of this name is not finite."""
+    if not math.isfinite(value):
+        raise Diverged(
+            f"training diverged: {name} is {value} {when}. Lower the optimizer's learningRate, add a warm-up "
+            "(spec.training.scheduler) or set spec.training.gradientClipping."
         )
 
 
 def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores:
     """All scores from `confusion`, int64 [C, C] with a row for each true class, and the sum of the rows' losses.
 
-    Raises UserError if the loss is not finite, because the model has diverged.
+    Raises Diverged if the loss is not finite.
     """
-    _check_finite(loss_sum)
+    check_finite("the loss", loss_sum, _WHEN_SCORED)
     support = confusion.sum(axis=1)
     right = confusion.diagonal()
     table = np.stack(

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -16,8 +15,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import TrainingBatches, ahead
-from trainjob.errors import Diverged
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import AnyScores, check_finite
 from trainjob.models import Objective, Trainable
 from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
@@ -203,7 +201,7 @@ class Trainer:
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(metrics["validation_loss"])
         for name, value in metrics.items():
-            _check_finite(name, value, f"in epoch {state.epoch + 1}")
+            check_finite(name, value, f"in epoch {state.epoch + 1}")
         self._compare_with_best(metrics[self.spec.checkpoints.metric])
         self.history.add("epoch" if self._ends_epoch else "validation", state.step, state.epoch + 1, metrics)
         if self._ends_epoch:
@@ -228,7 +226,7 @@ class Trainer:
         """Records what was measured over all ranks since the last record, and the learning rate of this step."""
         state = self.state
         loss_sum, weight, values = self._recent.over_ranks(self.objective.unit)
-        _check_finite("the loss", values["loss"], f"at step {state.step}")
+        check_finite("the loss", values["loss"], f"at step {state.step}")
         state.loss_sum += loss_sum
         state.weight += weight
         values["learning_rate"] = learning_rate
@@ -266,11 +264,3 @@ class Trainer:
         if self._random_states is not None:
             set_random_states(self._random_states, self.device)
             self._random_states = None
-
-
-def _check_finite(name: str, value: float, when: str) -> None:
-    if not np.isfinite(value):
-        raise Diverged(
-            f"training diverged: {name} is {value} {when}. Lower the optimizer's learningRate, add a warm-up "
-            "(spec.training.scheduler) or set spec.training.gradientClipping."
-        )

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
-from trainjob.errors import UserError
-from trainjob.evaluation import Scores, scores
+from trainjob.errors import Diverged
+from trainjob.evaluation import Scores, language_scores, scores
 
 
 def raw_predictions(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -58,12 +58,14 @@ def test_scores_survive_json() -> None:
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_says_that_training_has_diverged(loss: float) -> None:
-    with pytest.raises(UserError) as error:
-        scores(np.eye(2, dtype=np.int64), loss, ["no", "yes"])
-    assert str(error.value) == (
-        "The loss is no longer a finite number: training has diverged. "
-        "Lower the learningRate in spec.training.optimizer or set spec.training.gradientClipping"
+    said = (
+        f"training diverged: the loss is {loss} when the model is scored. Lower the optimizer's learningRate, "
+        "add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
     )
+    for score in (lambda: scores(np.eye(2, dtype=np.int64), loss, ["no", "yes"]), lambda: language_scores(loss, 3)):
+        with pytest.raises(Diverged) as error:
+            score()
+        assert str(error.value) == said
 
 
 def test_every_class_has_its_row_of_the_confusion_matrix() -> None:

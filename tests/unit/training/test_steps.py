@@ -15,7 +15,7 @@ from trainers import Setup, build_trainer, image_setup, text_setup, train
 
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import BucketSampler, InMemoryBatches, TrainingBatches, collate
-from trainjob.errors import UserError
+from trainjob.errors import Diverged
 from trainjob.models import build, sample_losses
 from trainjob.training.optim import build_optimizer, build_scheduler
 
@@ -261,12 +261,12 @@ def test_a_loss_that_diverges_in_the_last_step_of_an_epoch(tmp_path: Path):
     training = {"gradientAccumulation": 9, "optimizer": {"sgd": {"learningRate": 1e30}}}
     setup = image_setup(tmp_path, training=training)
     for message in run_on(2, error_of_training, setup):
-        assert message.startswith("The loss is no longer a finite number: training has diverged.")
+        assert message.startswith("training diverged: the loss is nan when the model is scored.")
     assert setup.store.names() == []
 
 
 def error_of_training(setup: Setup) -> str:
-    with pytest.raises(UserError) as error:
+    with pytest.raises(Diverged) as error:  # of the type that ends one trial, and not the search
         train(setup)
     return str(error.value)
 
