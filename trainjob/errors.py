@@ -59,6 +59,10 @@ class Notice(UserWarning):
     """What the user should know although the work goes on."""
 
 
-def notify(text: str) -> None:
+class Alarm(Notice):
+    """A Notice that puts the result in doubt."""
+
+
+def notify(text: str, kind: type[Notice] = Notice) -> None:
     """Gives a Notice, once for each text."""
-    warnings.warn(without_secrets(text), Notice, stacklevel=2)
+    warnings.warn(without_secrets(text), kind, stacklevel=2)

@@ -21,7 +21,7 @@ from trainjob.cli.run import run
 from trainjob.cli.serve import serve
 from trainjob.cli.validate import validate
 from trainjob.cli.version import print_version, version
-from trainjob.errors import Notice, UserError
+from trainjob.errors import Alarm, Notice, UserError
 
 app = typer.Typer(
     name="trainjob",
@@ -90,8 +90,10 @@ _show_warning = warnings.showwarning
 
 
 def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -> None:
-    """A notice on a line of its own, other warnings as ever."""
-    if issubclass(category, Notice):
+    """A notice on a line of its own, in red where it puts the result in doubt; other warnings as ever."""
+    if issubclass(category, Alarm):
+        say(f"warning: {message}", error=True, colour=typer.colors.RED)
+    elif issubclass(category, Notice):
         say(f"note: {message}", error=True, colour=typer.colors.YELLOW)
     else:
         _show_warning(message, category, *place)

@@ -73,6 +73,9 @@ def run(
     if finished.already:
         say(f"{job.metadata.name} has finished before; --fresh trains it anew.")
     say("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation, finished.comparison)))
+    for remark in finished.summary.data.remarks if finished.summary.data is not None else []:
+        if remark.is_severe:
+            say(remark.text, error=True, colour=typer.colors.RED)
 
 
 def _log_of(job: "TrainJob", rank: int) -> str | None:

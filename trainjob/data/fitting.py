@@ -7,24 +7,27 @@ from functools import partial
 
 import numpy as np
 
-from trainjob.api import CausalLM, Dataset, ImageClassifier, Model, Source, TextClassifier, TrainJobSpec
+from trainjob.api import CausalLM, Dataset, Model, Source, TextClassifier, TrainJobSpec
+from trainjob.api.data_profile import DataProfile
 from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
 from trainjob.data.cleaning import clean
 from trainjob.data.documents import Layout, layout_of
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.fit_images import fit_images
+from trainjob.data.image import ImagePreprocessor
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
+from trainjob.data.profile import Keys, class_sizes, joined, set_profile
 from trainjob.data.remote_model import local_model
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import Look, Seen, digest_of, survey_classes, take_survey
+from trainjob.data.survey import Division, Look, Seen, digest_of, survey_classes, take_survey
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.text import TextPreprocessor, text_contents, train_wordpiece
-from trainjob.data.tokenizers import LENGTH_ROWS, mean_length, pretrained_tokenizer
-from trainjob.errors import DataError, listed
+from trainjob.data.tokenizers import LENGTH_ROWS, cut_share, mean_length, pretrained_tokenizer
+from trainjob.errors import Alarm, DataError, listed, notify
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -49,6 +52,8 @@ class Fitted:
     """A digest of the rows of each set that has a source of its own."""
     sources: dict[str, Fingerprint] = field(default_factory=dict)
     """The files of each of these sets, as they were before the rows were read."""
+    profile: DataProfile | None = None
+    """What was counted in the rows; None where an earlier version fitted them."""
 
     @property
     def columns(self) -> list[str]:
@@ -81,6 +86,7 @@ class Fitted:
             "split": self.split and asdict(self.split),
             "contents": self.contents,
             "sources": {name: asdict(source) for name, source in self.sources.items()},
+            "profile": self.profile and self.profile.model_dump(mode="json", by_alias=True),
         }
         folder.write(SPLIT_FILE, json.dumps(state, indent=1).encode())
 
@@ -92,7 +98,8 @@ class Fitted:
             preprocessor = load_preprocessor(temporary)
         split = state["split"] and Split(**state["split"])
         sources = {name: Fingerprint(**source) for name, source in state.get("sources", {}).items()}
-        return cls(preprocessor, state["label"], split, state["rows"], state.get("contents", {}), sources)
+        profile = DataProfile.model_validate(state["profile"]) if state.get("profile") else None
+        return cls(preprocessor, state["label"], split, state["rows"], state.get("contents", {}), sources, profile)
 
 
 def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
@@ -106,22 +113,55 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
     with local_model(spec, weights=False) as model:
-        fitted = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
+        preprocessor, division, digest, cut_share = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
+    fitted = Fitted(preprocessor, label_of(spec), division.split, division.rows, {"train": digest}, sources)
+    keys = division.sets
     for name, others in sets.items():
         if name != "train":
-            look = _hashed_alone if name == UNLABELLED else _hashed
-            shares = mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks_of(others))
-            fitted.rows[name], fitted.contents[name] = _counted(others, fitted, shares)
-    return replace(fitted, sources=sources)
+            look = _keys_alone if name == UNLABELLED else _keys
+            keys[name] = joined(mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks_of(others)))
+            fitted.rows[name], fitted.contents[name] = _counted(others, fitted, keys[name])
+    return replace(fitted, profile=_profile(fitted, keys, cut_share))
 
 
-def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
+def label_of(spec: TrainJobSpec) -> str | None:
+    """The column that holds the labels; None for a language model."""
+    assert spec.dataset is not None
+    if spec.model.classifier is None:
+        return None
+    return spec.dataset.label if spec.model.text_classifier is not None else "label"
+
+
+def _profile(fitted: Fitted, keys: dict[str, Keys], cut_share: float | None) -> DataProfile:
+    training, preprocessor = np.sort(keys["train"].hashes), fitted.preprocessor
+    return DataProfile(
+        sets={name: set_profile(each, None if name == "train" else training) for name, each in keys.items()},
+        cut_share=cut_share,
+        class_sizes=class_sizes(preprocessor.classes, preprocessor.class_counts) if preprocessor.classes else None,
+    )
+
+
+def tell_of_data(fitted: Fitted) -> None:
+    """Gives a Notice of what stands out in the rows, and an Alarm for each thing that makes scores meaningless."""
+    remarks = fitted.profile.remarks if fitted.profile is not None else []
+    for remark in remarks:
+        if remark.is_severe:
+            notify(remark.text, Alarm)
+    if others := [remark.text for remark in remarks if not remark.is_severe]:
+        notify(f"the data: {'; '.join(others)}")
+
+
+_FittedOn = tuple[Preprocessor, Division, str, float | None]
+"""The preprocessor, which rows train, a digest of all rows, and the share of the training texts that are cut."""
+
+
+def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
     if model.text_classifier is not None:
         return _fit_text(dataset, model.text_classifier, train, seed, mapped)
     if model.causal_lm is not None:
         return _fit_causal(dataset, model.causal_lm, train, seed, mapped)
     assert model.image_classifier is not None
-    return _fit_images(dataset, model.image_classifier, train, seed, mapped)
+    return *fit_images(dataset, model.image_classifier, train, seed, mapped), None
 
 
 def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_one) -> None:
@@ -170,7 +210,7 @@ def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Ro
         yield from part.read(columns)
 
 
-def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
+def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
     columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
     assert columns is not None
     assert label is not None
@@ -195,10 +235,10 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    return Fitted(preprocessor, label, division.split, division.rows, {"train": survey.digest})
+    return preprocessor, division, survey.digest, cut_share(tokenizer, texts)
 
 
-def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
+def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
     see = _see(seed, layout, lambda text: text[:longest])
@@ -215,7 +255,7 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int,
     length = mean_length(tokenizer, texts)
     preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
     check_tokenizer(preprocessor, field)
-    return Fitted(preprocessor, None, division.split, division.rows, {"train": survey.digest})
+    return preprocessor, division, survey.digest, None
 
 
 def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:
@@ -223,33 +263,31 @@ def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Row
 
     def see(rows: Rows) -> Seen[str]:
         texts = layout.sources(rows.table, rows.where)
-        return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]))
+        has_text = np.array([bool(text.strip()) for text in texts], np.uint8)
+        return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), has_text)
 
     return see
 
 
-def _fit_images(dataset: Dataset, model: ImageClassifier, train: list[Part], seed: int, mapped: Mapper) -> Fitted:
-    preprocessor, division, digest = fit_images(dataset, model, train, seed, mapped)
-    return Fitted(preprocessor, "label", division.split, division.rows, {"train": digest})
+def _keys(some: list[Part], fitted: Fitted, seed: int) -> Keys:
+    """Raises DataError where a row's class is none of the training rows'."""
+    return joined(_keys_of(rows, fitted, seed) for rows in read_all(some, fitted.columns))
 
 
-def _hashed(some: list[Part], fitted: Fitted, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows' known classes, int64 [n], and hashes, uint64 [n]. Raises DataError where a row's class is none."""
-    labels, contents = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
-    for rows in read_all(some, fitted.columns):
-        labels.append(classes_of(rows, fitted))
-        contents.append(hashes(fitted.preprocessor.contents(rows.table, rows.where), seed))
-    return np.concatenate(labels), np.concatenate(contents)
+def _keys_of(rows: Rows, fitted: Fitted, seed: int) -> Keys:
+    contents = fitted.preprocessor.contents(rows.table, rows.where)
+    is_image = fitted.preprocessor.kind == ImagePreprocessor.kind
+    is_empty = np.array([not is_image and not content.strip() for content in contents], bool)
+    return Keys(classes_of(rows, fitted), hashes(contents, seed), is_empty)
 
 
-def _hashed_alone(some: list[Part], fitted: Fitted, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _keys_alone(some: list[Part], fitted: Fitted, seed: int) -> Keys:
     """The same of unlabelled rows: a label, where there is one, does not matter."""
-    return _hashed(some, replace(fitted, label=None), seed)
+    return _keys(some, replace(fitted, label=None), seed)
 
 
-def _counted(some: Sequence[Part], fitted: Fitted, shares: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[int, str]:
+def _counted(some: Sequence[Part], fitted: Fitted, keys: Keys) -> tuple[int, str]:
     """Number and digest of the rows. Raises DataError for none."""
-    labels, contents = map(np.concatenate, zip(*shares, strict=True))
-    if len(labels) == 0:
+    if len(keys.labels) == 0:
         raise DataError(f"{some[0].uri} holds no rows")
-    return len(labels), digest_of(fitted.preprocessor.classes or [""], labels, contents)
+    return len(keys.labels), digest_of(fitted.preprocessor.classes or [""], keys.labels, keys.hashes)

@@ -14,6 +14,7 @@ import numpy as np
 
 from trainjob.api import Dataset, Source
 from trainjob.data.labels import label_numbers
+from trainjob.data.profile import Keys
 from trainjob.data.rows import Part, Rows
 from trainjob.data.split import Split, fit_split
 from trainjob.data.tasks import Mapper, tasks_of
@@ -31,7 +32,7 @@ class Seen(Generic[T]):
     item: Callable[[int], T]
     """Gives what a sample keeps of the row at an index."""
     marks: np.ndarray | None = None
-    """What else is kept of each row, uint8 [n]."""
+    """uint8 [n]: 0 for a row without text, otherwise 1 or, for an image, its channels. None where all are 1."""
 
 
 def nothing(_: int) -> None:
@@ -107,7 +108,7 @@ class Survey(Generic[T]):
     hashes: np.ndarray
     """uint64 [n]."""
     marks: np.ndarray
-    """uint8 [n]; empty where there are none."""
+    """As in `Seen`, uint8 [n]."""
     sample: Sample[T]
 
     @property
@@ -116,10 +117,11 @@ class Survey(Generic[T]):
 
     def divide(self, fraction: float | None, seed: int) -> "Division":
         """Sets rows aside for validation, if a fraction is given. Raises DataError for a class that is too small."""
+        keys = Keys(self.labels, self.hashes, self.marks == 0)
         if fraction is None:
-            return Division(None, self.labels, np.ones(len(self.labels), bool))
+            return Division(None, keys, np.ones(len(self.labels), bool))
         split = fit_split(self.hashes, self.labels, self.classes, fraction, seed)
-        return Division(split, self.labels, ~split.is_validation(self.hashes, self.labels))
+        return Division(split, keys, ~split.is_validation(self.hashes, self.labels))
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ class Division:
     """Which rows train."""
 
     split: Split | None
-    labels: np.ndarray
-    """Class of each row, int64 [n]."""
+    keys: Keys
+    """Of all rows."""
     is_training: np.ndarray
     """bool [n]."""
 
@@ -136,12 +138,18 @@ class Division:
     def rows(self) -> dict[str, int]:
         """Rows that train and rows set aside for validation."""
         train = int(np.sum(self.is_training))
-        return {"train": train, "validation": len(self.labels) - train}
+        return {"train": train, "validation": len(self.is_training) - train}
 
     @property
     def class_counts(self) -> list[int]:
         """Training rows of each class."""
-        return np.bincount(self.labels[self.is_training]).tolist()
+        return np.bincount(self.keys.labels[self.is_training]).tolist()
+
+    @property
+    def sets(self) -> dict[str, Keys]:
+        """The rows that train and, where there is a split, those set aside for validation."""
+        sets = {"train": self.keys.take(self.is_training)}
+        return sets if self.split is None else sets | {"validation": self.keys.take(~self.is_training)}
 
 
 @dataclass(frozen=True)
@@ -166,8 +174,7 @@ def _look_at(task: tuple[list[Part], int], look: Look[T]) -> _Share[T]:
             seen = look.see(rows)
             sample.add(seen.hashes, seen.item)
             hashes.append(seen.hashes)
-            if seen.marks is not None:
-                marks.append(seen.marks)
+            marks.append(np.ones(len(seen.hashes), np.uint8) if seen.marks is None else seen.marks)
             if look.label is not None:
                 labels.append(label_numbers(rows, look.label, numbers))
             else:

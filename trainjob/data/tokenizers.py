@@ -80,6 +80,11 @@ def mean_length(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
     return float(np.mean([len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]))
 
 
+def cut_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
+    """Fraction of the first LENGTH_ROWS texts that the tokenizer truncates."""
+    return float(np.mean([bool(encoding.overflowing) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]))
+
+
 def padded_length(lengths: np.ndarray, most: int) -> int:
     """The length to which rows of these lengths are padded: the longest, rounded up to a `length_multiple` unless that
     is more than `most`."""

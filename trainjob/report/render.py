@@ -17,6 +17,8 @@ from trainjob.report.baselines import (
 )
 from trainjob.report.charts import charts, describe, draw, metric_names
 from trainjob.report.confusion import matrix, most_confused
+from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
+from trainjob.report.data import class_facts, data_table
 from trainjob.report.templates import template
 from trainjob.report.trials import trials_view
 from trainjob.report.variants import HEADINGS as HEADINGS_OF_VARIANTS
@@ -55,6 +57,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         (chart, describe(chart), draw(chart, epochs, best.step if best else None, f"chart-{number}"))
         for number, chart in enumerate(charts(steps, validated), start=1)
     ]
+    profile = summary.data if summary else None
     cascade = cascade_of(run.comparison)
     cascade_charts = [cascade_chart(cascade)] if cascade is not None else []
     matrices = {name: matrix(scores) for name, scores in run.evaluation.items() if isinstance(scores, Scores)}
@@ -84,6 +87,11 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "variants_picture": variants_picture(run.variants) if run.variants else ("", ""),
         "variants_remark": remark_on_variants(run.variants) if run.variants else "",
         "trials": trials_view(run, folder),
+        "profile": profile,
+        "alarms": [remark for remark in profile.remarks if remark.is_severe] if profile else [],
+        "data_headings": HEADINGS_OF_DATA,
+        "data_table": data_table(profile) if profile else [],
+        "class_facts": class_facts(profile) if profile else [],
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
     }

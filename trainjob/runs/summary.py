@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from trainjob.api.base import StrictModel
+from trainjob.api.data_profile import DataProfile
 from trainjob.errors import UserError
 from trainjob.runs.files import SUMMARY
 from trainjob.runs.folder import read_attempts
@@ -67,6 +68,8 @@ class Summary(StrictModel):
     """Rows of `train`, `validation` and, where there is one, `test`."""
     classes: int | None = None
     """Number of classes; none for what is no classifier."""
+    data: DataProfile | None = None
+    """What was counted in the rows: duplicates, overlap of the sets, class sizes; none for a function."""
     workers: TrainingWorkers
     """The processes that trained."""
     precision: str | None = None

@@ -11,6 +11,7 @@ from typing import Any
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
+from trainjob.data.fitting import tell_of_data
 from trainjob.data.hub import is_cached_only
 from trainjob.data.prepare import Loading, bytes_of_sets
 from trainjob.data.remote_model import local_model
@@ -181,6 +182,7 @@ class Training:
                 return fitted
             fitted = fit(self.spec, mapped)
             fitted.save(kept)
+            tell_of_data(fitted)
             return fitted
 
     def _task(

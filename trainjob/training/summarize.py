@@ -50,6 +50,7 @@ def summarize(
         parameters=outcome.parameters,
         rows=rows,
         classes=len(fitted.preprocessor.classes) or None,
+        data=fitted.profile,
         workers=TrainingWorkers(count=workers, device=outcome.device, threads=threads),
         precision=outcome.precision,
         best_checkpoint=BestCheckpoint(

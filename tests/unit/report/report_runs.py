@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trainjob.api.data_profile import DataProfile
 from trainjob.evaluation.scores import scores
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.storage import Folder
@@ -117,7 +118,9 @@ def summary(**changes: object) -> bytes:
     return Summary.model_validate(values).model_dump_json(by_alias=True).encode()
 
 
-def finish(run: Folder, classes: list[str], confusion: np.ndarray = CONFUSION) -> None:
+def finish(
+    run: Folder, classes: list[str], confusion: np.ndarray = CONFUSION, profile: DataProfile | None = None
+) -> None:
     validation = scores(confusion, 50.0, classes).model_dump(mode="json", by_alias=True)
     test = scores(confusion[::-1, ::-1].T, 30.0, classes).model_dump(mode="json", by_alias=True)
     run.write("evaluation.json", json.dumps({"validation": validation, "test": test}).encode())
@@ -127,6 +130,7 @@ def finish(run: Folder, classes: list[str], confusion: np.ndarray = CONFUSION) -
             parameters=1_234_567,
             rows={"train": 8000, "validation": 100, "test": 100},
             classes=len(classes),
+            data=profile,
             precision="bfloat16",
             best_checkpoint=BestCheckpoint(step=20, epoch=2, metric="validation_loss", value=0.4321),
             seconds={"start": 10.0, "training": 60.0, "evaluation": 20.0},

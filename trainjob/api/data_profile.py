@@ -1,0 +1,128 @@
+"""What the first pass counts in the rows of each set: duplicates, contradictions, overlap with the training rows."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainjob.api.base import StrictModel
+
+FEW_ROWS = 10
+"""A class with fewer training rows is called rare."""
+INVALID_SHARE = 0.5
+"""A held-out set with more of its rows among the training rows measures memory, not generalization."""
+MANY_CUT = 0.01
+"""Share of truncated texts from which on a remark is worth it."""
+
+
+class Dropped(StrictModel):
+    """Rows left out because of one kind of fault."""
+
+    reason: str
+    """What is wrong with them."""
+    rows: int
+    """How many there are."""
+    first: list[str]
+    """Where the first of them are: file and row."""
+
+
+class SetProfile(StrictModel):
+    """What was counted in the rows of one set. Inputs are compared as they came: texts, or the bytes of images."""
+
+    rows: int
+    """Rows used."""
+    duplicates: int = 0
+    """Rows whose input and label equal those of another row of the set, without the first of each."""
+    contradictions: int = 0
+    """Rows whose input also occurs in the set with another label."""
+    empty: int = 0
+    """Rows without text."""
+    in_training: int | None = None
+    """Rows whose input is among the training rows; none for the training rows themselves."""
+    dropped: list[Dropped] = []
+    """Rows that `dataset.onBadRows: drop` left out; those of a split source are counted under `train`."""
+
+
+class ClassSizes(StrictModel):
+    """How the training rows are distributed over the classes."""
+
+    classes: int
+    """Number of classes."""
+    rare: int
+    """Classes with fewer than 10 rows."""
+    smallest: str
+    """Name of the class with the fewest rows."""
+    smallest_rows: int
+    """Its rows."""
+    median_rows: float
+    """Median rows of a class."""
+    largest: str
+    """Name of the class with the most rows."""
+    largest_rows: int
+    """Its rows."""
+
+
+class Remark(NamedTuple):
+    """Something users should know about their data."""
+
+    text: str
+    is_severe: bool = False
+    """Whether scores mean nothing because of it."""
+
+
+class DataProfile(StrictModel):
+    """What the first pass counted."""
+
+    sets: dict[str, SetProfile]
+    """By set: `train`, `validation` and, where there are some, `test` and `unlabelled`."""
+    cut_share: float | None = None
+    """Fraction of the training texts that are longer than `maxLength` tokens, measured on a sample; none where texts
+    are not truncated."""
+    class_sizes: ClassSizes | None = None
+    """None for a language model."""
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """What stands out, severe remarks first."""
+        return sorted(self._remarks(), key=lambda remark: not remark.is_severe)
+
+    def _remarks(self) -> Iterator[Remark]:
+        for name, found in self.sets.items():
+            yield from _overlap(name, found)
+        for name, found in self.sets.items():
+            for each in found.dropped:
+                yield Remark(f"{each.rows:,} rows of {name} were dropped: {each.reason}")
+            if found.contradictions:
+                yield Remark(
+                    f"{_part(found.contradictions, found.rows)} of the {name} rows equal others with another label"
+                )
+            if found.duplicates:
+                yield Remark(f"{_part(found.duplicates, found.rows)} of the {name} rows are duplicates")
+            if found.empty:
+                yield Remark(f"{_part(found.empty, found.rows)} of the {name} rows have no text")
+        if self.cut_share is not None and self.cut_share >= MANY_CUT:
+            yield Remark(
+                f"about {_percent(self.cut_share)} of the training texts are longer than maxLength and are cut"
+            )
+        if self.class_sizes is not None and self.class_sizes.rare:
+            sizes = self.class_sizes
+            yield Remark(
+                f"{sizes.rare:,} of {sizes.classes:,} classes have fewer than {FEW_ROWS} training rows; the smallest, "
+                f'"{sizes.smallest}", has {sizes.smallest_rows:,}'
+            )
+
+
+def _overlap(name: str, found: SetProfile) -> Iterator[Remark]:
+    if not found.in_training:
+        return
+    share = f"{_part(found.in_training, found.rows)} of the {name} rows are among the training rows"
+    if found.in_training >= INVALID_SHARE * found.rows:
+        yield Remark(f"{share}: its scores say nothing about new rows; take these rows out of one of the two", True)
+    else:
+        yield Remark(f"{share}, which makes its scores too good")
+
+
+def _part(count: int, total: int) -> str:
+    return f"{count:,} ({_percent(count / total)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"

@@ -1,0 +1,41 @@
+"""The report's section on the data: what the first pass counted in the rows of each set."""
+
+from trainjob.api.data_profile import DataProfile
+from trainjob.report.formatting import count
+
+HEADINGS = (
+    "Set",
+    "Rows",
+    "Duplicates",
+    "Same input, other label",
+    "Without text",
+    "Among the training rows",
+    "Dropped",
+)
+
+
+def data_table(profile: DataProfile) -> list[list[str]]:
+    """The cells of each set, as HEADINGS says."""
+    return [
+        [
+            name,
+            *(count(number) for number in (found.rows, found.duplicates, found.contradictions, found.empty)),
+            "" if found.in_training is None else count(found.in_training),
+            count(sum(each.rows for each in found.dropped)),
+        ]
+        for name, found in profile.sets.items()
+    ]
+
+
+def class_facts(profile: DataProfile) -> list[tuple[str, str]]:
+    """Sizes of the classes and the share of truncated texts: pairs of a term and its value."""
+    facts: list[tuple[str, str]] = []
+    if (sizes := profile.class_sizes) is not None:
+        facts += [
+            ("Smallest class", f"{sizes.smallest}: {count(sizes.smallest_rows)} training rows"),
+            ("Median class", f"{sizes.median_rows:,.6g} training rows"),
+            ("Largest class", f"{sizes.largest}: {count(sizes.largest_rows)} training rows"),
+        ]
+    if profile.cut_share is not None:
+        facts.append(("Training texts longer than maxLength", f"{profile.cut_share:.1%}"))
+    return facts
