@@ -86,7 +86,7 @@ class Api:
             raise
 
     async def list(self, resource: Resource, namespace: str, **query: str) -> list[KubernetesObject]:
-        """Objects by `labelSelector` or `fieldSelector`; of many, `limit`."""
+        """All objects by `labelSelector`."""
         return (await self._send("GET", _path(resource, namespace), query=query))["items"]
 
     async def pages(
@@ -97,8 +97,8 @@ class Api:
         accept: str = "application/json",
         **query: str,
     ) -> AsyncGenerator[Sequence[KubernetesObject]]:
-        """All objects by `labelSelector`, in a namespace or everywhere; so many at a time, as one may take a
-        megabyte."""
+        """All objects by `labelSelector` or `fieldSelector`, in a namespace or everywhere; so many at a time, as one
+        may take a megabyte."""
         query["limit"] = str(page)
         while True:
             answer = await self._send("GET", _path(resource, namespace), query=query, accept=accept)

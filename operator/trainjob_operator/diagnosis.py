@@ -16,10 +16,14 @@ MOST_REASONS = 10
 
 
 def diagnose(
-    pods: Iterable[Mapping[str, Any]], cluster: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]]
+    pods: Iterable[Mapping[str, Any]],
+    cluster: Mapping[str, Any] | None,
+    events: Iterable[Mapping[str, Any]],
+    refusals: Iterable[tuple[str, str]] = (),
 ) -> list[Waiting]:
     """What holds pods back, by reason, the most pods first, with the message of most of them. `cluster` is the
-    RayCluster's status, `events` are the pods'."""
+    RayCluster's status, `events` are the pods', and `refusals` are reasons and messages of what could not be created
+    for the job."""
     event_of = {event["involvedObject"].get("uid"): event for event in events if event.get("reason") in EXPLAINED}
     messages: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
@@ -30,12 +34,21 @@ def diagnose(
             messages[found[0]][found[1]] += 1
     for condition in (cluster or {}).get("conditions", []):
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            messages[_refusal(condition)][condition.get("message", "")] += 0
+            message = condition.get("message", "")
+            messages[_refusal(message, condition.get("reason", "FailedCreate"))][message] += 0
+    for reason, message in refusals:
+        messages[_refusal(message, reason)][message] += 0
     waiting = [
         Waiting(reason=reason, pods=found.total(), message=min(found, key=lambda text: (-found[text], text))[:1024])
         for reason, found in messages.items()
     ]
     return sorted(waiting, key=lambda item: (-item.pods, item.reason))[:MOST_REASONS]
+
+
+def words_of_waiting(waiting: Waiting) -> str:
+    """With the number of pods, if there are any."""
+    pods = waiting.pods
+    return f"{pods} pod{'s' if pods != 1 else ''} waiting: {waiting.message}" if pods else waiting.message
 
 
 def _why_by_node(pod: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -88,13 +101,13 @@ def _why_by_event(pod: Mapping[str, Any], event_of: Mapping[str, Mapping[str, An
     return event["reason"], event.get("message", "")
 
 
-def _refusal(condition: Mapping[str, Any]) -> str:
-    """What refused a pod, by the API server's words."""
-    message = condition.get("message", "")
+def _refusal(message: str, reason: str) -> str:
+    """What refused an object, by the API server's words; `reason` where they name nothing that is known."""
     signs = {
         "exceeded quota": "QuotaExceeded",
-        "serviceaccount": "ServiceAccountMissing",
+        "error looking up service account": "ServiceAccountMissing",
         "admission webhook": "AdmissionDenied",
+        "ValidatingAdmissionPolicy": "AdmissionDenied",
         "violates PodSecurity": "PodSecurityViolation",
     }
-    return next((reason for sign, reason in signs.items() if sign in message), condition.get("reason", "FailedCreate"))
+    return next((found for sign, found in signs.items() if sign in message), reason)

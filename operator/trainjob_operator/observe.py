@@ -1,34 +1,36 @@
 """Reads what the cluster holds of a TrainJob. Nothing here writes."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Set
 from contextlib import contextmanager
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import EVENTS, PODS, WORKLOADS, Api, ApiError, Resource
 from trainjob_operator.names import QUEUE_LABEL, UID_LABEL
+from trainjob_operator.refusals import Source, source_of, sources_of
 from trainjob_operator.status import is_starting
 from trainjob_operator.verdict import Observed
 
-WARNINGS_OF_PODS = "involvedObject.kind=Pod,type=Warning,reason!=BackOff,reason!=FailedScheduling,reason!=Unhealthy"
-"""Of all pods in the namespace: one request, however many wait. The pods' own statuses say what is left out."""
-MOST_EVENTS = 5000
-"""That are read of a namespace."""
+WARNINGS = "type=Warning,involvedObject.kind!=TrainJob,reason!=BackOff,reason!=FailedScheduling,reason!=Unhealthy"
+"""Of all objects in the namespace: one request, however many wait. The pods' own statuses say what is left out."""
+PAGE_OF_EVENTS = 500
 PAGE_OF_PODS = 50
 """That are held as the API server has them, which is up to a few hundred kilobytes each."""
 
 
 async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> Observed:
-    """The RayJob's pods, their events, and Kueue's Workloads. What the API server refuses counts as absent."""
+    """The RayJob's pods, Events of what is being created, and Kueue's Workloads. What the API server refuses counts as
+    absent."""
     if ray_job is None:
         return Observed()
     reader = _Reader(api, str(job.metadata.namespace))
     pods: Sequence[KubernetesObject] = []
     if ray_job.get("status", {}).get("rayClusterName") or ray_job["spec"].get("suspend"):
         pods = await reader.pods(f"{UID_LABEL}={job.metadata.uid}")
-    events: list[KubernetesObject] = []
-    if any(map(is_starting, pods)):
-        events = await reader.list(EVENTS, fieldSelector=WARNINGS_OF_PODS, limit=str(MOST_EVENTS))
+    events: Sequence[KubernetesObject] = []
+    sources = sources_of(ray_job, pods)
+    if sources or any(map(is_starting, pods)):
+        events = await reader.events({("Pod", pod["metadata"]["name"]) for pod in pods} | sources.keys())
     workloads: list[KubernetesObject] = []
     if QUEUE_LABEL in job.metadata.labels and (job.spec.suspend or ray_job["spec"].get("suspend")):
         workloads = await reader.list(WORKLOADS, labelSelector=f"kueue.x-k8s.io/job-uid={ray_job['metadata']['uid']}")
@@ -45,6 +47,13 @@ class _Reader:
     async def list(self, resource: Resource, **selectors: str) -> list[KubernetesObject]:
         with self._kept(resource):
             return await self._api.list(resource, self._namespace, **selectors)
+        return []
+
+    async def events(self, sources: Set[Source]) -> Sequence[KubernetesObject]:
+        """Warnings of these objects; others' are not kept, as a namespace may have any number."""
+        with self._kept(EVENTS):
+            pages = self._api.pages(EVENTS, self._namespace, PAGE_OF_EVENTS, fieldSelector=WARNINGS)
+            return [event async for events in pages for event in events if source_of(event) in sources]
         return []
 
     async def pods(self, selector: str) -> Sequence[KubernetesObject]:

@@ -14,16 +14,19 @@ from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject, seconds
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import TRAIN_JOBS, WORKLOADS, Api
+from trainjob_operator.deadlines import later, start_deadline, total_deadline
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import Recorder, events_of, origin_of
+from trainjob_operator.head import time_of
 from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
 from trainjob_operator.ray_jobs import RayJobs, is_wanted
-from trainjob_operator.render import storage_of, with_storage
+from trainjob_operator.refusals import sources_of
+from trainjob_operator.render import start_seconds, storage_of, with_storage
 from trainjob_operator.settings import Settings
 from trainjob_operator.snapshot import keep_config
-from trainjob_operator.status import FINAL, deadline_of, derive, is_starting, later, same
+from trainjob_operator.status import FINAL, derive, is_starting, same
 from trainjob_operator.train_job import read_status, read_train_job, status_patch
 from trainjob_operator.verdict import DELETING, Observed
 
@@ -33,7 +36,7 @@ REFUSED_SECONDS = 15.0
 LONGEST_SECONDS = 300.0
 """A watch that was broken for long does not tell what was deleted meanwhile."""
 
-LEAVES_PODS = ("DeadlineExceeded", "ValidationFailed")
+LEAVES_PODS = ("DeadlineExceeded", "PreRunningDeadlineExceeded", "ValidationFailed")
 """Reasons of a TrainJob's end after which KubeRay leaves the pods running."""
 
 Key = tuple[str, str]
@@ -63,7 +66,12 @@ class Reconciler:
             return await self._clean_up(job, before)
         ray_job, error = await self._ensure_ray_job(job, before, invalid)
         observed = await observe(self.api, job, ray_job)
-        observed = replace(observed, unreadable=[*unreadable, *observed.unreadable], error=error)
+        observed = replace(
+            observed,
+            unreadable=[*unreadable, *observed.unreadable],
+            error=error,
+            start_seconds=start_seconds(job, ray_job, self.settings),
+        )
         status = derive(job, body["metadata"]["generation"], before, observed, self.api.now)
         if status.phase in FINAL and not await self._is_as_read(body):
             return 0.0  # training may have said how it ended after the TrainJob was read, and before the RayJob was
@@ -136,7 +144,7 @@ class Reconciler:
     async def _stop(self, job: TrainJob, status: TrainJobStatus) -> float | None:
         """Deletes a RayJob that holds its pods though the TrainJob has ended: past the deadline, or because KubeRay
         takes no notice of it any more. Returns after how many seconds the deadline is."""
-        deadline = deadline_of(job, status.start_time)
+        deadline = total_deadline(job, status.start_time)
         if deadline is None and status.reason not in LEAVES_PODS:
             return None
         ray_jobs = RayJobs(self.api, self.settings)
@@ -172,12 +180,15 @@ def requeue_after(job: TrainJob, status: TrainJobStatus, observed: Observed, now
         times.append(REFUSED_SECONDS)
     if any(map(is_starting, observed.pods)) or (job.spec.suspend and status.phase != "Suspended"):
         times.append(STARTING_SECONDS)
+    ray_job = observed.ray_job
+    if ray_job is not None and sources_of(ray_job, observed.pods):  # as Events are not watched either
+        begun = time_of(ray_job.get("status", {}).get("startTime")) or now
+        times.append(max(STARTING_SECONDS, (now - begun).total_seconds() / 10))
     if status.reason == "Queued":  # Workloads are not watched: the longer one waits, the less often it is asked
         since = next(each.last_transition_time for each in status.conditions if each.type == "Suspended")
         times.append(max(STARTING_SECONDS, (now - since).total_seconds() / 10))
-    deadline = deadline_of(job, status.start_time)
-    if deadline is not None and deadline > now:
-        times.append((deadline - now).total_seconds())
+    deadlines = total_deadline(job, status.start_time), start_deadline(job, status.start_time, status, observed)
+    times += [(deadline - now).total_seconds() for deadline in deadlines if deadline is not None and deadline > now]
     return min(times)
 
 

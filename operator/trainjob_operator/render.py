@@ -125,12 +125,20 @@ def _changeable_spec(job: TrainJob, settings: Settings, training: TrainingStatus
     """Fields that may change after the RayJob's creation; KubeRay ignores changes of the others until the next attempt,
     or refuses them."""
     spec: KubernetesObject = {"backoffLimit": 0 if has_failed_for_good(training) else job.spec.retries}
-    start = job.spec.deadlines.start or settings.defaults.start_deadline
+    start = start_seconds(job, None, settings)
     if start is not None:
-        spec["preRunningDeadlineSeconds"] = seconds(start)
+        spec["preRunningDeadlineSeconds"] = start
     if QUEUE_LABEL not in job.metadata.labels:  # a queue decides by itself who waits
         spec["suspend"] = job.spec.suspend
     return spec
+
+
+def start_seconds(job: TrainJob, ray_job: Mapping[str, Any] | None, settings: Settings) -> int | None:
+    """How long the start of an attempt may take: the limit that the RayJob has or, where there is none, would get."""
+    if ray_job is not None:
+        return ray_job["spec"].get("preRunningDeadlineSeconds")
+    start = job.spec.deadlines.start or settings.defaults.start_deadline
+    return None if start is None else seconds(start)
 
 
 def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:

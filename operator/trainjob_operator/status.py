@@ -3,24 +3,28 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from trainjob.api import TrainJob
-from trainjob.api.cluster import seconds
 from trainjob.api.training_status import TrainingStatus
-from trainjob.api.trainjob_status import Condition, Interruptions, Phase, TrainJobStatus, WorkersStatus
-from trainjob_operator.diagnosis import diagnose
+from trainjob.api.trainjob_status import Condition, Interruptions, Phase, TrainJobStatus, Waiting, WorkersStatus
+from trainjob_operator.deadlines import end_by_deadline, later, with_reasons
+from trainjob_operator.diagnosis import diagnose, words_of_waiting
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import head_uid
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, SPEC_ANNOTATION, WORKERS_ANNOTATION
+from trainjob_operator.refusals import refusals, silence
 from trainjob_operator.render import storage_of
 from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of, words_of
 
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended"]
 
 FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
+
+BY_DEADLINE = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
+"""Reasons of a job, or an attempt, that a deadline has ended."""
 
 
 def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Observed, now: datetime) -> TrainJobStatus:
@@ -31,27 +35,26 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
     ray: Object = ray_job.get("status", {})
     verdict = verdict_of(job, before, observed)
     start = _start_time(job, before, verdict, observed, now)
-    if (
-        verdict.phase not in FINAL
-        and verdict.reason not in ("Finishing", "Queued")
-        and _is_past_deadline(job, start, now)
-    ):
-        message = f"not done within spec.deadlines.total, {job.spec.deadlines.total}"
-        verdict = Verdict("Failed", "DeadlineExceeded", message)
-    final = verdict.phase in FINAL
-    pods = [] if final else [pod for pod in observed.pods if is_current(pod, ray)]
+    pods = [pod for pod in observed.pods if is_current(pod, ray)]
     cluster = ray.get("rayClusterName") or None
+    waiting = _waiting(verdict, pods, observed, now)
+    by_deadline = end_by_deadline(job, start, before, observed, now) if _has_deadlines(verdict) else None
+    verdict = by_deadline or verdict
+    if verdict.reason in BY_DEADLINE:
+        waiting = waiting if by_deadline else before.waiting  # by its own deadline KubeRay has deleted the pods
+        refusal = observed.error if observed.ray_job is None else None
+        verdict = replace(verdict, message=with_reasons(verdict.message, waiting, refusal))
+    final = verdict.phase in FINAL
+    pods = [] if final else pods
     workers = WorkersStatus(desired=job.spec.places, ready=_ready_workers(job, pods))
     interruptions = before.interruptions
     if not observed.unreadable:
         interruptions = interruptions_of(before, verdict.reason, cluster, workers, pods, now)
     if verdict.reason == "Training":
         verdict = replace(verdict, message="; ".join(_how_training_goes(job, before.training, interruptions)))
-    waits = not final and verdict.reason not in ("Suspended", "Queued", "Suspending")
-    waiting = diagnose(pods, ray.get("rayClusterStatus"), observed.events) if waits else []
-    if waiting and verdict.phase in ("Pending", "Starting", "Retrying"):
+    if waiting and verdict.phase in ("Pending", "Starting", "Retrying") and verdict.reason not in BY_DEADLINE:
         first = waiting[0]
-        verdict = Verdict(verdict.phase, first.reason, _waiting_message(first.pods, first.message))
+        verdict = Verdict(verdict.phase, first.reason, words_of_waiting(first))
     if not final:
         verdict = replace(verdict, message=_with_problems(verdict.message, job, observed))
     return TrainJobStatus(
@@ -85,20 +88,6 @@ def is_starting(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") == "Pending" and bool(pod["spec"].get("nodeName"))
 
 
-def deadline_of(job: TrainJob, start: datetime | None) -> datetime | None:
-    """When `spec.deadlines.total` is over for a job that started then."""
-    total = job.spec.deadlines.total
-    return None if total is None or start is None else later(start, timedelta(seconds=seconds(total)))
-
-
-def later(time: datetime, by: timedelta) -> datetime:
-    """That time moved by so much, or as far as a datetime goes: a status may hold any time."""
-    try:
-        return time + by
-    except OverflowError:
-        return (datetime.max if by > timedelta() else datetime.min).replace(tzinfo=UTC)
-
-
 def _how_training_goes(
     job: TrainJob, training: TrainingStatus | None, interruptions: Interruptions | None
 ) -> Iterator[str]:
@@ -112,9 +101,20 @@ def _how_training_goes(
         yield f"{size} of {count} workers train: more join once there is room for their pods"
 
 
-def _is_past_deadline(job: TrainJob, start: datetime | None, now: datetime) -> bool:
-    deadline = deadline_of(job, start)
-    return deadline is not None and now >= deadline
+def _waiting(verdict: Verdict, pods: Sequence[Object], observed: Observed, now: datetime) -> list[Waiting]:
+    """What keeps a job that has not ended from running."""
+    if verdict.phase in FINAL or verdict.reason in ("Suspended", "Queued", "Suspending"):
+        return []
+    ray_job = observed.ray_job
+    if ray_job is None:
+        return []
+    refused = refusals(ray_job, pods, observed.events)
+    waiting = diagnose(pods, ray_job.get("status", {}).get("rayClusterStatus"), observed.events, refused)
+    return waiting or silence(ray_job, pods, now)
+
+
+def _has_deadlines(verdict: Verdict) -> bool:
+    return verdict.phase not in FINAL and verdict.reason not in ("Finishing", "Queued")
 
 
 def _start_time(
@@ -123,7 +123,8 @@ def _start_time(
     """When the job was first free to start, moved on by the time that it has waited in a queue since."""
     is_queued = verdict.reason == "Queued"
     if before.start_time is None:
-        return None if is_queued or job.spec.suspend or observed.ray_job is None else now
+        is_free = observed.ray_job is not None or observed.error is not None
+        return now if is_free and not is_queued and not job.spec.suspend else None
     if before.reason != "Queued" or is_queued:
         return before.start_time
     since = next((each.last_transition_time for each in before.conditions if each.type == "Suspended"), now)
@@ -194,7 +195,3 @@ def _has_other_spec(ray_job: Object, pods: Sequence[Object]) -> bool:
 
 def _snapshot(pod: Object) -> str | None:
     return pod.get("metadata", {}).get("annotations", {}).get(SPEC_ANNOTATION)
-
-
-def _waiting_message(pods: int, message: str) -> str:
-    return f"{pods} pod{'s' if pods != 1 else ''} waiting: {message}" if pods else message

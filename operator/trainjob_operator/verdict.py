@@ -10,7 +10,7 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import Phase, TrainJobStatus
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.head import ran_out_of_memory, time_of, why_head_is_lost
+from trainjob_operator.head import FIRST_REPORT, ran_out_of_memory, time_of, why_head_is_lost
 from trainjob_operator.names import QUEUE_LABEL
 from trainjob_operator.render import has_failed_for_good
 
@@ -40,6 +40,8 @@ class Observed:
     """What could not be read, and why: it counts as absent."""
     error: RayJobError | None = None
     """Why there is no RayJob, or why it is not what the TrainJob asks for."""
+    start_seconds: int | None = None
+    """How long an attempt's start may take: the RayJob's own limit, or the one that a RayJob would get."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,14 @@ def has_finished(training: TrainingStatus | None) -> bool:
     return training is not None and training.stage == "Finished"
 
 
+def has_reported(training: TrainingStatus | None, ray: Object) -> bool:
+    """Whether a driver of the present attempt has reported; a failure that is still there may be an earlier one's."""
+    begun = time_of(ray.get("startTime"))
+    if training is None or training.failure is not None or training.updated_time is None or begun is None:
+        return False
+    return training.updated_time >= begun + FIRST_REPORT
+
+
 def is_current(pod: Object, ray: Object) -> bool:
     """Whether a pod is of the present attempt: its RayCluster's, or the submitter's."""
     cluster = pod["metadata"].get("labels", {}).get("ray.io/cluster")
@@ -106,7 +116,7 @@ def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed
     has_run = ran == "RUNNING" or before.reason in ("Training", "HeadLost")
     if deployment == "Running" and has_run and (loss := why_head_is_lost(_heads(observed.pods, ray), before, ray)):
         return Verdict("Retrying", "HeadLost", f"{loss}; the driver will continue from the latest checkpoint")
-    if deployment == "Running" and ran == "RUNNING":
+    if deployment == "Running" and (ran == "RUNNING" or has_reported(training, ray)):
         return Verdict("Running", "Training")
     if deployment == "Running":
         return Verdict("Retrying" if retrying else "Starting", "PodsReady", "waiting for the driver to start")
@@ -118,7 +128,9 @@ def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed
 def _next_attempt(before: TrainJobStatus) -> str:
     """What ended the last attempt: KubeRay forgets it once it starts the next one."""
     next_one = "; the next attempt is starting"
-    tells_end = before.reason == "Finishing" or (before.phase == "Retrying" and not before.waiting)
+    tells_end = before.reason in ("Finishing", "PreRunningDeadlineExceeded") or (
+        before.phase == "Retrying" and not before.waiting
+    )
     why = before.message if tells_end and before.message else "an attempt failed"
     return why.partition(next_one)[0] + next_one  # what could not be read may follow it
 

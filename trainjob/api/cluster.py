@@ -145,4 +145,5 @@ class Deadlines(StrictModel):
     total: Duration | None = None
     """From the job's start to its end, over all attempts; time suspended counts, time in a queue does not."""
     start: Duration | None = None
-    """From the start of an attempt until all its pods are ready."""
+    """From the start of an attempt until its driver has started. Of an attempt that has no ready pods by then, a retry
+    may follow; otherwise the job fails."""

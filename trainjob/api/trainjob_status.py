@@ -76,7 +76,8 @@ class TrainJobStatus(StrictModel):
     observed_generation: int | None = None
     """The spec's generation that this status is about."""
     start_time: Time | None = None
-    """When the job was first let start, moved on by its time in a queue since; `deadlines.total` counts from here."""
+    """When the job was first allowed to start, whether or not it was accepted, moved on by its time in a queue since;
+    `deadlines.total` counts from here."""
     completion_time: Time | None = None
     """When the job ended."""
     attempt: Count | None = None
