@@ -71,7 +71,8 @@ class Dataset(StrictModel):
     """What the model learns from."""
 
     train: Source
-    """The training rows."""
+    """The training rows. Where the folder holds a whole data set, as `train/`, `valid/` and `test/`, these are taken as
+    the sets that are not given here."""
     validation: Validation = Validation(fraction=0.2)
     """What the model is validated on after each epoch."""
     test: Source | None = None

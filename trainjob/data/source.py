@@ -113,8 +113,8 @@ def files_of(source: Source, endpoint: str | None) -> list[File]:
 
 def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
     """The format, and what each URI stands for, without what is left out of folders."""
-    places = concurrently(lambda uri: _find(uri, endpoint), source.all_uris)
-    kind = source.format or _common_format([file for place in places for file in place.data], source.all_uris)
+    places = concurrently(lambda uri: find(uri, endpoint), source.all_uris)
+    kind = source.format or common_format([file for place in places for file in place.data], source.all_uris)
     chosen = [_of_format(place, kind) if place.is_folder else place for place in places]
     if len(chosen) > 1:
         _refuse_repeated(chosen)
@@ -123,13 +123,13 @@ def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
 
 def _of_format(folder: Place, kind: str) -> Place:
     """The folder with the files of the format alone."""
-    files = [file for file in folder.files if _format(file.name) == kind] or folder.files
+    files = [file for file in folder.files if format_of(file.name) == kind] or folder.files
     if kind == "images":
         _refuse_strange_images(folder.files, folder.uri)
     else:
         files = [file for file in files if not _is_marker(file.name)]
     left_out = sorted({file.name for file in folder.files} - {file.name for file in files})
-    if left := [name for name in left_out if _format(name) == kind or not _is_marker(name)]:
+    if left := [name for name in left_out if format_of(name) == kind or not _is_marker(name)]:
         notify(f"{folder.uri}: left out {listed(left)}")
     if not files:
         raise DataError(f"{folder.uri}: the folder holds no files; correct the URI")
@@ -164,14 +164,14 @@ def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
     strange = [
         file.name
         for file in files
-        if _format(file.name) != "images" and (mimetypes.guess_type(file.name)[0] or "").startswith("image/")
+        if format_of(file.name) != "images" and (mimetypes.guess_type(file.name)[0] or "").startswith("image/")
     ]
     if strange:
         raise DataError(f"{uri}: images of a format that is not read: {listed(strange)}; convert them, as to PNG")
 
 
-def _find(uri: str, endpoint: str | None) -> Place:
-    """What is at `uri`, hidden files left out."""
+def find(uri: str, endpoint: str | None) -> Place:
+    """What is at `uri`, hidden files left out. Raises DataError where there is nothing."""
     if is_http(uri):
         return Place(uri, [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], is_folder=False)
     filesystem, path = open_filesystem(uri, endpoint)
@@ -229,7 +229,7 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> tuple[str, list[fs.FileInf
     return folder, [info for info in infos if matches(info.path)]
 
 
-def _format(name: str) -> str | None:
+def format_of(name: str) -> str | None:
     path = PurePosixPath(name.lower())
     if _IDX.search(path.name):
         return "mnist"
@@ -238,8 +238,8 @@ def _format(name: str) -> str | None:
     return _ENDINGS.get(path.suffix)
 
 
-def _common_format(files: Iterable[File], uris: Sequence[str]) -> str:
-    kinds = sorted({kind for file in files if (kind := _format(file.name))})
+def common_format(files: Iterable[File], uris: Sequence[str]) -> str:
+    kinds = sorted({kind for file in files if (kind := format_of(file.name))})
     if len(kinds) == 1:
         return kinds[0]
     if kinds:

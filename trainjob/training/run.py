@@ -8,12 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.data.fitting import SPLIT_FILE
+from trainjob.data.split_folders import as_begun, with_split_folders
 from trainjob.errors import Superseded, notify
 from trainjob.evaluation import AnyScores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
-from trainjob.runs.contents import read_contents
+from trainjob.runs.contents import read_contents, read_job
+from trainjob.runs.files import FITTED, SUMMARY
 from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
@@ -86,6 +89,7 @@ def _run(
     retries: Callable[[], int],
 ) -> Finished:
     folder = owner.run
+    job = _with_split_folders(job, folder, fresh)
     has_finished = not fresh and read_summary(folder) is not None
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
         if not has_finished:
@@ -113,6 +117,19 @@ def _run(
                 write_results(folder, summary, None)
                 return Finished(folder, summary, {}, None, already=False)
             return _run_model(job, folder, attempts, receiver.address, retry, snapshots, started)
+
+
+def _with_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> TrainJob:
+    """The TrainJob with the split folders of its training rows as its sets; once its run has read them, with those."""
+    dataset = job.spec.dataset
+    if dataset is None:
+        return job
+    if not fresh and (folder.exists(f"{FITTED}/{SPLIT_FILE}") or folder.exists(SUMMARY)):
+        begun = read_job(folder).spec.dataset
+        dataset = dataset if begun is None else as_begun(dataset, begun)
+    else:
+        dataset = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"dataset": dataset})})
 
 
 def _check_before_claim(job: TrainJob, folder: Folder, fresh: bool) -> None:
