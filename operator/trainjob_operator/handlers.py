@@ -112,4 +112,6 @@ def _is_settled(body: Body) -> bool:
     status, spec = body.get("status", {}), body["spec"]
     if status.get("phase") not in FINAL or status.get("reason") in LEAVES_PODS:
         return False
-    return spec.get("ttlAfterFinished") is None and "total" not in spec.get("deadlines", {})
+    if status.get("observedGeneration") != body["metadata"]["generation"]:
+        return False
+    return not spec.keys() & {"ttlAfterFinished", "rayJobTTLAfterFinished"} and "total" not in spec.get("deadlines", {})

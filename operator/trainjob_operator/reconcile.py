@@ -6,6 +6,7 @@ repeated at will.
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,7 +64,9 @@ class Reconciler:
             invalid = RayJobError(DELETING, "the TrainJob is being deleted")
         before, unreadable = read_status(body)
         if before.phase in FINAL:
-            return await self._clean_up(job, before)
+            status = derive(job, body["metadata"]["generation"], before, Observed(), self.api.now)
+            await self._write_status(body, before, status, origin_of(before, None))
+            return await self._clean_up(job, status)
         ray_job, error = await self._ensure_ray_job(job, before, invalid)
         observed = await observe(self.api, job, ray_job)
         observed = replace(
@@ -137,9 +140,9 @@ class Reconciler:
                 await self.api.merge(WORKLOADS, metadata["namespace"], metadata["name"], changes)
 
     async def _clean_up(self, job: TrainJob, status: TrainJobStatus) -> float | None:
-        """Deletes what a job that has ended leaves running, and the TrainJob itself once `ttlAfterFinished` is over."""
-        times = [time for time in (await self._stop(job, status), await self._expire(job, status)) if time is not None]
-        return min(times, default=None)
+        """Deletes what a job that has ended leaves running, and once their time is over its RayJob and the TrainJob."""
+        steps = await self._stop(job, status), await self._free(job, status), await self._expire(job, status)
+        return min((time for time in steps if time is not None), default=None)
 
     async def _stop(self, job: TrainJob, status: TrainJobStatus) -> float | None:
         """Deletes a RayJob that holds its pods though the TrainJob has ended: past the deadline, or because KubeRay
@@ -160,16 +163,30 @@ class Reconciler:
         await ray_jobs.delete(found)
         return None
 
+    async def _free(self, job: TrainJob, status: TrainJobStatus) -> float | None:
+        """Deletes the RayJob once its time has come. Returns after how many seconds that is."""
+        left = self._left(job.spec.ray_job_ttl_after_finished, status)
+        if left is None or left > 0:
+            return left
+        ray_jobs = RayJobs(self.api, self.settings)
+        with suppress(RayJobError):  # another owner's
+            if (found := await ray_jobs.get(job)) is not None:
+                await ray_jobs.delete(found)
+        return None
+
     async def _expire(self, job: TrainJob, status: TrainJobStatus) -> float | None:
         """Deletes the TrainJob once its time has come. Returns after how many seconds that is."""
-        ttl, metadata = job.spec.ttl_after_finished, job.metadata
-        if ttl is None or status.completion_time is None:
-            return None
-        left = (later(status.completion_time, timedelta(seconds=seconds(ttl))) - self.api.now).total_seconds()
-        if left > 0:
+        left, metadata = self._left(job.spec.ttl_after_finished, status), job.metadata
+        if left is None or left > 0:
             return left
         await self.api.delete(TRAIN_JOBS, str(metadata.namespace), metadata.name, str(metadata.uid))
         return None
+
+    def _left(self, ttl: str | None, status: TrainJobStatus) -> float | None:
+        """Seconds until `ttl` is over for a job that has ended, if it has one."""
+        if ttl is None or status.completion_time is None:
+            return None
+        return (later(status.completion_time, timedelta(seconds=seconds(ttl))) - self.api.now).total_seconds()
 
 
 def requeue_after(job: TrainJob, status: TrainJobStatus, observed: Observed, now: datetime) -> float:

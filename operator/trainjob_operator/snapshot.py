@@ -14,7 +14,7 @@ from trainjob_operator.names import SPEC_ANNOTATION
 LONGEST_SNAPSHOT = 200_000
 """Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
 
-_ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "suspend"}
+_ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "ray_job_ttl_after_finished", "suspend"}
 
 
 def snapshot(job: TrainJob, cpus: float) -> str:

@@ -4,22 +4,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal
 
 from trainjob.api import TrainJob
 from trainjob.api.training_status import TrainingStatus
-from trainjob.api.trainjob_status import Condition, Interruptions, Phase, TrainJobStatus, Waiting, WorkersStatus
+from trainjob.api.trainjob_status import Interruptions, Phase, TrainJobStatus, Waiting, WorkersStatus
+from trainjob_operator.conditions import conditions_of, with_generation
 from trainjob_operator.deadlines import end_by_deadline, later, with_reasons
 from trainjob_operator.diagnosis import diagnose, words_of_waiting
-from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import head_uid
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, SPEC_ANNOTATION, WORKERS_ANNOTATION
 from trainjob_operator.refusals import refusals, silence
 from trainjob_operator.render import storage_of
 from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of, words_of
-
-ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended"]
 
 FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
 
@@ -30,7 +27,8 @@ BY_DEADLINE = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
 def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Observed, now: datetime) -> TrainJobStatus:
     """The status that `job` should have; `before` is what it has. A final verdict stays as it is."""
     if before.phase in FINAL:
-        return before
+        conditions = with_generation(before.conditions, generation)
+        return before.model_copy(update={"observed_generation": generation, "conditions": conditions})
     ray_job = observed.ray_job or {}
     ray: Object = ray_job.get("status", {})
     verdict = verdict_of(job, before, observed)
@@ -61,7 +59,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         phase=verdict.phase,
         reason=verdict.reason,
         message=verdict.message[:4096],
-        conditions=_conditions(before.conditions, verdict, observed.error, generation, now),
+        conditions=conditions_of(before.conditions, verdict, observed.error, generation, now),
         observed_generation=generation,
         start_time=start,
         completion_time=min(verdict.at or now, now) if final else None,
@@ -129,36 +127,6 @@ def _start_time(
         return before.start_time
     since = next((each.last_transition_time for each in before.conditions if each.type == "Suspended"), now)
     return later(before.start_time, now - since)
-
-
-def _conditions(
-    before: Sequence[Condition], verdict: Verdict, error: RayJobError | None, generation: int, now: datetime
-) -> list[Condition]:
-    old = {condition.type: condition for condition in before}
-
-    def condition(name: ConditionType, holds: bool, reason: str, message: str = "") -> Condition:
-        status: Literal["True", "False"] = "True" if holds else "False"
-        same = name in old and old[name].status == status
-        return Condition(
-            type=name,
-            status=status,
-            reason=reason,
-            message=message[:4096],
-            last_transition_time=old[name].last_transition_time if same else now,
-            observed_generation=generation,
-        )
-
-    accepted = condition("Accepted", error is None, error.reason if error else "Accepted", str(error or ""))
-    phases: dict[ConditionType, bool] = {
-        "Complete": verdict.phase == "Succeeded",
-        "Failed": verdict.phase == "Failed",
-        "Suspended": verdict.phase == "Suspended",
-    }
-    others = [
-        condition(name, holds, verdict.reason if holds else "Not" + name, verdict.message if holds else "")
-        for name, holds in phases.items()
-    ]
-    return [accepted, *others]
 
 
 def _attempt(ray: Object, before: TrainJobStatus) -> int:

@@ -128,6 +128,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "retries": [-1, 0.5, "3"],
     **_under("deadlines", {"total": _DURATION, "start": _DURATION}),
     "ttlAfterFinished": _DURATION,
+    "rayJobTTLAfterFinished": _DURATION,
     "suspend": _FLAG,
     "pods.image": ["", 3, "x" * 513, "trainer 1", "trainer:", "trainer\n", "https://host/trainer", "a@b"],
     "pods.serviceAccountName": _NAME,

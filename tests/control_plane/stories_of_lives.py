@@ -177,6 +177,12 @@ LIVES = {
         step(COMPLETE, then=GONE, says="Succeeded"),
         gone=True,
     ),
+    "the-time-of-its-rayjob-is-over": story(
+        step(created(rayJobTTLAfterFinished="1s"), then=CREATED, says="Created"),
+        TRAINING,
+        SUCCESS,
+        gone=True,
+    ),
     "kuberay-refuses-its-rayjob": story(
         AT_FIRST,
         TRAINING,

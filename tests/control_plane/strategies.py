@@ -160,6 +160,7 @@ _whole_life = part(
     retries=st.integers(0, 20),
     deadlines=part(total=durations, start=durations),
     ttlAfterFinished=durations,
+    rayJobTTLAfterFinished=durations,
     suspend=booleans,
     pods=pods(),
 )

@@ -211,6 +211,7 @@ def test_what_is_trained_cannot_change(
         {"retries": 3},
         {"deadlines": {"total": "6h"}},
         {"ttlAfterFinished": "7d"},
+        {"rayJobTTLAfterFinished": "7d"},
         {"training.seed": 42},
         {"workers": {"count": 2}},
         {"workers": {"count": 2, "minimum": 1}},

@@ -94,7 +94,11 @@ class TrainJobSpec(StrictModel):
     deadlines: Deadlines = Deadlines()
     """How long the job may take; only in a cluster."""
     ttl_after_finished: Duration | None = None
-    """When the TrainJob is deleted after its end; by default never. Its storage stays. Only in a cluster."""
+    """When the TrainJob is deleted after its end; by default never. Its storage stays. Only in a cluster. Where Git or
+    a chart holds the TrainJob, it would be created again, and train again: set `rayJobTTLAfterFinished` there."""
+    ray_job_ttl_after_finished: Annotated[Duration | None, Field(alias="rayJobTTLAfterFinished")] = None
+    """When the RayJob is deleted after the job's end, and with it the pods that are left and their logs. The TrainJob
+    stays, with its status. By default the RayJob stays as long as the TrainJob. Only in a cluster."""
     suspend: bool = False
     """Whether the job waits, without pods, until this is false; it continues from its latest checkpoint."""
 

@@ -9,14 +9,16 @@ from trainjob.api.training_status import Time, TrainingStatus
 from trainjob.api.trainjob import Storage
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
+ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended", "Reconciling", "Stalled", "Ready"]
 Count = Annotated[int, Field(ge=0)]
 
 
 class Condition(StrictModel):
     """A Kubernetes condition."""
 
-    type: Literal["Accepted", "Complete", "Failed", "Suspended"]
-    """Accepted: the operator could make a RayJob of it. The others: the job's end, or that it waits."""
+    type: ConditionType
+    """Accepted: the operator could make a RayJob of it. Complete, Failed and Suspended: the phase. Reconciling: the job
+    is on its way. Stalled: nothing happens before somebody changes something. Ready: the model is trained."""
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
     reason: str
@@ -72,7 +74,7 @@ class TrainJobStatus(StrictModel):
     message: str | None = None
     """Why it stands there, for people."""
     conditions: list[Condition] = []
-    """For `kubectl wait`: Accepted, Complete, Failed, Suspended."""
+    """For `kubectl wait`, and for tools that judge by kstatus' rules."""
     observed_generation: int | None = None
     """The spec's generation that this status is about."""
     start_time: Time | None = None

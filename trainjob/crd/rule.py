@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.wording import fields_of
 
-MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished", "workers"}
+MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished", "rayJobTTLAfterFinished", "workers"}
 IMMUTABLE_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in MUTABLE_FIELDS}
 IMMUTABLE = "cannot be changed once the TrainJob exists"
 

@@ -53,6 +53,7 @@ MAY_CHANGE = (
     "spec.suspend",
     "spec.tuning.parallel",
     "spec.ttlAfterFinished",
+    "spec.rayJobTTLAfterFinished",
     "spec.workers",
 )
 """Fields that may differ when a run is continued: they don't change what is trained, nor on which rows."""

@@ -1,18 +1,22 @@
 """The conditions in a TrainJob's status, which `kubectl wait` reads."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 import pytest
 from operator_objects import Object, trainjob
 
-from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob.api import TrainJob
+from trainjob.api.trainjob_status import ConditionType, TrainJobStatus
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import Observed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CREATED: Object = {"metadata": {"name": "job"}, "spec": {"suspend": False}, "status": {}}
+UNAVAILABLE = Observed(error=RayJobError("RayJobRefused", "the webhook is down"))
 REFUSED = Observed(error=RayJobError("UnknownNodePool", "there is no node pool h100"))
 
 
@@ -38,20 +42,68 @@ def holding(status: TrainJobStatus) -> set[str]:
 @pytest.mark.parametrize(
     ("observed", "holds"),
     [
-        (Observed(), {"Accepted"}),
-        (REFUSED, set[str]()),
-        (seen("Initializing"), {"Accepted"}),
-        (seen("Running", "RUNNING"), {"Accepted"}),
-        (seen("Suspended", suspend=True), {"Accepted", "Suspended"}),
-        (seen("Complete", "SUCCEEDED"), {"Accepted", "Complete"}),
-        (seen("Complete", "STOPPED"), {"Accepted", "Failed"}),
-        (seen("Failed"), {"Accepted", "Failed"}),
+        (Observed(), {"Accepted", "Reconciling"}),
+        (REFUSED, {"Stalled"}),
+        (UNAVAILABLE, {"Reconciling"}),
+        (seen("Initializing"), {"Accepted", "Reconciling"}),
+        (seen("Running", "RUNNING"), {"Accepted", "Reconciling"}),
+        (seen("Suspended", suspend=True), {"Accepted", "Suspended", "Reconciling"}),
+        (seen("Complete", "SUCCEEDED"), {"Accepted", "Complete", "Ready"}),
+        (seen("Complete", "STOPPED"), {"Accepted", "Failed", "Stalled"}),
+        (seen("Failed"), {"Accepted", "Failed", "Stalled"}),
     ],
 )
 def test_conditions_hold_with_the_phase(observed: Observed, holds: set[str]):
     [status] = history([observed])
-    assert [condition.type for condition in status.conditions] == ["Accepted", "Complete", "Failed", "Suspended"]
+    assert [condition.type for condition in status.conditions] == list(get_args(ConditionType))
     assert holding(status) == holds
+
+
+def test_a_refusal_of_a_change_does_not_stall_a_job_that_runs():
+    observed = seen("Running", "RUNNING")
+    [status] = history([replace(observed, error=RayJobError("NotAllowed", "root"))])
+    assert holding(status) == {"Reconciling"}
+
+
+@pytest.mark.parametrize(
+    ("job", "observed", "judged"),
+    [
+        (trainjob(), Observed(), "InProgress"),
+        (trainjob(), REFUSED, "Failed"),
+        (trainjob(), UNAVAILABLE, "InProgress"),
+        (trainjob(), seen("Running", "RUNNING"), "InProgress"),
+        (trainjob(), seen("Retrying"), "InProgress"),
+        (trainjob(), seen("Suspended", suspend=True), "InProgress"),
+        (trainjob(suspend=True), seen("Suspended", suspend=True), "InProgress"),
+        (trainjob(), seen("Complete", "SUCCEEDED"), "Current"),
+        (trainjob(), seen("Failed"), "Failed"),
+    ],
+)
+def test_kstatus_judges_as_the_phase_says(job: TrainJob, observed: Observed, judged: str):
+    status = derive(job, 3, TrainJobStatus(), observed, START)
+    assert kstatus(3, status) == judged
+    assert len(holding(status) & {"Reconciling", "Stalled"}) <= 1
+    assert kstatus(4, status) == "InProgress"
+
+
+def test_a_spec_that_changes_after_the_end_is_observed():
+    [ended] = history([seen("Complete", "SUCCEEDED")])
+    again = derive(trainjob(), 7, ended, REFUSED, START)
+    assert kstatus(7, again) == "Current"
+    assert {each.observed_generation for each in again.conditions} == {again.observed_generation} == {7}
+    about = {"observed_generation": 0, "conditions": ended.conditions}
+    assert again.model_copy(update=about) == ended
+
+
+def kstatus(generation: int, status: TrainJobStatus) -> str:
+    """What kstatus makes of a resource that it does not know: the rules of its `checkGenericProperties` and
+    `checkReadyCondition`."""
+    if status.observed_generation != generation:
+        return "InProgress"
+    judged = {("Reconciling", "True"): "InProgress", ("Stalled", "True"): "Failed"}
+    ready = {("Ready", "True"): "Current", ("Ready", "False"): "InProgress", ("Ready", "Unknown"): "InProgress"}
+    told = [(condition.type, condition.status) for condition in status.conditions]
+    return next((rules[each] for rules in (judged, ready) for each in told if each in rules), "Current")
 
 
 def test_times_move_only_when_a_status_flips():
@@ -70,13 +122,24 @@ def test_times_move_only_when_a_status_flips():
         [(condition.last_transition_time - START) // timedelta(minutes=1) for condition in status.conditions]
         for status in statuses
     ]
-    assert minutes == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 3], [1, 0, 0, 3], [1, 0, 0, 5], [1, 6, 0, 5]]
+    names = ["Accepted", "Complete", "Failed", "Suspended", "Reconciling", "Stalled", "Ready"]
+    last = dict(zip(names, minutes[-1], strict=True))
+    assert last == {
+        "Accepted": 1,
+        "Complete": 6,
+        "Failed": 0,
+        "Suspended": 5,
+        "Reconciling": 6,
+        "Stalled": 1,
+        "Ready": 6,
+    }
+    assert [dict(zip(names, each, strict=True))["Suspended"] for each in minutes] == [0, 0, 0, 3, 3, 5, 5]
 
 
 def test_a_condition_says_why_it_holds_and_of_which_generation():
     *_, status = history([seen("Initializing"), seen("Failed", "FAILED")])
-    accepted, complete, failed, suspended = status.conditions
-    assert [condition.observed_generation for condition in status.conditions] == [1] * 4
+    accepted, complete, failed, suspended, *_ = status.conditions
+    assert [condition.observed_generation for condition in status.conditions] == [1] * 7
     assert (accepted.reason, complete.reason, suspended.reason) == ("Accepted", "NotComplete", "NotSuspended")
     assert (accepted.message, complete.message, suspended.message) == ("", "", "")
     assert (failed.reason, failed.message) == (status.reason, status.message)
@@ -84,7 +147,8 @@ def test_a_condition_says_why_it_holds_and_of_which_generation():
 
 def test_a_refusal_is_the_message_of_accepted():
     [status] = history([REFUSED])
-    assert [condition.message for condition in status.conditions] == ["there is no node pool h100", "", "", ""]
+    told = {condition.type for condition in status.conditions if condition.message == "there is no node pool h100"}
+    assert told == {"Accepted", "Stalled", "Ready"}
 
 
 def test_a_message_is_cut_to_what_the_crd_takes():

@@ -271,7 +271,15 @@ def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
     read = load_trainjob(path)
 
     def trained(of: TrainJob) -> Any:
-        cluster_only = {"head", "pods", "deadlines", "ttl_after_finished", "suspend", "storage"}
+        cluster_only = {
+            "head",
+            "pods",
+            "deadlines",
+            "ttl_after_finished",
+            "suspend",
+            "storage",
+            "ray_job_ttl_after_finished",
+        }
         return of.spec.model_dump(exclude={**dict.fromkeys(cluster_only, True), "workers": {"cpus"}})
 
     assert trained(read) == trained(with_defaults(job))

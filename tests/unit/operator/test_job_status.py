@@ -204,7 +204,8 @@ def test_a_failure_that_kuberay_has_not_noticed_is_told():
 )
 def test_a_verdict_never_changes(phase: Any, observed: Observed):
     job = trainjob(suspend=True, deadlines={"total": "1s"})
-    before = TrainJobStatus(phase=phase, start_time=NOW, training=TrainingStatus(stage="Finished", failure=failure()))
+    training = TrainingStatus(stage="Finished", failure=failure())
+    before = TrainJobStatus(phase=phase, start_time=NOW, observed_generation=1, training=training)
     assert status_of(observed, before=before, job=job, at=NOW + timedelta(days=9)) == before
 
 

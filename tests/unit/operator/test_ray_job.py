@@ -211,6 +211,7 @@ def test_the_snapshot_is_the_trainjob_without_what_only_a_cluster_needs(tmp_path
         "pods": {"env": [{"name": "TOKEN", "value": "x"}]},
         "deadlines": {"total": "1d"},
         "ttlAfterFinished": "7d",
+        "rayJobTTLAfterFinished": "1h",
         "suspend": True,
     }
     ray_job = rendered(trainjob({"labels": {"a": "b"}, "annotations": {"c": "d"}}, **spec, **only_in_a_cluster))

@@ -89,6 +89,7 @@ def test_what_a_list_tells_is_not_urgent_but_for_a_trainjob_that_nobody_has_seen
     [
         ("Succeeded", {}, True),
         ("Succeeded", {"ttlAfterFinished": "1d"}, False),
+        ("Succeeded", {"rayJobTTLAfterFinished": "1d"}, False),
         ("Succeeded", {"deadlines": {"total": "1d"}}, False),
         ("Succeeded", {"deadlines": {"start": "1d"}}, True),
         ("DeadlineExceeded", {}, False),
@@ -98,9 +99,13 @@ def test_what_a_list_tells_is_not_urgent_but_for_a_trainjob_that_nobody_has_seen
 def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
     watched: Watched, reason: str, spec: Object, is_settled: bool
 ):
-    assert watched.train_job(None, status={"phase": "Failed", "reason": reason}, **spec) == (
-        [] if is_settled else [JOB]
-    )
+    status = {"phase": "Failed", "reason": reason, "observedGeneration": 1}
+    assert watched.train_job(None, status=status, **spec) == ([] if is_settled else [JOB])
+
+
+@pytest.mark.parametrize("generation", [None, 0])
+def test_a_job_whose_spec_has_changed_after_its_end_is_looked_at(watched: Watched, generation: int | None):
+    assert watched.train_job("MODIFIED", status={"phase": "Succeeded", "observedGeneration": generation}) == [JOB]
 
 
 @pytest.mark.parametrize(("reason", "is_news"), [("HeadLost", True), ("Training", False), ("PodsReady", False)])
