@@ -48,7 +48,7 @@ def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[Train
     do not see such a change, as they know none of the keys."""
     function = job.spec.model.function
     config = _config_of(ray_job) if function is not None and ray_job is not None else None
-    if function is None or config is None:
+    if function is None or config is None or not (config or function.config):
         return job, None
     model = job.spec.model.model_copy(update={"function": function.model_copy(update={"config": config})})
     kept = job.model_copy(update={"spec": job.spec.model_copy(update={"model": model})})
@@ -58,15 +58,28 @@ def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[Train
     return kept, RayJobError("ConfigChanged", message)
 
 
+def workers_of(head: Mapping[str, Any]) -> dict[str, Any] | None:
+    """`spec.workers` in the snapshot of a head pod or its template; None where there is none that can be read."""
+    return _field_of(head, "workers")
+
+
 def _config_of(ray_job: Mapping[str, Any]) -> dict[str, Any] | None:
     """None where somebody has made the snapshot unreadable: it will be reconciled."""
+    head = ray_job["spec"].get("rayClusterSpec", {}).get("headGroupSpec", {}).get("template", {})
+    function = _field_of(head, "model", "function")
+    config = {} if function is None else function.get("config", {})
+    return cast("dict[str, Any]", config) if function is not None and isinstance(config, dict) else None
+
+
+def _field_of(head: Mapping[str, Any], *path: str) -> dict[str, Any] | None:
+    """A field of the spec in a snapshot; None where it is missing or cannot be read."""
     try:
-        template = ray_job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
-        written: Any = yaml.load(template["metadata"]["annotations"][SPEC_ANNOTATION], yaml.CSafeLoader)
-        config = written["spec"]["model"]["function"].get("config", {})
+        found: Any = yaml.load(head["metadata"]["annotations"][SPEC_ANNOTATION], yaml.CSafeLoader)
+        for name in ("spec", *path):
+            found = found[name]
     except (KeyError, TypeError, AttributeError, ValueError, yaml.YAMLError):
         return None
-    return cast("dict[str, Any]", config) if isinstance(config, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def _canonical(config: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from trainjob_operator.interruptions import interruptions_of, is_ready, last_int
 from trainjob_operator.names import QUEUE_LABEL, SPEC_ANNOTATION, WORKERS_ANNOTATION
 from trainjob_operator.refusals import refusals, silence
 from trainjob_operator.render import storage_of
+from trainjob_operator.snapshot import workers_of
 from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of, words_of
 
 FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
@@ -147,18 +148,19 @@ def _with_problems(message: str, job: TrainJob, observed: Observed) -> str:
     problems, ray_job, queue = [*observed.unreadable], observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
     if queue and job.spec.suspend and ray_job and not ray_job["spec"].get("suspend") and not observed.workloads:
         problems.append(f"spec.suspend waits for the queue {queue}, which has no Workload of this job: does Kueue run?")
-    if ray_job is not None and _has_other_spec(ray_job, observed.pods):
+    if ray_job is not None and _has_other_workers(ray_job, observed.pods):
         problems.append("spec.workers was changed: the next attempt has the new ones, and so has a job that is resumed")
     if ray_job is not None and observed.error is not None:
         problems.append(f"the RayJob stays as it is: {observed.error}")
     return "; ".join(said for said in (message, *problems) if said)
 
 
-def _has_other_spec(ray_job: Object, pods: Sequence[Object]) -> bool:
-    """Whether the present attempt was begun with another spec than the RayJob has by now: KubeRay changes no pods."""
-    wanted = _snapshot(ray_job["spec"].get("rayClusterSpec", {}).get("headGroupSpec", {}).get("template", {}))
-    current = [_snapshot(pod) for pod in of_kind(pods, "head") if is_current(pod, ray_job.get("status", {}))]
-    return wanted is not None and any(each not in (None, wanted) for each in current)
+def _has_other_workers(ray_job: Object, pods: Sequence[Object]) -> bool:
+    """Whether the present attempt was begun with other workers than the RayJob has by now: KubeRay changes no pods."""
+    wanted: Object = ray_job["spec"].get("rayClusterSpec", {}).get("headGroupSpec", {}).get("template", {})
+    current = [pod for pod in of_kind(pods, "head") if is_current(pod, ray_job.get("status", {}))]
+    others = [pod for pod in current if _snapshot(pod) not in (None, _snapshot(wanted))]
+    return any(workers_of(pod) != workers_of(wanted) is not None for pod in others)
 
 
 def _snapshot(pod: Object) -> str | None:

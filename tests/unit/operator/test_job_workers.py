@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from operator_objects import Object, container, pod, ray_job, trainjob
+from rendering import rendered, snapshot
 
 from trainjob.api import TrainJob
 from trainjob.api.training_status import TrainingStatus
@@ -176,15 +177,23 @@ def test_fewer_workers_than_asked_for_are_told(workers: Object, size: int | None
     assert (status.reason, status.message) == ("Training", said)
 
 
-@pytest.mark.parametrize(("of_head", "tells"), [("count: 1", True), ("count: 2", False), (None, False)])
-def test_it_tells_that_other_workers_wait_for_the_next_attempt(of_head: str | None, tells: bool):
-    wanted = {"metadata": {"annotations": {"trainjob.dev/trainjob": "count: 2"}}}
+@pytest.mark.parametrize(
+    ("of_head", "tells"),
+    [
+        (trainjob(workers={"count": 1}), True),
+        (trainjob(workers={"count": 2, "gpus": 1}), True),
+        (trainjob(workers={"count": 2}), False),
+        (trainjob(workers={"count": 2}, retries=3), False),
+        (None, False),
+    ],
+)
+def test_it_tells_that_other_workers_wait_for_the_next_attempt(of_head: TrainJob | None, tells: bool):
     found = ray_job("Running", "RUNNING")
-    found["spec"]["rayClusterSpec"] = {"headGroupSpec": {"template": wanted}}
+    found["spec"] = rendered(trainjob(workers={"count": 2}))["spec"]
     head = pod("head", labels={"ray.io/cluster": "job-abcde", "ray.io/node-type": "head"}, phase="Running")
     if of_head is not None:
-        head["metadata"]["annotations"]["trainjob.dev/trainjob"] = of_head
+        head["metadata"]["annotations"]["trainjob.dev/trainjob"] = snapshot(rendered(of_head))
     of_another = pod("old", labels={"ray.io/cluster": "job-before", "ray.io/node-type": "head"}, phase="Running")
-    of_another["metadata"]["annotations"]["trainjob.dev/trainjob"] = "count: 3"
+    of_another["metadata"]["annotations"]["trainjob.dev/trainjob"] = snapshot(rendered(trainjob(workers={"count": 3})))
     message = status_of(Observed(found, [head, of_another])).message or ""
     assert ("spec.workers was changed: the next attempt has the new ones" in message) == tells

@@ -30,6 +30,24 @@ def test_an_unchanged_config_is_read_back_as_it_was(config: dict[str, Any]):
     assert keep_config(job, render(job, SETTINGS)) == (job, None)
 
 
+@pytest.mark.parametrize(("config", "later"), [(None, None), ({}, {}), (None, {}), ({}, None), ({"a": 1}, {"a": 1})])
+def test_a_job_whose_config_has_not_changed_is_rendered_as_it_was(
+    config: dict[str, Any] | None, later: dict[str, Any] | None
+):
+    ray_job = render(with_config(config), SETTINGS)
+    job, error = keep_config(with_config(later), ray_job)
+    assert error is None
+    if config == later:
+        assert render(job, SETTINGS) == ray_job
+
+
+def test_a_config_that_is_added_later_is_refused():
+    job, error = keep_config(with_config({"lr": 1}), render(with_config(None), SETTINGS))
+    assert job.spec.model.function is not None
+    assert job.spec.model.function.config == {}
+    assert error is not None
+
+
 @pytest.mark.parametrize("changed", [{"rate": 5}, {"lr": 1.5}, {"lr": True}, {}, None, {"lr": 1, "more": None}])
 def test_a_changed_config_is_refused_and_the_old_one_kept(changed: dict[str, Any] | None):
     ray_job = render(with_config({"lr": 1}), SETTINGS)
