@@ -122,6 +122,7 @@ def worker_template(
         "runtimeClassName": pool.runtime_class_name,
         "priorityClassName": pool.priority_class_name,
         "automountServiceAccountToken": False,
+        "enableServiceLinks": pool.pod.get("enableServiceLinks", False),
     }
     template["spec"] = pool.pod | _without_empty(spec)
     return template
@@ -150,7 +151,7 @@ def serving_spec(
 
 
 def resources(cpus: float, memory: str, gpus: int = 0, gpu_resource: str = "") -> KubernetesObject:
-    """CPU is asked for but not limited; memory and GPUs are both. Quantities are as KubeRay writes them back."""
+    """Memory and GPUs are asked for and limited, CPU is asked for. Quantities are as KubeRay writes them back."""
     limits = {"memory": times(memory, 1)} | ({gpu_resource: str(gpus)} if gpus else {})
     thousandths = round(cpus * 1000)
     cpu = f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)
@@ -179,6 +180,7 @@ def _template(
 ) -> KubernetesObject:
     """What all pods have alike, and what those on a node pool have besides; `worker_pods` is how many the job has."""
     pods, storage = job.spec.pods, job.spec.storage
+    has_cpu_limits = settings.defaults.cpu_limits if pods.cpu_limits is None else pods.cpu_limits
     scratch = _scratch(pods.volume_mounts)
     own_scratch = {"emptyDir": {"sizeLimit": times(settings.defaults.scratch, 1)}}
     volumes = [*pods.volumes, *({"name": name} | own_scratch for name in scratch)]
@@ -198,7 +200,7 @@ def _template(
         "env": _named([*own, *_credentials(job), *pods.env]),
         "envFrom": pods.env_from,
         "volumeMounts": mounts,
-        "resources": container_resources,
+        "resources": _with_cpu_limit(container_resources) if has_cpu_limits else container_resources,
         "securityContext": _CONTAINER_SECURITY,
         "terminationMessagePolicy": "FallbackToLogsOnError",  # so that the status can tell a crash's last words
     }
@@ -212,6 +214,8 @@ def _template(
         "tolerations": pods.tolerations,
         "affinity": pods.affinity,
         "serviceAccountName": pods.service_account_name,
+        "schedulerName": pods.scheduler_name,
+        "enableServiceLinks": False,  # or each Service of the namespace is in the environment
     }
     labels = settings.defaults.labels | job.metadata.labels | pods.labels
     annotations = settings.defaults.annotations | _own_annotations(job) | pods.annotations
@@ -226,6 +230,11 @@ def _template(
         },
         "spec": spec,
     }
+
+
+def _with_cpu_limit(container_resources: KubernetesObject) -> KubernetesObject:
+    cpu = {"cpu": container_resources["requests"]["cpu"]}
+    return container_resources | {"limits": cpu | container_resources["limits"]}
 
 
 def _with_devices(container_resources: KubernetesObject, pool: NodePool) -> KubernetesObject:

@@ -76,6 +76,9 @@ def _of_pools(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str
             yield f"spec.pods.nodeSelector: {key} is {pool.node_selector[key]} in the pool {name}"
     for kind in (pods.affinity or {}).keys() & (pool.affinity or {}).keys():
         yield f"spec.pods.affinity: the pool {name} has a {kind} of its own"
+    scheduler = pool.pod.get("schedulerName")
+    if scheduler is not None and pods.scheduler_name not in (None, scheduler):
+        yield f"spec.pods.schedulerName: the pool {name} has the scheduler {scheduler}"
     for path, annotations in {"metadata": job.metadata.annotations, "spec.pods": pods.annotations}.items():
         for key in annotations.keys() & pool.annotations.keys():
             if annotations[key] != pool.annotations[key]:

@@ -158,6 +158,9 @@ class Defaults(StrictModel):
     """CPU cores of every worker pod that are kept for Ray Data: a job whose workers take them all would hang."""
     scratch: Quantity = "64Gi"
     """Most that a pod may keep in /tmp, and in /home/trainjob; one that has more is evicted."""
+    cpu_limits: bool = False
+    """Whether containers have a CPU limit, which equals their request; for clusters whose quotas or LimitRanges ask for
+    one."""
     start_deadline: Duration | None = None
     """`spec.deadlines.start`."""
     labels: Labels = {}

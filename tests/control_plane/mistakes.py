@@ -158,6 +158,8 @@ _WRONG_VALUES: dict[str, list[Any]] = {
         {"podAffinity": []},
         {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
     ],
+    "pods.schedulerName": ["", "A", 1],
+    "pods.cpuLimits": ["yes", 1],
     "pods.securityContext": [
         [],
         {"runAsUser": "root"},

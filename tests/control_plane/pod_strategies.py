@@ -76,6 +76,8 @@ def pods(draw: st.DrawFn) -> Document:
             nodeSelector=labels,
             tolerations=st.lists(_toleration, max_size=2),
             affinity=_affinity,
+            schedulerName=names,
+            cpuLimits=booleans,
             securityContext=_security,
             labels=labels,
             annotations=st.dictionaries(label_keys, st.text(string.printable, max_size=20), max_size=2),

@@ -114,6 +114,11 @@ class Pods(StrictModel):
     """Taints that are tolerated, besides the node pool's."""
     affinity: Affinity | None = None
     """Which nodes and neighbours are wanted."""
+    scheduler_name: ResourceName | None = None
+    """Scheduler that places the pods; by default the cluster's, and for workers the node pool's."""
+    cpu_limits: bool | None = None
+    """Whether containers have a CPU limit, which equals their request; by default the operator's setting. Where a quota
+    or a LimitRange does not ask for limits, training is faster without."""
     security_context: PodSecurityContext | None = None
     """Security settings; by default those that Pod Security's level `restricted` asks for."""
     labels: Labels = {}
