@@ -1,27 +1,41 @@
 """Drift: whether somebody has changed or removed a field that the operator has applied."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 
 def has_drifted(actual: Any, desired: Any) -> bool:
     """Whether `actual` lacks a field of `desired`, or has it with another value. It is no drift where others have added
     fields, or items to lists whose items have names, such as containers and environment variables."""
-    if isinstance(desired, Mapping):
-        wanted = cast("Mapping[str, Any]", desired)
-        return not isinstance(actual, Mapping) or any(
-            has_drifted(cast("Mapping[str, Any]", actual).get(key), value) for key, value in wanted.items()
-        )
-    if isinstance(desired, list):
-        return _list_has_drifted(actual or [], cast("list[Any]", desired))
-    return actual != desired
+    return first_drift(actual, desired) is not None
 
 
-def _list_has_drifted(actual: Sequence[Any], desired: Sequence[Any]) -> bool:
+def first_drift(actual: Any, desired: Any) -> str | None:
+    """Path of the first field that has drifted, such as `spec.containers[ray-head].image`; None if none has."""
+    return next(_drifts(actual, desired, ""), None)
+
+
+def _drifts(actual: Any, desired: Any, path: str) -> Iterator[str]:
+    if isinstance(desired, Mapping) and isinstance(actual, Mapping):
+        has, wanted = cast("Mapping[str, Any]", actual), cast("Mapping[str, Any]", desired)
+        for key, value in wanted.items():
+            yield from _drifts(has.get(key), value, f"{path}.{key}" if path else key)
+    elif isinstance(desired, list):
+        yield from _drifts_of_list(actual or [], cast("list[Any]", desired), path)
+    elif isinstance(desired, Mapping) or actual != desired:
+        yield path
+
+
+def _drifts_of_list(actual: Sequence[Any], desired: Sequence[Any], path: str) -> Iterator[str]:
     if desired and _are_named(desired) and _are_named(actual):
         named = {item["name"]: item for item in actual}
-        return any(has_drifted(named.get(item["name"]), item) for item in desired)
-    return len(actual) != len(desired) or any(map(has_drifted, actual, desired))
+        for item in desired:
+            yield from _drifts(named.get(item["name"]), item, f"{path}[{item['name']}]")
+    elif len(actual) != len(desired):
+        yield path
+    else:
+        for number, (has, wanted) in enumerate(zip(actual, desired, strict=True)):
+            yield from _drifts(has, wanted, f"{path}[{number}]")
 
 
 def _are_named(items: Sequence[Any]) -> bool:

@@ -1,8 +1,21 @@
 """Who may have Ray's processes run something: who has the cluster's token, and who may connect at all."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.names import MANAGER, NAME_ANNOTATION, SERVES_LABEL, UID_LABEL, owner_reference, ray_job_name
+from trainjob_operator.names import (
+    MANAGER,
+    NAME_ANNOTATION,
+    NETWORK_ANNOTATION,
+    SERVES_LABEL,
+    UID_LABEL,
+    owner_reference,
+    ray_job_name,
+)
 from trainjob_operator.settings import Network
 
 DASHBOARD = 8265
@@ -26,10 +39,19 @@ def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
         "name": policy_name(job),
         "namespace": job.metadata.namespace,
         "labels": own | {"app.kubernetes.io/managed-by": MANAGER},
-        "annotations": {NAME_ANNOTATION: job.metadata.name},
+        "annotations": {NAME_ANNOTATION: job.metadata.name, NETWORK_ANNOTATION: _settings_of_policies(network)},
         "ownerReferences": [owner_reference(job)],
     }
     return _policy(metadata, own, network)
+
+
+def network_of(policy: Mapping[str, Any] | None) -> Network | None:
+    """The settings that a NetworkPolicy was made with, if it says so."""
+    written = (policy or {}).get("metadata", {}).get("annotations", {}).get(NETWORK_ANNOTATION, "")
+    try:
+        return Network.model_validate_json(written, by_alias=True, by_name=False)
+    except ValidationError:
+        return None
 
 
 def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObject:
@@ -64,3 +86,7 @@ def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Netwo
             ],
         },
     }
+
+
+def _settings_of_policies(network: Network) -> str:
+    return network.model_dump_json(by_alias=True, include={"kuberay_namespace", "kuberay_labels"})

@@ -8,13 +8,15 @@ from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import NETWORK_POLICIES, RAY_JOBS, Api, ApiError
-from trainjob_operator.drift import has_drifted
+from trainjob_operator.drift import first_drift, has_drifted
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import ASKED_ANNOTATION, QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
-from trainjob_operator.network_policy import network_policy, policy_name
+from trainjob_operator.network_policy import network_of, network_policy, policy_name
 from trainjob_operator.render import asked_workers, changeable, digest, render
 from trainjob_operator.settings import Settings
 from trainjob_operator.verdict import has_finished
+
+_CHANGED_BY_OTHERS = "an admission policy or webhook changes what the operator writes into"
 
 REFUSALS = (400, 403, 404, 422, 500)
 """HTTP statuses that another attempt will get again: the API server refuses the RayJob or does not know RayJobs, this
@@ -71,31 +73,37 @@ class RayJobs:
     async def _render(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None) -> KubernetesObject:
         """Has the whole RayJob as it should be."""
         desired = render(job, self.settings, before.training)
-        if found is not None and not has_drifted(found, desired):
-            return found
-        with _refused_as("RayJobRefused"):
-            return await self.api.apply(RAY_JOBS, *_place(job), desired)
+        if found is None or has_drifted(found, desired):
+            with _refused_as("RayJobRefused"):
+                found = await self.api.apply(RAY_JOBS, *_place(job), desired)
+            _refuse_if_changed(found, desired)
+        return await self._change(job, before, found)
 
     async def _change(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject) -> KubernetesObject:
         """Has that as it should be which may be changed of any RayJob."""
-        changes = changeable(job, self.settings, before.training)
+        changes = changeable(job, found, before.training)
         if not has_drifted(found, changes):
             return found
         with _refused_as("RayJobRefused"):
-            return await self.api.merge(RAY_JOBS, *_place(job), changes)
+            changed = await self.api.merge(RAY_JOBS, *_place(job), changes)
+        _refuse_if_changed(changed, changes)
+        return changed
 
     async def _isolate(self, job: TrainJob) -> None:
-        """Has the job's NetworkPolicy as it should be. Raises RayJobError where that is impossible: without it there
+        """Has the job's NetworkPolicy as it was made. Raises RayJobError where that is impossible: without it there
         are to be no pods."""
         if not self.settings.network.policies:
             return
         name = str(job.metadata.namespace), policy_name(job)
-        desired = network_policy(job, self.settings.network)
         with _refused_as("NetworkPolicyRefused"):
             found = await self.api.get(NETWORK_POLICIES, *name)
+            desired = network_policy(job, network_of(found) or self.settings.network)
             # what others have added to its selectors would make it hold for fewer pods
             if found is None or found["spec"] != desired["spec"] or has_drifted(found, desired):
-                await self.api.apply(NETWORK_POLICIES, *name, desired)
+                found = await self.api.apply(NETWORK_POLICIES, *name, desired)
+        if found["spec"] != desired["spec"]:
+            path = first_drift(found, desired) or "spec"
+            raise RayJobError("NetworkPolicyRefused", f"{_CHANGED_BY_OTHERS} the NetworkPolicy: {path}")
 
     async def delete(self, ray_job: KubernetesObject) -> None:
         metadata = ray_job["metadata"]
@@ -118,6 +126,13 @@ def is_wanted(job: TrainJob, before: TrainJobStatus) -> bool:
 def _place(job: TrainJob) -> tuple[str, str]:
     """Namespace and name of the RayJob."""
     return str(job.metadata.namespace), ray_job_name(job.metadata.name)
+
+
+def _refuse_if_changed(answer: KubernetesObject, desired: KubernetesObject) -> None:
+    """Raises RayJobError where the API server's answer to a write is not what was to be written."""
+    path = first_drift(answer, desired)
+    if path is not None:
+        raise RayJobError("RayJobChanged", f"{_CHANGED_BY_OTHERS} the RayJob: {path}", answer)
 
 
 @contextmanager

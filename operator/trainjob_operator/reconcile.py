@@ -104,7 +104,7 @@ class Reconciler:
                 await self.recorder.record(job.metadata.model_dump(), origin, "RayJobRecreated", message, warning=True)
             return await ray_jobs.ensure(job, before, found), changed
         except RayJobError as error:
-            return found, error
+            return error.ray_job or found, error
 
     async def _is_there(self, job: TrainJob) -> bool:
         """Whether the TrainJob was not deleted since it was read: its RayJob would go, too, and be missed."""
@@ -193,7 +193,7 @@ def requeue_after(job: TrainJob, status: TrainJobStatus, observed: Observed, now
     """Seconds until a TrainJob that has not ended is to be reconciled again, though nothing that is watched has
     changed."""
     times = [LONGEST_SECONDS]
-    if observed.error is not None:
+    if observed.error is not None and observed.error.reason != DELETING:
         times.append(REFUSED_SECONDS)
     if any(map(is_starting, observed.pods)) or (job.spec.suspend and status.phase != "Suspended"):
         times.append(STARTING_SECONDS)

@@ -16,6 +16,7 @@ from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import (
     ASKED_ANNOTATION,
+    DEFAULT_START_ANNOTATION,
     MANAGER,
     NAME_ANNOTATION,
     QUEUE_LABEL,
@@ -41,6 +42,8 @@ from trainjob_operator.settings import Defaults, NodePool, Settings
 from trainjob_operator.snapshot import snapshot
 
 _VERSION = version("trainjob")
+
+_NO_DEFAULT = "none"
 
 _NO_STORAGE = (
     "spec.storage: there is nowhere to keep the run: name a storage in a new TrainJob, or have the administrator set "
@@ -92,11 +95,12 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
                 NAME_ANNOTATION: job.metadata.name,
                 RENDERED_ANNOTATION: digest(settings),
                 ASKED_ANNOTATION: asked_workers(job),
+                DEFAULT_START_ANNOTATION: settings.defaults.start_deadline or _NO_DEFAULT,
                 STORAGE_ANNOTATION: job.spec.storage.model_dump_json(by_alias=True, exclude_none=True),
             },
             "ownerReferences": [owner_reference(job)],
         },
-        "spec": _changeable_spec(job, settings, training)
+        "spec": _changeable_spec(job, settings.defaults.start_deadline, training)
         | {
             "entrypoint": ENTRY_POINT,
             "submissionMode": "K8sJobMode",
@@ -112,22 +116,23 @@ def asked_workers(job: TrainJob) -> str:
     return job.spec.workers.model_dump_json(by_alias=True, exclude_defaults=True)
 
 
-def changeable(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:
-    """Merge patch with what may be changed of a RayJob that was created with other settings, in which its node pool may
-    be missing."""
+def changeable(job: TrainJob, ray_job: Mapping[str, Any], training: TrainingStatus | None = None) -> KubernetesObject:
+    """Merge patch with what may be changed of a RayJob, whatever settings it was made with. Settings of other operators
+    have no part in it: two of them would write one RayJob in turns."""
+    annotations = ray_job["metadata"].get("annotations", {})
     return {
         "metadata": {"labels": {UID_LABEL: job.metadata.uid}, "annotations": {NAME_ANNOTATION: job.metadata.name}},
-        "spec": _changeable_spec(job, settings, training),
+        "spec": _changeable_spec(job, annotations.get(DEFAULT_START_ANNOTATION), training),
     }
 
 
-def _changeable_spec(job: TrainJob, settings: Settings, training: TrainingStatus | None) -> KubernetesObject:
+def _changeable_spec(job: TrainJob, default_start: str | None, training: TrainingStatus | None) -> KubernetesObject:
     """Fields that may change after the RayJob's creation; KubeRay ignores changes of the others until the next attempt,
-    or refuses them."""
+    or refuses them. A start deadline is null where there is to be none, and missing where no default is known."""
     spec: KubernetesObject = {"backoffLimit": 0 if has_failed_for_good(training) else job.spec.retries}
-    start = start_seconds(job, None, settings)
+    start = job.spec.deadlines.start or default_start
     if start is not None:
-        spec["preRunningDeadlineSeconds"] = start
+        spec["preRunningDeadlineSeconds"] = None if start == _NO_DEFAULT else seconds(start)
     if QUEUE_LABEL not in job.metadata.labels:  # a queue decides by itself who waits
         spec["suspend"] = job.spec.suspend
     return spec

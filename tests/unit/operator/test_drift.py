@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from trainjob_operator.drift import has_drifted
+from trainjob_operator.drift import first_drift, has_drifted
 
 CONTAINERS = [{"name": "ray", "image": "one"}]
 
@@ -49,3 +49,21 @@ def test_what_others_add_does_not_count(actual: Any, desired: Any):
 )
 def test_what_was_changed_or_taken_away_counts(actual: Any, desired: Any):
     assert has_drifted(actual, desired)
+
+
+@pytest.mark.parametrize(
+    ("actual", "desired", "path"),
+    [
+        ({"a": 1}, {"a": 1}, None),
+        ({"a": {"b": [CONTAINERS, CONTAINERS]}}, {"a": {"b": [CONTAINERS, [{"name": "ray"}]]}}, None),
+        ({"a": {"b": 1, "c": 3}}, {"a": {"b": 1, "c": 2}}, "a.c"),
+        ({"pods": [{"name": "sidecar"}]}, {"pods": CONTAINERS}, "pods[ray]"),
+        ({"pods": [{"name": "ray", "image": "two"}]}, {"pods": CONTAINERS}, "pods[ray].image"),
+        ({"a": [[1], [2]]}, {"a": [[1], [3]]}, "a[1][0]"),
+        ({"a": [1]}, {"a": [1, 2]}, "a"),
+        (None, {"a": 1}, ""),
+        ({}, {"a": {"b": 1}}, "a"),
+    ],
+)
+def test_the_first_field_that_has_drifted_is_named(actual: Any, desired: Any, path: str | None):
+    assert first_drift(actual, desired) == path
