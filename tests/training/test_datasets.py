@@ -1,6 +1,7 @@
 """Preparing sets in Ray Data, on a real Ray with a small object store."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -190,6 +191,21 @@ def test_a_set_to_be_scored_is_shared_out_whole(tmp_path: Path, monkeypatch: pyt
     ordered = [found[key] for key in sorted(found)]
     assert np.array_equal(np.concatenate([row.values for row in ordered]), expected.values)
     assert np.array_equal(np.concatenate([row.labels for row in ordered]), expected.labels)
+
+
+def test_readers_may_pause_for_longer_than_ray_data_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As workers do that validate: Ray Data would end the execution, by default after 30 minutes."""
+    monkeypatch.setattr(ray.data.DataContext.get_current(), "execution_no_progress_timeout_s", 0.5)
+    monkeypatch.setattr(tasks, "TASK_BYTES", 400)
+    monkeypatch.setattr(prepare, "STORE_SHARE", 0)
+    spec = text_spec(write_csv(tmp_path / "rows.csv", some_rows(200)))
+    fitted = fit(spec)
+    datasets = prepare_datasets(spec, fitted)
+    [share] = Shares(["train"], prepare.data_context().execution_options).configure(datasets, 1, None, None)
+    windows = read_windows(share["train"], 1)
+    first = next(windows)
+    time.sleep(1)
+    assert len(first) + sum(map(len, windows)) == fitted.training_rows
 
 
 def test_the_first_pass_in_tasks_finds_what_it_finds_here(spec: TrainJobSpec, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from trainjob.data.tasks import Mapper, Sized, one_by_one, tasks_of
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
-    from ray.data import Dataset
+    from ray.data import DataContext, Dataset
 
 STORE_SHARE = 0.4
 """Share of the object store that prepared rows may fill; the rest is for shuffling and batches."""
@@ -174,14 +174,27 @@ def _raw_contents(rows: Rows) -> list[bytes]:
     return [repr(row).encode() for row in rows.table.to_pylist()]
 
 
+def data_context() -> "DataContext":
+    """Ray Data's settings in this process, which the datasets and the workers that it starts take over.
+
+    Rows keep their order. No execution ends because it stands still, as Ray Data would have it after 30 minutes: it
+    does while the workers validate or save a checkpoint, or while a slow model works on what was read ahead.
+    """
+    from ray.data import DataContext
+
+    context = DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.execution_no_progress_timeout_s = -1
+    return context
+
+
 def dataset_of(parts: Sequence[Sized], loader: Loader, gpus: int = 0, numbered: bool = False) -> "Dataset":
     """What `loader` makes of the parts, in their order; each task is given as many GPUs. Rows that are `numbered` have
     a column that tells which come later."""
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors reach the user as exceptions
-    context = ray.data.DataContext.get_current()
-    context.execution_options.preserve_order = True
+    context = data_context()
     context.enable_progress_bars = False
     context.raise_original_map_exception = True
     tasks = [{"number": number, "parts": pickle.dumps(task)} for number, task in enumerate(tasks_of(parts))]

@@ -19,6 +19,7 @@ from trainjob import local_ray
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
+from trainjob.data.prepare import data_context
 from trainjob.errors import PassingError, notify
 from trainjob.storage import Folder, GuardedFileSystem, open_filesystem
 from trainjob.training.launch import ray_worker
@@ -179,13 +180,11 @@ def fit_on_ray(
 
     Raises what the first worker to fail raised.
     """
-    from ray.data import DataContext
     from ray.train import RunConfig, ScalingConfig, WorkerGroupError
 
     from trainjob.training.launch.shares import Shares
 
-    options = DataContext.get_current().execution_options
-    options.preserve_order = True
+    options = data_context().execution_options
     parent, _, name = run.uri.rpartition("/")
     filesystem, path = open_filesystem(parent, run.endpoint)
     if "://" in parent:  # on a disk the folder's lock keeps other drivers away, and checkpoints are read in place
