@@ -26,6 +26,7 @@ from trainjob.data.split import Split, hashes
 from trainjob.data.survey import Division, Look, Seen, digest_of, survey_classes, take_survey
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.text import TextPreprocessor, text_contents, train_wordpiece
+from trainjob.data.tokenizer_check import compared_texts
 from trainjob.data.tokenizers import LENGTH_ROWS, cut_share, mean_length, pretrained_tokenizer
 from trainjob.errors import Alarm, DataError, listed, notify
 from trainjob.scratch import scratch_folder
@@ -54,6 +55,8 @@ class Fitted:
     """The files of each of these sets, as they were before the rows were read."""
     profile: DataProfile | None = None
     """What was counted in the rows; None where an earlier version fitted them."""
+    sample: list[str] = field(default_factory=list)
+    """Beginnings of some training texts, by which the exported tokenizer is compared; empty for images."""
 
     @property
     def columns(self) -> list[str]:
@@ -87,6 +90,7 @@ class Fitted:
             "contents": self.contents,
             "sources": {name: asdict(source) for name, source in self.sources.items()},
             "profile": self.profile and self.profile.model_dump(mode="json", by_alias=True),
+            "sample": self.sample,
         }
         folder.write(SPLIT_FILE, json.dumps(state, indent=1).encode())
 
@@ -99,7 +103,8 @@ class Fitted:
         split = state["split"] and Split(**state["split"])
         sources = {name: Fingerprint(**source) for name, source in state.get("sources", {}).items()}
         profile = DataProfile.model_validate(state["profile"]) if state.get("profile") else None
-        return cls(preprocessor, state["label"], split, state["rows"], state.get("contents", {}), sources, profile)
+        contents, sample = state.get("contents", {}), state.get("sample", [])
+        return cls(preprocessor, state["label"], split, state["rows"], contents, sources, profile, sample)
 
 
 def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
@@ -113,7 +118,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
     with local_model(spec, weights=False) as model:
-        preprocessor, division, digest, cut_share = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
+        preprocessor, division, digest, texts = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
     fitted = Fitted(preprocessor, label_of(spec), division.split, division.rows, {"train": digest}, sources)
     keys = division.sets
     for name, others in sets.items():
@@ -121,7 +126,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
             look = _keys_alone if name == UNLABELLED else _keys
             keys[name] = joined(mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks_of(others)))
             fitted.rows[name], fitted.contents[name] = _counted(others, fitted, keys[name])
-    return replace(fitted, profile=_profile(fitted, keys, cut_share))
+    return replace(fitted, profile=_profile(fitted, keys, texts), sample=compared_texts(texts))
 
 
 def label_of(spec: TrainJobSpec) -> str | None:
@@ -132,11 +137,11 @@ def label_of(spec: TrainJobSpec) -> str | None:
     return spec.dataset.label if spec.model.text_classifier is not None else "label"
 
 
-def _profile(fitted: Fitted, keys: dict[str, Keys], cut_share: float | None) -> DataProfile:
+def _profile(fitted: Fitted, keys: dict[str, Keys], texts: Sequence[str]) -> DataProfile:
     training, preprocessor = np.sort(keys["train"].hashes), fitted.preprocessor
     return DataProfile(
         sets={name: set_profile(each, None if name == "train" else training) for name, each in keys.items()},
-        cut_share=cut_share,
+        cut_share=cut_share(preprocessor.tokenizer, texts) if isinstance(preprocessor, TextPreprocessor) else None,
         class_sizes=class_sizes(preprocessor.classes, preprocessor.class_counts) if preprocessor.classes else None,
     )
 
@@ -151,8 +156,8 @@ def tell_of_data(fitted: Fitted) -> None:
         notify(f"the data: {'; '.join(others)}")
 
 
-_FittedOn = tuple[Preprocessor, Division, str, float | None]
-"""The preprocessor, which rows train, a digest of all rows, and the share of the training texts that are cut."""
+_FittedOn = tuple[Preprocessor, Division, str, Sequence[str]]
+"""The preprocessor, which rows train, a digest of all rows, and a sample of the training texts."""
 
 
 def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
@@ -161,7 +166,7 @@ def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: M
     if model.causal_lm is not None:
         return _fit_causal(dataset, model.causal_lm, train, seed, mapped)
     assert model.image_classifier is not None
-    return *fit_images(dataset, model.image_classifier, train, seed, mapped), None
+    return *fit_images(dataset, model.image_classifier, train, seed, mapped), ()
 
 
 def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_one) -> None:
@@ -221,7 +226,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     if model.pretrained is not None:
-        tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length)
+        tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length, texts=texts)
     else:
         assert model.encoder is not None
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
@@ -235,7 +240,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    return preprocessor, division, survey.digest, cut_share(tokenizer, texts)
+    return preprocessor, division, survey.digest, texts
 
 
 def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
@@ -248,14 +253,14 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int,
     texts = survey.sample.items(division.is_training)
     field = "spec.model.causalLM.pretrained"
     if model.pretrained is not None:
-        tokenizer, config = pretrained_tokenizer(model.pretrained, None, field)
+        tokenizer, config = pretrained_tokenizer(model.pretrained, None, field, texts)
     else:
         assert model.decoder is not None
         tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
     length = mean_length(tokenizer, texts)
     preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
     check_tokenizer(preprocessor, field)
-    return preprocessor, division, survey.digest, None
+    return preprocessor, division, survey.digest, texts
 
 
 def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:

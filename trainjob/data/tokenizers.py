@@ -10,10 +10,13 @@ from tokenizers import Tokenizer
 
 from trainjob.data.chat import TEMPLATE, TEMPLATE_FILE
 from trainjob.data.hub import FIELD, is_cached_only
+from trainjob.data.tokenizer_check import note_other_tokens
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
 
 LENGTH_ROWS = 1_000
+_OF_LOADING = ("is_local", "local_files_only", "backend")
+"""What AutoTokenizer adds to a configuration about how it has loaded it."""
 
 
 def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dict[str, Any]]:
@@ -29,23 +32,24 @@ def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dic
         raise DataError(f"{file} is damaged: {error}") from None
     if template.exists():
         config[TEMPLATE] = template.read_text()
-    return ready(tokenizer, max_length), config
+    return ready(tokenizer, max_length, config.get("truncation_side", "right")), config
 
 
-def pretrained_tokenizer(name: str, max_length: int | None, field: str = FIELD) -> tuple[Tokenizer, dict[str, Any]]:
-    """The tokenizer of a model on the Hugging Face hub or in a folder, and its configuration for transformers; `field`
-    is where it was named. It cuts texts at `max_length`, where there is one.
+def pretrained_tokenizer(
+    name: str, max_length: int | None, field: str = FIELD, texts: Sequence[str] = ()
+) -> tuple[Tokenizer, dict[str, Any]]:
+    """The tokenizer that transformers' AutoTokenizer loads for a model on the Hugging Face hub or in a folder, and its
+    configuration for transformers. `field` is where the model was named. The tokenizer truncates texts to `max_length`
+    tokens where that is given. Gives a Notice where the model's own tokenizer.json makes other tokens of `texts`.
 
-    Raises DataError where there is none or it is none of the fast ones.
+    Raises DataError where there is no tokenizer, or only a slow one.
     """
-    if (Path(name) / "tokenizer.json").is_file():
-        return load_tokenizer(Path(name), max_length)
-    cached_only = is_cached_only(name, field)
+    cached_only = is_cached_only(name, field) or Path(name).is_dir()
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(name, local_files_only=cached_only, trust_remote_code=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # damaged files make the library raise nearly anything
         message = " ".join(str(error).split())
         raise DataError(f"{field}: {name} has no usable tokenizer: {message}") from None
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes of no files at all
@@ -56,7 +60,13 @@ def pretrained_tokenizer(name: str, max_length: int | None, field: str = FIELD) 
         tokenizer.save_pretrained(folder)
         if not (folder / "tokenizer.json").is_file():
             raise DataError(f"{field}: {name} has no fast tokenizer (tokenizer.json)")
-        return load_tokenizer(folder, max_length)
+        loaded, config = load_tokenizer(folder, max_length)
+    for setting in _OF_LOADING:
+        config.pop(setting, None)
+    if config.get("tokenizer_class") == "TokenizersBackend":
+        config["tokenizer_class"] = "PreTrainedTokenizerFast"  # the same, under the name that transformers 4 has, too
+    note_other_tokens(name, field, type(tokenizer).__name__, loaded, texts)
+    return loaded, config
 
 
 def save_tokenizer(tokenizer: Tokenizer, config: dict[str, Any], folder: Path) -> None:
@@ -102,10 +112,11 @@ def length_multiple() -> int:
     return 8 if torch.cuda.is_available() or multiplies_bfloat16(torch.device("cpu")) else 1
 
 
-def ready(tokenizer: Tokenizer, max_length: int | None) -> Tokenizer:
+def ready(tokenizer: Tokenizer, max_length: int | None, side: str = "right") -> Tokenizer:
+    """Sets the tokenizer not to pad, and to truncate texts at that side to `max_length` tokens where it is given."""
     if max_length is None:
         tokenizer.no_truncation()
     else:
-        tokenizer.enable_truncation(max_length)
+        tokenizer.enable_truncation(max_length, direction=side)
     tokenizer.no_padding()
     return tokenizer

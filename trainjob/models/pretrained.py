@@ -267,7 +267,8 @@ def check_fit(
     if isinstance(embeddings, nn.Embedding) and vocabulary_size > embeddings.num_embeddings:
         raise UserError(
             f"{path}.pretrained: the tokenizer of {name} has {vocabulary_size} tokens, "
-            f"its model only {embeddings.num_embeddings}: the folder has files of two different models"
+            f"its model only {embeddings.num_embeddings}: the folder has files of two different models, or names a "
+            "tokenizer_class that adds tokens of its own"
         )
 
 

@@ -12,7 +12,7 @@ import ray.train
 import torch
 from pydantic import TypeAdapter
 
-from trainjob.data import Examples
+from trainjob.data import CausalPreprocessor, Examples, TextPreprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.hub import from_cache
 from trainjob.data.loaders import (
@@ -26,9 +26,10 @@ from trainjob.data.loaders import (
     scoring_batches,
 )
 from trainjob.data.remote_model import local_model
+from trainjob.data.tokenizer_check import check_export
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
-from trainjob.models import objective_of
+from trainjob.models import objective_of, save_config
 from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
 from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.reporter import Reporter
@@ -91,6 +92,8 @@ def _train(task: Task, rank: int) -> Outcome | Stopped | None:
         with quick_imports():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter, scratch)
         resumed = _resume(trainer, store)
+        if rank == 0 and resumed is None:
+            _check_tokenizer(trainer, task, scratch / "export")
         state = trainer.state
         reporter.begin(
             state.epoch, state.step, trainer.steps, world_size(), resumed, last_metrics(trainer.history.records)
@@ -211,6 +214,16 @@ def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
         if rank() == 0:
             trainer.history.resume(trainer.state.step)
     return name
+
+
+def _check_tokenizer(trainer: Trainer, task: Task, folder: Path) -> None:
+    """Exports the model, without its weights, into `folder`. Raises DataError where transformers would tokenize
+    otherwise with it than training does: this is known before anything is trained."""
+    preprocessor, texts = task.fitted.preprocessor, task.fitted.sample
+    if texts and isinstance(preprocessor, TextPreprocessor | CausalPreprocessor):
+        folder.mkdir()
+        save_config(trainer.module, preprocessor, folder)
+        check_export(folder, preprocessor.tokenizer, preprocessor.tokenizer_config, texts)
 
 
 def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:

@@ -158,7 +158,7 @@ def test_a_pretrained_folder_is_taken_as_it_is(tmp_path: Path) -> None:
     tokenizer, config = pretrained_tokenizer(str(tmp_path), 5)
     assert tokenizer.get_vocab() == pre.tokenizer.get_vocab()
     assert len(tokenizer.encode("ka " * 100)) == 5
-    assert config == pre.tokenizer_config
+    assert pre.tokenizer_config.items() <= config.items()
 
 
 def test_a_pretrained_folder_with_a_slow_tokenizer_is_converted(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ import pytest
 import torch
 from ranks import run_on
 from safetensors.numpy import load_file
-from trainers import CLASSES, CNN, Setup, image_setup
+from trainers import CLASSES, CNN, Setup, image_setup, text_setup
 
 from trainjob import Predictor
 from trainjob.api.training_status import TrainingStatus
-from trainjob.data import Examples, Fitted
-from trainjob.errors import UserError
+from trainjob.data import Examples, Fitted, TextPreprocessor
+from trainjob.errors import DataError, UserError
 from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.runs.checkpoints import files_of
@@ -79,6 +79,23 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
         assert (model / name).read_bytes() == (saved / name).read_bytes()
     digests = {name: hashlib.sha256((model / name).read_bytes()).hexdigest() for name in files}
     assert json.loads((model / "digests.json").read_bytes()) == digests
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_nothing_is_trained_where_transformers_would_tokenize_otherwise(tmp_path: Path, side: str):
+    """A tokenizer that cuts texts at their end, and an export that says so or not."""
+    setup = text_setup(tmp_path, training={"epochs": 1})
+    assert isinstance(setup.preprocessor, TextPreprocessor)
+    config = setup.preprocessor.tokenizer_config | {"truncation_side": side}
+    task = task_of(replace(setup, preprocessor=replace(setup.preprocessor, tokenizer_config=config)))
+    text = "red " + "word1 " * 99
+    task = replace(task, fitted=replace(task.fitted, sample=["blue", text]))
+    if side == "right":
+        assert isinstance(run_on(1, work, task)[0], Outcome)
+        return
+    with pytest.raises(DataError, match=r'nothing was trained, .* with other tokens: of "red word1 word1'):
+        run_on(1, work, task)
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_the_test_set_is_scored_with_the_best_model(tmp_path: Path):
