@@ -25,12 +25,12 @@ check: $(VENV)/dev.stamp  ## Lint, types, imports and the quick unit tests, in t
 unit: $(VENV)/dev.stamp  ## Run the unit tests that are quick
 	$(BIN)/python -m pytest tests/unit -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/dev.stamp  ## All tests but those end to end and, without NIGHTLY=1, nightly ones; needs Go
+test: $(VENV)/dev.stamp  ## All tests but those end to end and, without NIGHTLY=1, nightly ones; needs Go and a browser
 	PYTHONPATH=hack $(BIN)/python -m servers.programs $(if $(NIGHTLY),kueue)
 	@$(MAKE) --no-print-directory --jobs=2 lint all-tests
 
 all-tests: $(VENV)/dev.stamp  # together, so that short unit tests fill the end, when other processes have nothing left to do
-	$(BIN)/python -m pytest tests/unit tests/control_plane tests/chart tests/training \
+	$(BIN)/python -m pytest tests/unit tests/browser tests/control_plane tests/chart tests/training \
 		$(if $(NIGHTLY),,-m "not nightly") -n 3 --dist loadfile --no-loadscope-reorder
 
 kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart

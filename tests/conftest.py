@@ -20,7 +20,7 @@ settings.register_profile("usual", deadline=None, derandomize=True, max_examples
 settings.register_profile("soak", deadline=None, max_examples=10_000)
 settings.load_profile("soak" if SOAK else "usual")
 
-LIMITS = {"unit": 300, "control_plane": 600, "chart": 600, "training": 1200, "e2e": 1800}
+LIMITS = {"unit": 300, "browser": 300, "control_plane": 600, "chart": 600, "training": 1200, "e2e": 1800}
 """Seconds that a test in each folder may take, with the fixtures that it is the first to need.
 
 They are no aim: a machine that is busy may be several times slower than usual.

@@ -4,6 +4,8 @@ import math
 import re
 from datetime import UTC, datetime
 
+from markupsafe import Markup, escape
+
 MISSING = "\N{EN DASH}"
 """Shown where there is no number."""
 
@@ -48,6 +50,12 @@ def capitalized(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
+def interval_apart(text: str) -> Markup:
+    """HTML of `0.81 [0.79, 0.83]` with the interval in an element of its own, of other text as it is."""
+    value, bracket, rest = text.partition(" [")
+    return Markup('{} <span class="interval">[{}</span>').format(value, rest) if bracket else Markup(escape(text))
+
+
 def cell(text: object) -> str:
     """Text that stays in its cell of a Markdown table and is shown as it is."""
     return re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", " ".join(str(text).split()))
@@ -55,6 +63,7 @@ def cell(text: object) -> str:
 
 FILTERS = {
     "cell": cell,
+    "interval_apart": interval_apart,
     "readable": readable,
     "capitalized": capitalized,
     "score": score,

@@ -108,7 +108,7 @@ def _draw(axes: Axes, panel: _Panel, models: list[Variant]) -> None:
     axes.set_title(panel.title, loc="left", fontsize=9, color=INK)
     axes.set_yticks(range(len(models)), [each.name for each in models])
     axes.set_xticks([])
-    axes.set_xlim(0, 1.35 * max(*ends, 1e-12))
+    axes.set_xlim(0, 1.5 * max(*ends, 1e-12))
     axes.invert_yaxis()
     axes.spines[["top", "right", "bottom"]].set_visible(False)
     axes.spines["left"].set_color(GRID)

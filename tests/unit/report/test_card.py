@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from report_runs import TEXT_JOB, finish, write_run
 
+from report_runs import TEXT_JOB, finish, write_run
 from trainjob.report.card import card
 from trainjob.runs.contents import read_contents
 

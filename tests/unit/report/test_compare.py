@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, write_run
 from typer.testing import CliRunner
 
+from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, write_run
 from trainjob.cli.app import app
 from trainjob.errors import UserError
 from trainjob.evaluation.predictions import table

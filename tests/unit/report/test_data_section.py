@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from report_runs import TEXT_JOB, Page, finish, write_run
-
 from trainjob.api.data_profile import ClassSizes, DataProfile, Dropped, SetProfile
 from trainjob.report.render import render
 

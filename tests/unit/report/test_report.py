@@ -3,9 +3,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summary, write_run
 from typer.testing import CliRunner
 
+from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summary, write_run
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import lead, standing
 from trainjob.report.formatting import MISSING

@@ -1,49 +1,15 @@
 """What the report of a search shows of its trials."""
 
-import json
-import math
 import re
 from pathlib import Path
 
 import pytest
-from report_runs import TEXT_JOB, Page, epoch, write_run
 
+from report_runs import TUNED_JOB, Page, searched, write_run
 from trainjob.errors import UserError
 from trainjob.report.formatting import MISSING
 from trainjob.report.render import render
-from trainjob.runs.trials import Trial, trial_folder, write_trial
-from trainjob.storage import Folder
-
-RATE, LAYERS = "training.optimizer.adamW.learningRate", "model.textClassifier.encoder.layers"
-TUNED_JOB = (
-    TEXT_JOB
-    + f"""\
-  tuning:
-    parameters:
-      {RATE}: {{logUniform: [1.0e-5, 1.0e-1]}}
-      {LAYERS}: {{choice: [1, 2]}}
-    trials: 12
-    search: random
-"""
-)
-
-
-def searched(folder: Path, trials: int) -> Folder:
-    """A run whose trials' values depend on the learning rate alone; the last one diverged."""
-    run = write_run(folder, TUNED_JOB, [])
-    for number in range(1, trials + 1):
-        rate = 10.0 ** (-5 + 4 * (number - 1) / max(trials - 1, 1))
-        value = abs(math.log10(rate) + 3) + 0.1
-        parameters = {RATE: rate, LAYERS: 1 + number % 2}
-        trial = Trial(number=number, parameters=parameters, state="done", value=value, epochs=2, seconds=61.0)
-        if number == trials:
-            trial = Trial(number=number, parameters=parameters, state="failed", error="training <diverged>")
-        write_trial(run, trial)
-        lines = [epoch(1, validation_loss=2 * value), epoch(2, validation_loss=value)]
-        if trial.state == "done":
-            content = "".join(json.dumps(line) + "\n" for line in lines)
-            trial_folder(run, number).write("metrics.jsonl", content.encode())
-    return run
+from trainjob.runs.trials import trial_folder
 
 
 def test_all_trials_are_in_the_table_best_first_and_failed_last(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Runs' folders for the tests of reports, and a reader of the page."""
 
 import json
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ import numpy as np
 from trainjob.api.data_profile import DataProfile
 from trainjob.evaluation.scores import scores
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
+from trainjob.runs.trials import Trial, trial_folder, write_trial
 from trainjob.storage import Folder
 
 TEXT_JOB = """\
@@ -29,6 +31,18 @@ metadata: {name: own-loop}
 spec:
   model: {function: {name: "loop:train"}}
 """
+RATE, LAYERS = "training.optimizer.adamW.learningRate", "model.textClassifier.encoder.layers"
+TUNED_JOB = (
+    TEXT_JOB
+    + f"""\
+  tuning:
+    parameters:
+      {RATE}: {{logUniform: [1.0e-5, 1.0e-1]}}
+      {LAYERS}: {{choice: [1, 2]}}
+    trials: 12
+    search: random
+"""
+)
 STARTED = datetime(2025, 3, 12, 14, 3, 5, tzinfo=UTC)
 CONFUSION = np.array([[40, 10], [5, 45]])
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -138,3 +152,21 @@ def finish(
             versions={"torch": "2.15.0"},
         ),
     )
+
+
+def searched(folder: Path, trials: int) -> Folder:
+    """A run whose trials' values depend on the learning rate alone; the last one diverged."""
+    run = write_run(folder, TUNED_JOB, [])
+    for number in range(1, trials + 1):
+        rate = 10.0 ** (-5 + 4 * (number - 1) / max(trials - 1, 1))
+        value = abs(math.log10(rate) + 3) + 0.1
+        parameters = {RATE: rate, LAYERS: 1 + number % 2}
+        trial = Trial(number=number, parameters=parameters, state="done", value=value, epochs=2, seconds=61.0)
+        if number == trials:
+            trial = Trial(number=number, parameters=parameters, state="failed", error="training <diverged>")
+        write_trial(run, trial)
+        lines = [epoch(1, validation_loss=2 * value), epoch(2, validation_loss=value)]
+        if trial.state == "done":
+            content = "".join(json.dumps(line) + "\n" for line in lines)
+            trial_folder(run, number).write("metrics.jsonl", content.encode())
+    return run

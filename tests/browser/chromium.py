@@ -1,0 +1,64 @@
+"""A browser without a window, which says how a page is laid out."""
+
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+FLAGS = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PROBE = (Path(__file__).parent / "probe.js").read_text()
+
+
+class Browser:
+    def __init__(self, driver: Chrome) -> None:
+        self._driver, self._is_phone = driver, False
+
+    def open(self, page: Path, width: int) -> None:
+        """Shows the file `page` in a window `width` pixels wide."""
+        self._is_phone = width < 600
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": self._is_phone}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self._driver.get(page.as_uri())
+
+    def faults(self) -> list[str]:
+        """What cannot be read on the page that is shown, one sentence each."""
+        return self._driver.execute_script(PROBE)
+
+    def screenshot(self, image: Path) -> None:
+        """Writes the page, whole, to the PNG file `image`."""
+        size: dict[str, Any] = self._driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+        metrics = {"width": 0, "height": size["height"], "deviceScaleFactor": 1, "mobile": self._is_phone}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self._driver.save_screenshot(str(image))
+
+
+@contextmanager
+def browser() -> Generator[Browser]:
+    """Chrome or Chromium, whichever the machine's chromedriver finds. Ended with the context."""
+    driver = shutil.which("chromedriver")
+    if driver is None:
+        raise FileNotFoundError(
+            "these tests need Chrome or Chromium and chromedriver: on Debian, apt-get install chromium chromium-driver"
+        )
+    options = ChromeOptions()
+    with TemporaryDirectory() as profile:
+        for flag in (*FLAGS, f"--user-data-dir={profile}", *(["--no-sandbox"] if os.geteuid() == 0 else [])):
+            options.add_argument(flag)
+        running = Chrome(options, ChromeService(driver))
+        try:
+            yield Browser(running)
+        finally:
+            running.quit()

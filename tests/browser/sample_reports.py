@@ -1,0 +1,206 @@
+"""Reports of every kind, of runs that were never trained."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from report_runs import FUNCTION_JOB, TEXT_JOB, TUNED_JOB, epoch, finish, searched, step, summary, write_run
+from trainjob.evaluation import language_scores
+from trainjob.evaluation.paired import Estimate, lead, standing
+from trainjob.evaluation.predictions import table
+from trainjob.report.compare import compare, render_comparison
+from trainjob.report.render import render
+from trainjob.runs.comparison import Baseline, Cascade, CascadePoint, Comparison, write_comparison
+from trainjob.runs.predictions import write_predictions
+from trainjob.runs.variants import Variant, Variants, write_variants
+from trainjob.storage import Folder
+
+LONG_NAMES = [
+    "Rechtsschutzversicherungsgesellschaften",
+    "comp.sys.ibm.pc.hardware.misc",
+    "questions about an invoice that was paid twice, or not at all, or by somebody else",
+    "https://example.com/categories/home-and-garden/kitchen?page=2",
+    "日本語のとても長いクラスの名前",
+    "O'Brien & <Sons>",
+]
+IMAGE_JOB = """\
+apiVersion: trainjob.dev/v1alpha1
+kind: TrainJob
+metadata: {name: digits}
+spec:
+  model: {imageClassifier: {cnn: {}}}
+  dataset: {train: {uri: /data/digits/train}}
+"""
+LANGUAGE_JOB = """\
+apiVersion: trainjob.dev/v1alpha1
+kind: TrainJob
+metadata: {name: summaries}
+spec:
+  model: {causalLM: {pretrained: organization/a-decoder-with-a-long-name-1.5B-instruct, lora: {}}}
+  dataset: {train: {uri: /data/summaries.jsonl}, text: [text]}
+"""
+RECORDS = [step(n, loss=2.0 / n, learning_rate=1e-3 / n, samples_per_second=100.0 + n % 7) for n in range(1, 41)] + [
+    epoch(n, train_loss=1.0 / n, validation_loss=1.1 / n, validation_accuracy=0.2 * n, validation_f1=0.19 * n)
+    for n in range(1, 5)
+]
+
+
+def text_with_baselines(folder: Path) -> str:
+    run = write_run(folder, TEXT_JOB, RECORDS)
+    finish(run, ["ham", "spam"])
+    write_comparison(run, _comparison())
+    return render(run)
+
+
+def long_class_names(folder: Path) -> str:
+    return render(_of_classes(folder, LONG_NAMES))
+
+
+def forty_classes(folder: Path) -> str:
+    return render(_of_classes(folder, [f"class-{number}" for number in range(40)]))
+
+
+def hundred_classes(folder: Path) -> str:
+    return render(_of_classes(folder, [f"class number {number}" for number in range(100)]))
+
+
+def images(folder: Path) -> str:
+    run = write_run(folder, IMAGE_JOB, RECORDS)
+    finish(run, [str(digit) for digit in range(10)], _confusion(10))
+    return render(run)
+
+
+def language_model(folder: Path) -> str:
+    records = [step(n, loss=4.0 / n, learning_rate=1e-3, tokens_per_second=5e4, padding=0.1) for n in range(1, 41)]
+    records += [epoch(n, train_loss=4.0 / n, validation_loss=4.1 / n, validation_perplexity=60.0 / n) for n in (1, 2)]
+    run = write_run(folder, LANGUAGE_JOB, records)
+    sets = {name: language_scores(3.6 * 123_456, 123_456).model_dump(by_alias=True) for name in ("validation", "test")}
+    run.write("evaluation.json", json.dumps(sets).encode())
+    run.write("summary.json", summary(name="summaries", parameters=494_032_768, rows={"train": 1200}))
+    return render(run)
+
+
+def function(folder: Path) -> str:
+    names = ("loss", "mean_absolute_percentage_error_over_all_horizons", "hits", "r2")
+    run = write_run(folder, FUNCTION_JOB, [epoch(n, **dict.fromkeys(names, 0.5 / n)) for n in range(1, 30)])
+    metrics = dict.fromkeys(names, 123456.789)
+    checkpoint = "/very/long/path/to/the/storage/of/the/team/runs/own-loop/checkpoint_2026-11-28_00-11-22.333333"
+    run.write("summary.json", summary(name="own-loop", metrics=metrics, checkpoint=checkpoint))
+    return render(run)
+
+
+def search(folder: Path) -> str:
+    return render(searched(folder, 30))
+
+
+def comparison_of_runs(folder: Path) -> str:
+    return render_comparison(compare([_compared(folder, number) for number in range(4)]))
+
+
+def smaller_models(folder: Path) -> str:
+    run = _of_classes(folder, ["ham", "spam"])
+    score = Estimate(value=0.8123, low=0.7901, high=0.8345)
+    variants = [
+        Variant(
+            name=name,
+            size=123_456_789,
+            latency_p50=0.01234,
+            latency_p99=0.12345,
+            rows_per_second=1234.5,
+            memory=2_345_678_901,
+            accuracy=score,
+            f1=score,
+            agreement=0.987,
+        )
+        for name in ("original", "pruned-50", "pruned-50-onnx-int8")
+    ]
+    cpu = "AMD EPYC 7B13 64-Core Processor"
+    write_variants(
+        run,
+        Variants(set_name="test", rows=2000, of_rows=9999, batch_size=64, threads=2, cpu=cpu, variants=variants),
+    )
+    return render(run)
+
+
+def under_way(folder: Path) -> str:
+    return render(write_run(folder, TEXT_JOB, RECORDS[:12] + RECORDS[40:41]))
+
+
+def search_under_way(folder: Path) -> str:
+    return render(write_run(folder, TUNED_JOB, []))
+
+
+REPORTS: dict[str, Callable[[Path], str]] = {
+    made.__name__: made
+    for made in (
+        text_with_baselines,
+        long_class_names,
+        forty_classes,
+        hundred_classes,
+        images,
+        language_model,
+        function,
+        search,
+        comparison_of_runs,
+        smaller_models,
+        under_way,
+        search_under_way,
+    )
+}
+"""What makes each, in an empty folder."""
+
+
+def _comparison() -> Comparison:
+    labels = np.arange(2000) % 2
+    right = np.where(np.arange(2000) < 1700, labels, 1 - labels)
+    worse = np.where(np.arange(2000) > 500, labels, 1 - labels)
+    point = CascadePoint(
+        threshold=0.8123,
+        asked=1234,
+        tokens=1_234_567,
+        cost=1.23,
+        accuracy=Estimate(value=0.8123, low=0.7901, high=0.8345),
+        f1=Estimate(value=0.8123, low=0.7901, high=0.8345),
+    )
+    return Comparison(
+        set_name="test",
+        rows=2000,
+        of_rows=20_000,
+        model=standing(labels, right, 2),
+        baselines=[
+            Baseline(name="mostFrequent", standing=standing(labels, 0 * labels, 2), lead=lead(labels, right, worse, 2)),
+            Baseline(name="tfidf", standing=standing(labels, right, 2), lead=lead(labels, right, right, 2)),
+            Baseline(
+                name="languageModel",
+                standing=standing(labels, worse, 2),
+                lead=lead(labels, worse, right, 2),
+                notes=["'I cannot say, as neither of these categories fits' was answered 12 times"],
+                cascade=Cascade(rows=2000, points=[point, point, point]),
+            ),
+            Baseline(name="pixels", error="ConnectionError: https://model.example.com:8443/v1/chat/completions " * 3),
+        ],
+    )
+
+
+def _of_classes(folder: Path, classes: list[str]) -> Folder:
+    run = write_run(folder, TEXT_JOB, RECORDS)
+    finish(run, classes, _confusion(len(classes)))
+    return run
+
+
+def _confusion(classes: int) -> np.ndarray:
+    """Most rows are right; some of each class are taken for the next one."""
+    return np.eye(classes, dtype=np.int64) * 1234 + 56 * np.roll(np.eye(classes, dtype=np.int64), 1, axis=1)
+
+
+def _compared(folder: Path, number: int) -> Folder:
+    name = f"docstrings-with-a-long-name-{number}"
+    other = f"epochs: {4 + number}, optimizer: {{adamW: {{learningRate: {10.0**-number}}}}}"
+    run = write_run(folder / name, TEXT_JOB.replace("mail", name, 1).replace("epochs: 4", other), RECORDS)
+    finish(run, ["ham", "spam"])
+    labels = np.arange(200) % 2
+    predicted = np.where(np.arange(200) < 150 + 10 * number, labels, 1 - labels)
+    write_predictions(run, "model", table(np.arange(200), predicted, ["ham", "spam"], None, labels))
+    return run
