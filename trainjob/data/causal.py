@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,10 +12,11 @@ import pyarrow as pa
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from trainjob.data.arrays import as_lists
-from trainjob.data.chat import template_of
-from trainjob.data.documents import Form, Layout, Prompt
+from trainjob.data.chat import ChatTemplate, template_of
+from trainjob.data.documents import Form, Layout, Prompt, opening
 from trainjob.data.examples import Examples
-from trainjob.data.packing import GIVEN, MOST_TOKENS, document_starts, pack, unpacked
+from trainjob.data.packing import MOST_TOKENS, document_starts, pack, unpacked
+from trainjob.data.piece_tokenizer import PieceTokenizer
 from trainjob.data.rows import row_number
 from trainjob.data.text import PREPROCESSOR_FILE, text_contents
 from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
@@ -84,9 +86,7 @@ class CausalPreprocessor:
         Raises DataError for missing columns, undecodable bytes, rows that teach nothing, and where a prompt with its
         completion or a conversation is longer than a row.
         """
-        rows = self.layout.pieces(table, self.tokenizer_config, where)
-        tokens = iter(self._tokens([text for pieces in rows for text, _ in pieces]))
-        documents = [self._document([(next(tokens), is_learned) for _, is_learned in pieces]) for pieces in rows]
+        documents = self._documents(table, where)
         offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents], dtype=np.int64)])
         if self.form != "text":
             self._check_lengths(np.diff(offsets), where)
@@ -96,21 +96,28 @@ class CausalPreprocessor:
     def prompts(self, prompts: Sequence[Prompt], where: Callable[[int], str] = row_number) -> list[list[int]]:
         """The tokens that the model continues, of texts or, where it learned messages, conversations; there, a text is
         what a user says. Raises DataError for others."""
-        texts = [self.layout.opening(prompt, self.tokenizer_config, where(row)) for row, prompt in enumerate(prompts)]
-        return [[*self._begin, *tokens] for tokens in self._tokens(texts)]
+        if self.form == "messages":
+            texts = [opening(prompt, self._chat, where(row)) for row, prompt in enumerate(prompts)]
+            return self._chat.control_tokens.ids(texts, where)
+        texts = [_checked_text(prompt, where(row)) for row, prompt in enumerate(prompts)]
+        return [[self.begin_token_id, *tokens] for tokens in self._tokens(texts)]
 
-    @property
-    def _begin(self) -> list[int]:
-        """What is put before a text; a chat template writes its own."""
-        return [] if self.form == "messages" else [self.begin_token_id]
+    def _documents(self, table: pa.Table, where: Callable[[int], str]) -> list[list[int]]:
+        """The codes of each row."""
+        if self.form == "messages":
+            return self._chat.control_tokens.codes(self.layout.conversations(table, self._chat, where), where)
+        if self.form == "completion":
+            rows = PieceTokenizer(self.tokenizer).codes(self.layout.pairs(table, where))
+        else:
+            rows = self._tokens(self.layout.texts(table, where))
+        return [[self.begin_token_id, *codes, self.end_token_id] for codes in rows]
 
     def _tokens(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
-    def _document(self, pieces: list[tuple[list[int], bool]]) -> list[int]:
-        """The codes of a document."""
-        codes = [token if is_learned else token | GIVEN for tokens, is_learned in pieces for token in tokens]
-        return codes if self.form == "messages" else [*self._begin, *codes, self.end_token_id]
+    @cached_property
+    def _chat(self) -> ChatTemplate:
+        return ChatTemplate(self.tokenizer_config, self.tokenizer)
 
     def _check_lengths(self, lengths: np.ndarray, where: Callable[[int], str]) -> None:
         long = np.flatnonzero(lengths > self.max_length)
@@ -149,6 +156,12 @@ class CausalPreprocessor:
         """What `save` wrote; `state` is the content of preprocessor.json."""
         tokenizer, config = load_tokenizer(folder, None)
         return cls(**state, tokenizer=tokenizer, tokenizer_config=config)
+
+
+def _checked_text(prompt: Prompt, where: str) -> str:
+    if not isinstance(prompt, str):
+        raise DataError(f"{where}: the model continues texts, and knows no {type(prompt).__name__}")
+    return prompt
 
 
 def check_tokenizer(preprocessor: CausalPreprocessor, field: str) -> None:

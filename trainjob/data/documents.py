@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from trainjob.api import Dataset
-from trainjob.data.chat import ASSISTANT, Message, Pieces, checked_messages, parse_messages, render, turns
+from trainjob.data.chat import ASSISTANT, ChatTemplate, Message, checked_messages, parse_messages
+from trainjob.data.piece_tokenizer import Pieces
 from trainjob.data.rows import as_json, as_text, check_columns, row_number
 from trainjob.data.text import joined_texts
 from trainjob.errors import DataError
@@ -40,12 +41,16 @@ class Layout:
             return joined_texts(table, self.columns, where)
         return ["\n".join(value or "" for value in row) for row in zip(*self._values(table, where), strict=True)]
 
-    def pieces(self, table: pa.Table, config: dict[str, Any], where: Where = row_number) -> list[Pieces]:
-        """What is read of each row; `config` is the tokenizer's. Raises DataError for a row that teaches nothing."""
-        if self.form == "text":
-            return [[(text, True)] for text in joined_texts(table, self.columns, where)]
-        if self.form == "messages":
-            return [turns(messages, config, where(row)) for row, messages in enumerate(self._messages(table, where))]
+    def texts(self, table: pa.Table, where: Where = row_number) -> list[str]:
+        """The text of each row, where columns hold texts."""
+        return joined_texts(table, self.columns, where)
+
+    def conversations(self, table: pa.Table, template: ChatTemplate, where: Where = row_number) -> list[Pieces]:
+        """The rendered conversation of each row. Raises DataError for a row that teaches nothing."""
+        return [template.turns(messages, where(row)) for row, messages in enumerate(self._messages(table, where))]
+
+    def pairs(self, table: pa.Table, where: Where = row_number) -> list[Pieces]:
+        """Prompt and completion of each row. Raises DataError for a row that teaches nothing."""
         prompts, completions = self._values(table, where)
         for row, completion in enumerate(completions):
             if not completion:
@@ -58,16 +63,6 @@ class Layout:
         if self.form == "messages":
             return [_asked(messages) for messages in self._messages(table, where)]
         return [*joined_texts(table, self.prompt_columns, where)]
-
-    def opening(self, prompt: Prompt, config: dict[str, Any], where: str) -> str:
-        """The text that the model continues. Raises DataError for a conversation where a text is wanted."""
-        if self.form == "messages":
-            if isinstance(prompt, str):
-                prompt = [{"role": "user", "content": prompt}]
-            return render(checked_messages(prompt, where), config, where, asks=True)
-        if not isinstance(prompt, str):
-            raise DataError(f"{where}: the model continues texts, and knows no {type(prompt).__name__}")
-        return prompt
 
     def _messages(self, table: pa.Table, where: Where) -> list[list[Message]]:
         (texts,) = self._values(table, where)
@@ -87,6 +82,13 @@ def layout_of(dataset: Dataset) -> Layout:
         return Layout("completion", [dataset.prompt, dataset.completion])
     assert dataset.text is not None
     return Layout("text", dataset.text)
+
+
+def opening(prompt: Prompt, template: ChatTemplate, where: str) -> str:
+    """The rendered conversation that the model continues; a text is what a user says."""
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    return template.opening(checked_messages(prompt, where), where)
 
 
 def _asked(messages: list[Message]) -> list[Message]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from datasets import Dataset
+from prefixing import KINDS, tokenizer_of
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
@@ -29,6 +30,19 @@ CHATML = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 """With the marks that trl needs."""
+TURNS = (
+    "{% for message in messages %}<|{{ message.role }}|>\n"
+    "{% if message.role == 'assistant' %}{% generation %}{{ message.content }}<|end|>{% endgeneration %}"
+    "{% else %}{{ message.content }}<|end|>{% endif %}\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+"""Phi-3's way."""
+INST = (
+    "{{ bos_token }}{% for message in messages %}{% if message.role == 'assistant' %}"
+    "{% generation %}{{ ' ' + message.content + ' ' + eos_token }}{% endgeneration %}"
+    "{% else %}[INST] {{ message.content }} [/INST]{% endif %}{% endfor %}"
+)
+"""Llama 2's way."""
 PAIRS = [
     ("How many rows?", " Two rows."),
     ("Zeile für Zeile: 漢字 🙂\n", "\n  über 🙂"),
@@ -51,6 +65,11 @@ def preprocessor(form: Form, columns: list[str]) -> CausalPreprocessor:
     if form == "messages":
         config |= {"eos_token": "<|im_end|>", "chat_template": CHATML}
     return CausalPreprocessor(columns, LENGTH, 8.0, tokenizer, config, form)
+
+
+def of_kind(form: Form, columns: list[str], kind: str, template: str) -> CausalPreprocessor:
+    tokenizer, config = tokenizer_of(kind)
+    return CausalPreprocessor(columns, LENGTH, 8.0, tokenizer, config | {"chat_template": template}, form)
 
 
 def ours(pre: CausalPreprocessor, rows: list[dict[str, Any]]) -> list[Document]:
@@ -94,20 +113,31 @@ def trls(pre: CausalPreprocessor, rows: list[dict[str, Any]], folder: Path) -> l
     return found
 
 
-@pytest.mark.parametrize("form", ["completion", "messages"])
-def test_the_same_tokens_are_learned(form: Form, tmp_path: Path):
-    if form == "completion":
-        pre = preprocessor(form, ["prompt", "completion"])
+def assert_the_same(pre: CausalPreprocessor, folder: Path) -> None:
+    if pre.form == "completion":
         rows: list[dict[str, Any]] = [{"prompt": prompt, "completion": completion} for prompt, completion in PAIRS]
         mine = rows
     else:
-        pre = preprocessor(form, ["messages"])
         chats = [[{"role": role, "content": content} for role, content in chat] for chat in CHATS]
         rows = [{"messages": chat} for chat in chats]
         mine = [{"messages": json.dumps(chat)} for chat in chats]
-    for (tokens, labels), (their_tokens, their_labels) in zip(ours(pre, mine), trls(pre, rows, tmp_path), strict=True):
+    for (tokens, labels), (their_tokens, their_labels) in zip(ours(pre, mine), trls(pre, rows, folder), strict=True):
         end = len(tokens)  # of what comes after the last answer, nothing is learned
         assert their_tokens[:end] == tokens
         assert [IGNORED, *their_labels[1:end]] == labels  # nothing predicts the first token
         assert set(their_labels[end:]) <= {IGNORED}
         assert set(labels) > {IGNORED}
+
+
+@pytest.mark.parametrize(("form", "columns"), [("completion", ["prompt", "completion"]), ("messages", ["messages"])])
+def test_the_same_tokens_are_learned(form: Form, columns: list[str], tmp_path: Path):
+    assert_the_same(preprocessor(form, columns), tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_tokens_are_learned_whatever_the_tokenizer_puts_before_a_text(kind: str, tmp_path: Path):
+    # trl finds no answer that begins with a blank where no token has that blank's place
+    for name, template in (("turns", TURNS), ("inst", INST))[: 1 if kind in ("trimmed", "bert") else 2]:
+        (tmp_path / name).mkdir()
+        assert_the_same(of_kind("messages", ["messages"], kind, template), tmp_path / name)
+    assert_the_same(of_kind("completion", ["prompt", "completion"], kind, TURNS), tmp_path)

@@ -1,0 +1,129 @@
+"""Texts, of which parts are learned, to tokens.
+
+A text is tokenized as a whole, and what is learned of it is found by the places of its characters: a tokenizer that
+puts a blank before every text would put one before every part.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+from tokenizers import Tokenizer
+
+from trainjob.data.packing import GIVEN
+from trainjob.errors import DataError
+
+Pieces = list[tuple[str, bool]]
+"""Consecutive parts of a text, and of each whether it is learned."""
+ANCHORS = ("\n", ".", "x")
+"""What a text is put behind to be tokenized as the continuation of another."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A text's tokens."""
+
+    text: str
+    ids: list[int]
+    spans: list[tuple[int, int]]
+    """The characters that each token stands for."""
+
+
+class PieceTokenizer:
+    """A tokenizer, without the tokens that it puts before and after a text. Picklable."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, originals: dict[int, int] | None = None, forbidden: Set[int] = frozenset()
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._originals = originals or {}
+        """The ids to return in the place of others."""
+        self._forbidden = forbidden - self._originals.keys()
+        """Ids that no text may become."""
+
+    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
+        """Raises DataError for a text that becomes a forbidden token."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        pairs = zip(texts, encodings, strict=True)
+        return [Tokens(text, self._allowed(encoding.ids), encoding.offsets) for text, encoding in pairs]
+
+    def codes(self, rows: Sequence[Pieces], whole: Sequence[Tokens] | None = None) -> list[list[int]]:
+        """The tokens of each row, with GIVEN added to those that are not learned; `whole` are the rows' tokens, where
+        they are known.
+
+        The tokens before a learned piece are those of the text before it alone, as when the model is asked: where the
+        tokenizer joins characters of both into one token, the pieces are tokenized apart.
+        """
+        if whole is None:
+            whole = self.tokenize(["".join(text for text, _ in pieces) for pieces in rows])
+        openings = [self._openings(pieces, tokens) for pieces, tokens in zip(rows, whole, strict=True)]
+        texts = list({text for each in openings for text, _ in each})
+        alone = dict(zip(texts, (tokens.ids for tokens in self.tokenize(texts)), strict=True))
+        found: list[list[int]] = []
+        for pieces, tokens, opening in zip(rows, whole, openings, strict=True):
+            is_joined = any(alone[text] != ids for text, ids in opening)
+            found.append((self._apart(pieces) if is_joined else None) or _codes(pieces, tokens))
+        return found
+
+    def _allowed(self, ids: list[int]) -> list[int]:
+        if not self._originals:
+            return ids
+        if forbidden := self._forbidden.intersection(ids):
+            token = self._tokenizer.id_to_token(min(forbidden))
+            raise DataError(
+                f"a text in it is what this tokenizer always takes for the control token {token}: remove that text, or "
+                "take another tokenizer"
+            )
+        return [self._originals.get(number, number) for number in ids]
+
+    def _openings(self, pieces: Pieces, tokens: Tokens) -> list[tuple[str, list[int]]]:
+        """The text before each learned piece, from the last dividing token on, and its tokens in the whole."""
+        ends = [end for _, end in tokens.spans]
+        found: list[tuple[str, list[int]]] = []
+        at = 0
+        for text, is_learned in pieces:
+            if is_learned and at:
+                stop = bisect_right(ends, at)
+                first = next((place for place in range(stop - 1, 0, -1) if tokens.ids[place] in self._dividing), 0)
+                begin = tokens.spans[first][0] if first else 0
+                found.append((tokens.text[begin:at], tokens.ids[first:stop]))
+            at += len(text)
+        return found
+
+    @cached_property
+    def _dividing(self) -> set[int]:
+        """Ids of the tokens at which a text is divided before anything else is done to it."""
+        added = self._tokenizer.get_added_tokens_decoder().items()
+        return {self._originals.get(number, number) for number, token in added if not token.normalized}
+
+    def _apart(self, pieces: Pieces) -> list[int] | None:
+        """The codes of pieces that are tokenized each by itself; None where the tokenizer joins them in any case."""
+        codes: list[int] = []
+        for text, is_learned in pieces:
+            ids = self._continued(text) if codes else self.tokenize([text])[0].ids
+            if ids is None:
+                return None
+            codes += [number if is_learned else number | GIVEN for number in ids]
+        return codes
+
+    def _continued(self, text: str) -> list[int] | None:
+        """The tokens of a text that continues another."""
+        for anchor in ANCHORS:
+            before, both = self.tokenize([anchor, anchor + text])
+            if both.ids[: len(before.ids)] == before.ids:
+                return both.ids[len(before.ids) :]
+        return None
+
+
+def _codes(pieces: Pieces, tokens: Tokens) -> list[int]:
+    """A token is learned if it stands for a character of a learned piece."""
+    is_learned = b"".join(bytes([learned]) * len(text) for text, learned in pieces)
+    codes: list[int] = []
+    before = 0
+    for number, (begin, end) in zip(tokens.ids, tokens.spans, strict=True):
+        if begin == end:  # tokenizers may leave blanks out of a token's characters
+            begin = min(begin, before)
+        codes.append(number if 1 in is_learned[begin : max(end, begin + 1)] else number | GIVEN)
+        before = end
+    return codes
