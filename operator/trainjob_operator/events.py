@@ -10,10 +10,11 @@ from typing import Any
 
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, KIND, VERSION
-from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob.api.trainjob_status import Condition, TrainJobStatus
 from trainjob_operator.api import EVENTS, Api, ApiError
 from trainjob_operator.interruptions import last_interruption
 from trainjob_operator.names import MANAGER
+from trainjob_operator.verdict import DELETING
 
 SEND_SECONDS = 2.0
 """So long at most an Event holds up the status that it tells of."""
@@ -31,6 +32,9 @@ def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[s
     if before.ray_job_name is None and after.ray_job_name is not None:
         yield "Created", f"created RayJob {after.ray_job_name}", False
     fails_again = after.phase == "Retrying" and before.attempt != after.attempt
+    refusal, earlier = _refusal_of(after), _refusal_of(before)
+    if refusal is not None and refusal.reason not in (DELETING, earlier.reason if earlier is not None else None):
+        yield refusal.reason, refusal.message, True
     if before.phase != after.phase or fails_again:
         match after.phase:
             case "Running":
@@ -45,6 +49,11 @@ def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[s
         yield "Interrupted", f"{last_interruption(after.interruptions)} while training ran", True
     if after.waiting and [item.reason for item in before.waiting] != [item.reason for item in after.waiting]:
         yield "Waiting", f"{after.waiting[0].reason}: {message}", True
+
+
+def _refusal_of(status: TrainJobStatus) -> Condition | None:
+    """The condition Accepted where it is False: why there is no RayJob, or not the one that the TrainJob asks for."""
+    return next((each for each in status.conditions if each.type == "Accepted" and each.status == "False"), None)
 
 
 class Recorder:

@@ -68,7 +68,7 @@ CHANGES = {
         step(created(workers=OLD_POOL), then=CREATED, says="Created"),
         TRAINING,
         step(new_settings, then=TRAINS | {"accepted": "Accepted"}),
-        step(user(workers={"count": 2}), then=TRAINS | {"accepted": "UnknownNodePool"}),
+        step(user(workers={"count": 2}), then=TRAINS | {"accepted": "UnknownNodePool"}, says="UnknownNodePool"),
         step(user(suspend=True), then=IS_SUSPENDED | {"accepted": "UnknownNodePool"}, says="Suspended"),
         step(user(workers={"nodePool": "other"}), then=IS_SUSPENDED | {"accepted": "Accepted"}),
         step(FAILED, then=has_failed("AppFailed"), says="Failed", answers=True),
@@ -82,7 +82,9 @@ CHANGES = {
         gone=True,
     ),
     "its-pool-is-added": story(
-        step(created(workers={"gpus": 1, "nodePool": "other"}), then=pending("UnknownNodePool")),
+        step(
+            created(workers={"gpus": 1, "nodePool": "other"}), then=pending("UnknownNodePool"), says="UnknownNodePool"
+        ),
         step(user(retries=1), then=pending("UnknownNodePool")),
         step(new_settings, then=CREATED, says="Created"),
         step(RUNNING, then=TRAINS, says="Started", answers=True),
@@ -191,7 +193,7 @@ CHANGES = {
     "its-rayjob-cannot-be-written": story(
         AT_FIRST,
         TRAINING,
-        step(refused("rayjobs"), user(retries=1), then=TRAINS | {"accepted": "RayJobRefused"}),
+        step(refused("rayjobs"), user(retries=1), then=TRAINS | {"accepted": "RayJobRefused"}, says="RayJobRefused"),
         step(allowed("rayjobs"), look_again, then=TRAINS | {"accepted": "Accepted"}),
         SUCCESS,
         left={"backoffLimit": 1},

@@ -259,7 +259,7 @@ STATUS: Document = {
     "workers": {"desired": 4, "ready": 3},
     "waiting": [{"reason": "Unschedulable", "pods": 1, "message": "0/5 nodes"}],
     "training": {
-        "percent": 42.0,
+        "percent": 42.7,
         "metrics": {"validation_loss": 0.25},
         "latestCheckpoint": {"uri": "s3://a", "step": 9},
         "tuning": {
@@ -276,8 +276,10 @@ def test_a_status_is_kept_whole_and_shown(cluster: Cluster, api: client.CustomOb
     kept: Any = api.patch_namespaced_custom_object_status(*EXISTING, {"status": STATUS}, field_validation="Strict")
     assert kept["status"] == STATUS
     table = cluster.kubectl("get", "tj", "existing", "--namespace=default").splitlines()
-    assert table[0].split() == ["NAME", "PHASE", "PERCENT", "TRIALS", "WORKERS", "ATTEMPT", "AGE"]
-    assert table[1].split()[:6] == ["existing", "Running", "42", "2/8", "3", "1"]
+    assert table[0].split() == ["NAME", "PHASE", "REASON", "PERCENT", "WORKERS", "ATTEMPT", "AGE"]
+    assert table[1].split()[:6] == ["existing", "Running", "Training", "42", "3", "1"]
+    header, row = cluster.kubectl("get", "tj", "existing", "--namespace=default", "--output=wide").splitlines()
+    assert row[header.index("TRIALS") :].startswith("2/8 ")
 
 
 def test_kubectl_explains_fields(cluster: Cluster) -> None:

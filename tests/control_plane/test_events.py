@@ -66,16 +66,16 @@ class Dies(Api):
 
 
 def test_an_operator_that_dies_after_each_write_loses_and_repeats_no_event(jobs: Jobs):
-    async def reconcile() -> None:
+    async def reconcile(name: str = "job") -> None:
         async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
             while True:
                 try:
-                    return await _reconcile(Dies(client))
+                    return await _reconcile(Dies(client), name)
                 except asyncio.CancelledError:
                     continue
 
-    async def _reconcile(api: Api) -> None:
-        await Reconciler(api, Settings(image="i"), Recorder(api)).reconcile((jobs.namespace, "job"))
+    async def _reconcile(api: Api, name: str) -> None:
+        await Reconciler(api, Settings(image="i"), Recorder(api)).reconcile((jobs.namespace, name))
 
     jobs.create(suspend=True)
     asyncio.run(reconcile())
@@ -84,3 +84,8 @@ def test_an_operator_that_dies_after_each_write_loses_and_repeats_no_event(jobs:
     jobs.report("rayjobs", "job", {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"})
     asyncio.run(reconcile())
     assert sorted(jobs.events()) == ["Created", "RayJobRecreated", "Succeeded", "Suspended"]
+
+    jobs.create("refused", workers={"nodePool": "none"})
+    for _ in range(2):
+        asyncio.run(reconcile("refused"))
+    assert jobs.events("refused") == ["UnknownNodePool"]

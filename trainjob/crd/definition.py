@@ -67,11 +67,11 @@ def _column(name: str, path: str, kind: str = "string", *, wide: bool = False) -
 
 _COLUMNS = [
     _column("Phase", ".status.phase"),
-    _column("Percent", ".status.training.percent", "number"),
-    _column("Trials", ".status.training.tuning.ended"),
+    _column("Reason", ".status.reason"),
+    _column("Percent", ".status.training.percent", "integer"),  # kubectl prints a number with six decimals
     _column("Workers", ".status.workers.ready", "integer"),
     _column("Attempt", ".status.attempt", "integer"),
-    _column("Reason", ".status.reason", wide=True),
+    _column("Trials", ".status.training.tuning.ended", wide=True),
     _column("Message", ".status.message", wide=True),
     _column("Age", ".metadata.creationTimestamp", "date"),
 ]
