@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from trainjob import interrupts
 from trainjob.cli.baseline import baseline
 from trainjob.cli.compare import compare
 from trainjob.cli.compress import compress
@@ -100,12 +101,17 @@ def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -
 
 
 def main() -> None:
-    """Runs the command line; a UserError ends it with its message alone and exit code 2, and a crash of
-    native code tells where it was."""
+    """Runs the command line. A UserError ends it with its message alone and exit code 2, a signal with 128 and the
+    signal's number; a crash of native code tells where it was."""
     faulthandler.enable()
+    interrupts.handle_signals()
     warnings.showwarning = _show_notice  # pyrefly: ignore[bad-assignment]
     try:
         app()
     except UserError as error:
         say(str(error), error=True, colour=typer.colors.RED)
         sys.exit(2)
+    except SystemExit as end:
+        if end.code and interrupts.received() is not None:  # typer exits with the same code whatever the signal
+            sys.exit(interrupts.exit_code())
+        raise

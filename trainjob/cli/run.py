@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob import interrupts
 from trainjob.cli.options import Overrides, TrainJobFile
 from trainjob.cli.output import say
 
@@ -55,7 +56,7 @@ def run(
             )
     except KeyboardInterrupt:
         say(f"\nstopped. {_how_to_continue(seen)}", error=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupts.exit_code()) from None
     except Exception as error:
         from trainjob.training.outcome import WorkerError
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob import interrupts
 from trainjob.cli.options import Overrides
 from trainjob.cli.output import say
 from trainjob.errors import UserError
@@ -58,9 +59,15 @@ def serve(
     served = Served(folder=chosen.uri, name=_name(folder, variant))
     say(f"{served.name}: starting", error=True)
     try:
-        serve_here(served, host, port, lambda: say(f"{served.name}: http://{_shown(host)}:{port}/", error=True))
+        serve_here(
+            served,
+            host,
+            port,
+            on_ready=lambda: say(f"{served.name}: http://{_shown(host)}:{port}/", error=True),
+            on_stop=lambda: say(f"{served.name}: stopping once the open requests are answered", error=True),
+        )
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(interrupts.exit_code()) from None
 
 
 def _name(run: "Folder", variant: str | None) -> str:

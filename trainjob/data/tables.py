@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
+from trainjob import interrupts
 from trainjob.data.formulas import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.rows import TABLE_ROWS, Rows, as_json, as_text, check_columns, open_seekable, open_stream, readable
 from trainjob.errors import DataError
@@ -25,6 +26,8 @@ HEADER_BYTES = 2**20
 DELIMITERS = ",;\t"
 ROW_GROUPS_BYTES = 64 * 2**20
 """Row groups of a Parquet file are read together up to about this size."""
+if interrupts.are_handled():  # pyarrow would take signals over while it reads, and may lose one at the end
+    pa.enable_signal_handlers(False)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 

@@ -3,13 +3,11 @@
 import logging
 import os
 import re
-import signal
 import socket
-import threading
 from collections.abc import Callable
-from types import FrameType
+from contextlib import suppress
 
-from trainjob import local_ray
+from trainjob import interrupts, local_ray
 from trainjob.errors import PassingError, UserError
 from trainjob.serving.config import APPLICATION, DEPLOYMENT, ENVIRONMENT, LOGGING, Served, http_options
 
@@ -31,10 +29,11 @@ def _environment(port: int) -> dict[str, str]:
     )
 
 
-def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None]) -> None:
+def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None], on_stop: Callable[[], None]) -> None:
     """Serves until SIGTERM or SIGINT, answers what was asked until then, and returns; a second SIGINT ends it at once.
 
-    `on_ready` is called when requests may come. Raises UserError where the port is taken or the model does not load.
+    `on_ready` is called when requests may come, `on_stop` when no more are taken. Raises UserError where the port is
+    taken or the model does not load, and KeyboardInterrupt where a signal comes before the model is ready.
     """
     _check_is_free(host, port)
     os.environ |= _environment(port)
@@ -49,7 +48,7 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
     cores = len(os.sched_getaffinity(0))
     try:
         local_ray.start(cores, OBJECT_STORE_BYTES)
-        stopped = _signalled()
+        interrupts.handle_again()
         serve.start(http_options=http_options(host, _free_port(host)), logging_config=LOGGING)
         replica = {"num_cpus": max(1, cores - 1)}  # HTTP has the last core
         application = Model.options(ray_actor_options=replica, max_constructor_retry_count=1).bind(served)  # pyrefly: ignore[missing-attribute]
@@ -58,8 +57,10 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
         except RuntimeError as error:
             deployments = serve.status().applications[APPLICATION].deployments
             raise failure(deployments[DEPLOYMENT].message or str(error)) from error
-        on_ready()
-        stopped.wait()
+        with suppress(KeyboardInterrupt):
+            on_ready()
+            interrupts.wait_for_signal()
+        on_stop()
         handle.stop.remote().result()
         serve.delete(APPLICATION)  # waits for the answers; `serve.shutdown` would not
     finally:
@@ -81,20 +82,6 @@ def _check_is_free(host: str, port: int) -> None:
 def _free_port(host: str) -> int:
     with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         return probe.getsockname()[1]
-
-
-def _signalled() -> threading.Event:
-    """Set by the first SIGTERM or SIGINT."""
-    stopped = threading.Event()
-
-    def stop(number: int, _: FrameType | None) -> None:
-        if number == signal.SIGINT and stopped.is_set():
-            raise KeyboardInterrupt
-        stopped.set()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    return stopped
 
 
 def failure(message: str) -> UserError:

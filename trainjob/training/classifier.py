@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from trainjob.data.remote_model import local_model
 from trainjob.data.source import UNLABELLED
 from trainjob.data.tasks import Mapper, one_by_one
 from trainjob.errors import UserError
+from trainjob.interrupts import result_of
 from trainjob.progress.channel import Address
 from trainjob.runs.files import FITTED
 from trainjob.scratch import scratch_folder
@@ -111,15 +112,16 @@ class Training:
         """Joins or starts a Ray cluster while the preprocessor is fitted. Also returns what the training rows are read
         from where a teacher has labelled them."""
         tasks = RayTasks()
-        with quick_imports(), ThreadPoolExecutor(2) as executor, tasks.waiting():
-            fitting, library = executor.submit(self._fitted, tasks), executor.submit(import_module, "ray.train.torch")
+        with quick_imports(), tasks.waiting():
+            fitting = in_thread(partial(self._fitted, tasks))
+            library = in_thread(partial(import_module, "ray.train.torch"))
             with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
                 if model.pretrained is not None:
                     is_cached_only(model.pretrained, f"spec.model.{model.in_yaml(model.chosen)}.pretrained")
             start_ray(self.spec, self.threads, _modules(self.spec))
-            library.result()
+            result_of(library)
             tasks.started.set_result(None)
-            fitted = fitting.result()
+            fitted = result_of(fitting)
         with self.data_time.running():
             train_rows = self._soft_labels(fitted, on_ray=True)  # before workers take the CPUs and GPUs
         self.on_start()
@@ -151,7 +153,7 @@ class Training:
     def _train_on_kept_rows(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
         with self.data_time.running():
             rows = put(prepare_examples(self.spec, fitted, train_rows))
-        return self.on_workers(self._task(fitted, rows)).result()
+        return result_of(self.on_workers(self._task(fitted, rows)))
 
     def _train_on_datasets(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
         with scratch_folder() as scratch:
@@ -160,7 +162,7 @@ class Training:
             training = self.on_workers(self._task(fitted, None, self._streamed(fitted)), getters)
             with self.data_time.running():
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows))
-            return training.result()
+            return result_of(training)
 
     def on_workers(self, task: Task, datasets: Datasets | None = None) -> "Future[Outcome]":
         """Has workers on Ray do a task, again after a failure that may pass."""

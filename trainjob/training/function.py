@@ -24,6 +24,7 @@ from trainjob.api import Checkpoints, Function, TrainJob
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import check_same_files, raw_datasets
 from trainjob.errors import UserError
+from trainjob.interrupts import result_of
 from trainjob.progress.channel import Address, Sender
 from trainjob.runs.files import FITTED
 from trainjob.runs.folder import Attempts
@@ -70,7 +71,7 @@ def train_function(
         callbacks=[_ReportCallback(run, driver)],
         checkpoints=_checkpoint_config(spec.checkpoints),
     )
-    result = in_thread(partial(retry, fit)).result()
+    result = result_of(in_thread(partial(retry, fit)))
     ended = time.perf_counter()
     total = time.time() - started
     return Summary(

@@ -15,6 +15,7 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob.api.tuning import set_in, values_of
 from trainjob.data import Fitted
 from trainjob.errors import Diverged, OutOfMemory, PassingError, StorageError
+from trainjob.interrupts import result_of
 from trainjob.progress.channel import Receiver
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.files import CHECKPOINTS, METRICS, MORE_METRICS, TENSORBOARD
@@ -67,12 +68,12 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
         asha=tuning.scheduler == "asha",
         lower_is_better=checkpoints.lower_is_better,
     )
-    in_thread(searching).result()
+    result_of(in_thread(searching))
     searched = time.perf_counter() - started
     best = board.best()
     _take_over(training.run, trial_folder(training.run, best.number))
     chosen = with_parameters(job, best.parameters)
-    outcome = training.on_workers(replace(task, spec=chosen.spec, trains=False), datasets).result()
+    outcome = result_of(training.on_workers(replace(task, spec=chosen.spec, trains=False), datasets))
     return Tuned(chosen, outcome, fitted, searched)
 
 

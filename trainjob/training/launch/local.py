@@ -16,6 +16,7 @@ from random import SystemRandom
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
+from trainjob import interrupts
 from trainjob.api.trainjob import Workers
 from trainjob.errors import PassingError
 from trainjob.scratch import scratch_folder
@@ -87,6 +88,7 @@ class LocalWorkers:
         with suppress(BrokenPipeError):
             requests.write(group.to_json() + b"\n")
         while (code := self._server.poll()) is None:
+            interrupts.check()
             if select.select([answers], [], [], POLL_SECONDS)[0] and (line := answers.readline()):
                 return json.loads(line)
         self._kill()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trainjob
-from trainjob import local_ray
+from trainjob import interrupts, local_ray
 from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
@@ -113,6 +113,7 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
         _say_what_is_missing(spec)
     else:
         local_ray.start(spec.places * threads + DATA_CPUS, OBJECT_STORE_BYTES, environment)
+    interrupts.handle_again()  # Ray handles SIGTERM itself: it prints the stack of its native code
     print_no_deaths()
     for name in ("ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,0 +1,77 @@
+"""SIGINT and SIGTERM end a command with one KeyboardInterrupt, and neither is ever lost.
+
+Python drops an exception that a signal raises inside a finalizer, and the main thread does not wake up for a signal
+that another thread has received. So the handler also remembers the signal, and every long wait of the main thread polls
+`check`.
+"""
+
+import signal
+import threading
+import time
+from concurrent.futures import Future, wait
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+_Value = TypeVar("_Value")
+
+POLL_SECONDS = 0.2
+
+_handled = False
+_received: signal.Signals | None = None
+
+
+def handle_signals() -> None:
+    """Installs the handler. Call it on the main thread; what ignores SIGINT, such as `nohup`, still does."""
+    global _handled
+    _handled = True
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _receive)
+
+
+def are_handled() -> bool:
+    return _handled
+
+
+def handle_again() -> None:
+    """Installs the handler once more, if it was installed, after a library has installed one of its own."""
+    if _handled and threading.current_thread() is threading.main_thread():
+        handle_signals()
+
+
+def received() -> signal.Signals | None:
+    """The first signal that this process has received."""
+    return _received
+
+
+def exit_code() -> int:
+    """The exit code after an interrupt: 128 and the signal's number, as shells have it."""
+    return 128 + (_received or signal.SIGINT)
+
+
+def check() -> None:
+    """Raises KeyboardInterrupt if a signal has been received. Not for code that cleans up after an interrupt."""
+    if _received is not None:
+        raise KeyboardInterrupt
+
+
+def result_of(future: "Future[_Value]") -> _Value:
+    """Waits for a future's result. Raises KeyboardInterrupt once a signal has been received."""
+    while not future.done():
+        check()
+        wait([future], POLL_SECONDS)
+    return future.result()
+
+
+def wait_for_signal() -> NoReturn:
+    """Waits until a signal is received, and raises KeyboardInterrupt."""
+    while True:
+        check()
+        time.sleep(POLL_SECONDS)
+
+
+def _receive(number: int, _: FrameType | None) -> None:
+    global _received
+    is_first, _received = _received is None, _received or signal.Signals(number)
+    if is_first or number == signal.SIGINT:  # SIGTERM may come twice at once: from a shell, and from who ends its group
+        raise KeyboardInterrupt
