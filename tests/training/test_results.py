@@ -124,7 +124,15 @@ def test_what_was_predicted_is_kept_row_by_row(finished: Finished, text_set: Pat
     assert kept["label"].to_pylist() == table["label"].to_pylist()
     predictor = Predictor.load(run.folder)
     assert kept["prediction"].to_pylist() == predictor.predict(table)
-    np.testing.assert_allclose(kept["probability"], predictor.predict_proba(table).max(axis=1), rtol=1e-4)
+    probabilities = predictor.predict_proba(table)
+    np.testing.assert_allclose(kept["probability"], probabilities.max(axis=1), rtol=1e-4)
+    for names, values, row in zip(kept["classes"], kept["probabilities"], probabilities, strict=True):
+        found = dict(zip(names.as_py(), values.as_py(), strict=True))
+        np.testing.assert_allclose([found[name] for name in predictor.classes], row, rtol=1e-4)
+    assert set(kept["file"].to_pylist()) == {str(text_set / "test.csv")}
+    assert kept["file_row"].to_pylist() == [row + 1 for row in range(len(table))]
+    texts = zip(*(table[name].to_pylist() for name in predictor.preprocessor.columns), strict=True)
+    assert kept["text"].to_pylist() == [" ".join(map(str, filter(None, row))) for row in texts]
 
 
 def test_the_model_is_the_best_epochs(finished: Finished):

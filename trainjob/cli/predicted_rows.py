@@ -100,11 +100,11 @@ def _said(
     """What the cascade answers to each text, in words."""
     import pyarrow as pa
 
-    from trainjob.data.rows import Rows
+    from trainjob.data.rows import Place, Rows
 
     columns = dict.fromkeys(predictor.preprocessor.columns, [""] * len(inputs))
     columns[predictor.preprocessor.columns[0]] = inputs
-    decided = cascade.decide(Rows(pa.table(columns), lambda index: inputs[index]), probabilities)
+    decided = cascade.decide(Rows(pa.table(columns), lambda index: Place(inputs[index])), probabilities)
     names = [*predictor.classes, "no class"]
     return [
         f"{'languageModel' if asked else 'model'}: {names[number]}"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.data.arrays import as_arrow, as_numpy
-from trainjob.data.rows import Rows, open_seekable, open_stream, readable
+from trainjob.data.rows import Place, Rows, open_seekable, open_stream, readable
 from trainjob.errors import DataError
 
 IDX_TABLE_BYTES = 4 * 2**20
@@ -42,7 +42,7 @@ class ImageFiles:
         table = {"label": pa.array(labels, pa.string())}
         if columns is None or "image" in columns:
             table["image"] = pa.array([self._bytes(name) for name in self.names], pa.binary())
-        yield Rows(pa.table(table), lambda index: f"{self.uri}/{self.names[index]}")
+        yield Rows(pa.table(table), lambda index: Place(f"{self.uri}/{self.names[index]}"))
 
     def _bytes(self, name: str) -> bytes:
         uri = f"{self.uri}/{name}"
@@ -103,8 +103,8 @@ def too_large(where: str) -> DataError:
     return DataError(f"{where}: images of more than {MOST_PIXELS:,} pixels are not read; make them smaller")
 
 
-def _where(uri: str, first: int) -> Callable[[int], str]:
-    return lambda index: f"{uri}, image {first + index}"
+def _where(uri: str, first: int) -> Callable[[int], Place]:
+    return lambda index: Place(uri, "image", first + index)
 
 
 def _header(file: pa.NativeFile, uri: str, dimensions: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,13 +25,28 @@ TABLE_ROWS = 4096
 HTTP_SECONDS = 60
 
 
+class Place(str):
+    """Where a row comes from, in words, and what the words are made of."""
+
+    __slots__ = ("file", "number")
+    file: str
+    """The file's URI."""
+    number: int | None
+    """Of the row in the file, from 1; None where the file is the row."""
+
+    def __new__(cls, file: str, unit: str = "row", number: int | None = None) -> "Place":
+        place = super().__new__(cls, file if number is None else f"{file}, {unit} {number}")
+        place.file, place.number = file, number
+        return place
+
+
 @dataclass(frozen=True)
 class Rows:
     """Some consecutive rows of a source."""
 
     table: pa.Table
-    where: Callable[[int], str]
-    """Says in words where the row at an index of `table` comes from."""
+    where: Callable[[int], Place]
+    """Says where the row at an index of `table` comes from."""
 
     def take(self, indices: np.ndarray) -> "Rows":
         """The rows at `indices`."""

@@ -15,7 +15,17 @@ from pyarrow import csv as arrow_csv
 
 from trainjob import interrupts
 from trainjob.data.formulas import is_of_predictions, unescaped, unescaped_names
-from trainjob.data.rows import TABLE_ROWS, Rows, as_json, as_text, check_columns, open_seekable, open_stream, readable
+from trainjob.data.rows import (
+    TABLE_ROWS,
+    Place,
+    Rows,
+    as_json,
+    as_text,
+    check_columns,
+    open_seekable,
+    open_stream,
+    readable,
+)
 from trainjob.errors import DataError
 
 CSV_BLOCK_BYTES = 8 * 2**20
@@ -67,8 +77,8 @@ class CSVFile:
             check_columns(header, header, self.uri)
             return header
 
-    def _where(self, first: int) -> Callable[[int], str]:
-        return lambda index: f"{self.uri}, row {first + index}"
+    def _where(self, first: int) -> Callable[[int], Place]:
+        return lambda index: Place(self.uri, "row", first + index)
 
     def _header(self) -> tuple[list[str], str]:
         """Names of the columns, and what stands between them."""
@@ -165,8 +175,8 @@ class JSONLinesFile:
             if content.strip():
                 yield number, content
 
-    def _where(self, numbers: list[int]) -> Callable[[int], str]:
-        return lambda index: f"{self.uri}, line {numbers[index]}"
+    def _where(self, numbers: list[int]) -> Callable[[int], Place]:
+        return lambda index: Place(self.uri, "line", numbers[index])
 
     def _parse(self, number: int, line: bytes) -> dict[str, Any]:
         where = f"{self.uri}, line {number}"
@@ -281,5 +291,5 @@ class ParquetRows:
                 yield Rows(table if columns is None else _text_table(table, columns, where, self.nested), where)
                 first += len(table)
 
-    def _where(self, first: int) -> Callable[[int], str]:
-        return lambda index: f"{self.uri}, row {first + index}"
+    def _where(self, first: int) -> Callable[[int], Place]:
+        return lambda index: Place(self.uri, "row", first + index)

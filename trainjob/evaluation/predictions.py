@@ -3,6 +3,11 @@
 import numpy as np
 import pyarrow as pa
 
+ALL_KEPT = 100
+"""Up to so many classes the probabilities of all are kept for each row."""
+MOST_PROBABLE = 20
+"""With more classes, those of the most probable ones."""
+
 
 def table(
     rows: np.ndarray,
@@ -24,3 +29,41 @@ def table(
     if tokens is not None:
         columns |= {"input_tokens": pa.array(tokens[:, 0]), "output_tokens": pa.array(tokens[:, 1])}
     return pa.table(columns)
+
+
+def kept_classes(classes: int) -> int:
+    """Of how many classes a row's probabilities are kept."""
+    return classes if classes <= ALL_KEPT else MOST_PROBABLE
+
+
+def ranked_table(rows: np.ndarray, ranked: np.ndarray, probabilities: np.ndarray, labels: np.ndarray) -> pa.Table:
+    """For rows int64 [n] with labels int64 [n]: the most probable classes int64 [n, k], best first, and their
+    probabilities float32 [n, k]. Classes are indices in all columns; see `with_names`."""
+    kept = ranked.shape[1]
+    return pa.table(
+        {
+            "row": pa.array(rows, pa.int64()),
+            "prediction": pa.array(ranked[:, 0], pa.int32()),
+            "probability": pa.array(probabilities[:, 0], pa.float32()),
+            "label": pa.array(labels, pa.int32()),
+            "classes": _lists(ranked.astype(np.int32), kept),
+            "probabilities": _lists(probabilities.astype(np.float32), kept),
+        }
+    )
+
+
+def with_names(table: pa.Table, classes: list[str]) -> pa.Table:
+    """The table of `ranked_table` with the classes' names in the place of indices."""
+    names = pa.array(classes, pa.string())
+    for column in ("prediction", "label"):
+        number = table.column_names.index(column)
+        table = table.set_column(number, column, names.take(table[column].combine_chunks()))
+    lists = table["classes"].combine_chunks()
+    ranked = pa.ListArray.from_arrays(lists.offsets, names.take(lists.values))
+    return table.set_column(table.column_names.index("classes"), "classes", ranked)
+
+
+def _lists(values: np.ndarray, length: int) -> pa.ListArray:
+    """Of values [n, length], a list for each row."""
+    offsets = pa.array(np.arange(len(values) + 1, dtype=np.int32) * length)
+    return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(values).reshape(-1)))

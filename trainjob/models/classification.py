@@ -10,7 +10,7 @@ from torch import Tensor
 from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
 from trainjob.evaluation import Scores, scores
-from trainjob.evaluation.predictions import table
+from trainjob.evaluation.predictions import kept_classes, ranked_table
 from trainjob.models.classifier import Classifier
 from trainjob.models.losses import SampleLosses, distilled_losses, sample_losses
 
@@ -65,7 +65,7 @@ class Classification:
 
     def predictions(self, answers: Tensor, batch: "Batch") -> pa.Table:
         assert batch.rows is not None
-        surest, predicted = self._probabilities(answers).max(dim=1)
-        columns = (tensor.cpu().numpy() for tensor in (predicted, surest, batch.labels))
-        predicted, surest, labels = columns
-        return table(batch.rows, predicted, self._classes, surest, labels)
+        probabilities, ranked = self._probabilities(answers).sort(dim=1, descending=True, stable=True)
+        kept = kept_classes(len(self._classes))
+        ranked, probabilities = (tensor[:, :kept].cpu().numpy() for tensor in (ranked, probabilities))
+        return ranked_table(batch.rows, ranked, probabilities, batch.labels.cpu().numpy())

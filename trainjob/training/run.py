@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.data import Fitted
 from trainjob.data.fitting import SPLIT_FILE
 from trainjob.data.split_folders import as_begun, with_split_folders
-from trainjob.errors import Superseded, notify
+from trainjob.errors import Superseded, UserError, notify
 from trainjob.evaluation import AnyScores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
@@ -25,6 +26,7 @@ from trainjob.storage import Folder
 from trainjob.training.classifier import Retry, Training
 from trainjob.training.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.training.outcome import failure_of
+from trainjob.training.predicted_sources import add_sources
 from trainjob.training.retries import is_retryable, with_retries
 from trainjob.training.summarize import final_fields, reached, summarize, write_results
 
@@ -160,18 +162,30 @@ def _run_model(
         from trainjob.training.tuned import train_tuned
 
         tuned = train_tuned(job, training, snapshots)
-        outcome = tuned.outcome
+        outcome, fitted = tuned.outcome, tuned.fitted
         seconds = {"data": training.data_time.seconds, "tuning": tuned.searched} | outcome.seconds
-        summary = summarize(tuned.job, outcome, attempts, tuned.fitted, training.threads, seconds)
+        summary = summarize(tuned.job, outcome, attempts, fitted, training.threads, seconds)
     else:
         outcome, fitted = training.train()
         data_seconds = training.data_time.seconds
         seconds = {"start": outcome.entered - started - data_seconds, "data": data_seconds} | outcome.seconds
         summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
+    if job.spec.model.classifier is not None:
+        _add_sources(job, folder, fitted)
     write_results(folder, summary, outcome)
     sets = {"validation": outcome.validation, "test": outcome.test}
     evaluation = {name: scores for name, scores in sets.items() if scores is not None}
     return Finished(folder, summary, evaluation, _compared(job, folder, snapshots), already=False)
+
+
+def _add_sources(job: TrainJob, folder: Folder, fitted: Fitted) -> None:
+    """The model is trained: where its predictions' rows cannot be read once more, they do without their sources."""
+    try:
+        add_sources(job.spec, folder, fitted)
+    except Superseded:
+        raise
+    except UserError as error:
+        notify(f"the predictions do not say which rows they are for: {error}")
 
 
 def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison | None:

@@ -29,6 +29,7 @@ from trainjob.data.remote_model import local_model
 from trainjob.data.tokenizer_check import check_export
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
+from trainjob.evaluation.predictions import with_names
 from trainjob.models import objective_of, save_config
 from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
 from trainjob.progress.channel import Direct, Sender, sender_to
@@ -237,7 +238,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
     held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)
     table = predicted.gathered()
     if table is not None:
-        write_predictions(task.run, MODEL, table)
+        write_predictions(task.run, MODEL, with_names(table, task.fitted.preprocessor.classes))
     if rank() == 0:
         save_as_model(best, manifest.files, task.run / MODEL)
     return Outcome(

@@ -123,7 +123,11 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
     predictor = Predictor.load(tmp_path)
     images = rows.values.reshape(-1, 4, 4)
     assert kept["prediction"] == predictor.predict(images)
-    np.testing.assert_allclose(kept["probability"], predictor.predict_proba(images).max(axis=1), rtol=1e-5)
+    probabilities = predictor.predict_proba(images)
+    np.testing.assert_allclose(kept["probability"], probabilities.max(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(kept["probabilities"], -np.sort(-probabilities, axis=1), rtol=1e-5)
+    ranked = np.argsort(-probabilities, axis=1, kind="stable")
+    assert kept["classes"] == [[CLASSES[index] for index in row] for row in ranked]
     scores = outcome.test if held == "test" else outcome.validation
     assert isinstance(scores, Scores)
     right = [name == label for name, label in zip(kept["prediction"], kept["label"], strict=True)]

@@ -1,0 +1,44 @@
+"""Adds to the model's predictions where each row comes from and what its text is."""
+
+import pyarrow as pa
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Fitted, TextPreprocessor
+from trainjob.data.prepare import read_set
+from trainjob.data.text import joined_texts
+from trainjob.errors import DataError
+from trainjob.redaction import without_secrets
+from trainjob.runs.files import MODEL
+from trainjob.runs.predictions import read_predictions, write_predictions
+from trainjob.storage import Folder
+
+MOST_CHARACTERS = 1000
+"""Of a text that is kept beside its prediction."""
+
+
+def add_sources(spec: TrainJobSpec, run: Folder, fitted: Fitted) -> None:
+    """Adds the columns `file`, `file_row` (null where the file is the row) and, for texts, `text` to the model's
+    predictions, for which the held-out rows are read once more.
+
+    Raises DataError where they have changed, StorageError where they cannot be reached.
+    """
+    assert spec.dataset is not None
+    stored = read_predictions(run, MODEL)
+    files: list[str] = []
+    numbers: list[int | None] = []
+    texts: list[str] = []
+    preprocessor = fitted.preprocessor
+    for rows, _ in read_set(spec, fitted, "validation" if spec.dataset.test is None else "test"):
+        places = [rows.where(index) for index in range(len(rows.table))]
+        files += [without_secrets(place.file) for place in places]
+        numbers += [place.number for place in places]
+        if isinstance(preprocessor, TextPreprocessor):
+            texts += [text[:MOST_CHARACTERS] for text in joined_texts(rows.table, preprocessor.columns, rows.where)]
+    if len(files) != len(stored):
+        raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it anew")
+    columns = {"file": pa.array(files, pa.string()), "file_row": pa.array(numbers, pa.int64())}
+    if isinstance(preprocessor, TextPreprocessor):
+        columns["text"] = pa.array(texts, pa.string())
+    for name, column in columns.items():
+        stored = stored.append_column(name, column)
+    write_predictions(run, MODEL, stored)
