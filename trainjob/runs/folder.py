@@ -31,6 +31,7 @@ from trainjob.runs.files import (
     PREDICTIONS,
     REPORT,
     SOFT_LABELS,
+    SPLIT,
     SUMMARY,
     TENSORBOARD,
     TRAINJOB,
@@ -133,13 +134,29 @@ def begin(run: Folder, job: TrainJob) -> Attempts:
         attempts = earlier.model_copy(update={"count": earlier.count + 1})
     _write(run, attempts)  # first: it tells that the folder is a run's
     if not run.exists(TRAINJOB):
-        run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
+        write_job(run, job)
+    elif not _has_results(run):  # the spec may have been corrected since, and its data with it
+        run.delete(FITTED)
+        write_job(run, job)
     return attempts
 
 
+def write_job(run: Folder, job: TrainJob) -> None:
+    """Write the TrainJob that the run is of."""
+    run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
+
+
+def _has_results(run: Folder) -> bool:
+    """Whether anything has come of the run that another spec would invalidate: fitted rows, or what training wrote."""
+    names = set(run.list()) - {TRAINJOB, ATTEMPTS, FITTED, LOGS, TENSORBOARD}
+    if any(name in _OWN or _OWN_OF_RAY.fullmatch(name) for name in names):
+        return True
+    return run.exists(f"{FITTED}/{SPLIT}")
+
+
 def check_same(run: Folder, job: TrainJob) -> None:
-    """Raises UserError where the folder holds the run of another TrainJob."""
-    if not run.exists(TRAINJOB):
+    """Raises UserError where the folder holds results of another TrainJob."""
+    if not run.exists(TRAINJOB) or not _has_results(run):
         return
     old, new = flat(yaml.safe_load(run.read(TRAINJOB))), flat(to_dict(job))
     changed = [

@@ -20,7 +20,7 @@ from trainjob.data.tasks import Mapper, one_by_one
 from trainjob.errors import UserError
 from trainjob.interrupts import result_of
 from trainjob.progress.channel import Address
-from trainjob.runs.files import FITTED
+from trainjob.runs.files import FITTED, SPLIT
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.imports import quick_imports
@@ -178,7 +178,7 @@ class Training:
         """What an earlier attempt has kept in the run's folder, or what is fitted now, on rows that `mapped` reads."""
         with self.data_time.running():
             kept = self.run / FITTED
-            if kept.exists("split.json"):  # written last
+            if kept.exists(SPLIT):
                 fitted = Fitted.load(kept)
                 check_unchanged(self.spec, fitted, mapped)
                 return fitted

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.data import Fitted
-from trainjob.data.fitting import SPLIT_FILE
 from trainjob.data.split_folders import as_begun, with_split_folders
 from trainjob.errors import Superseded, UserError, notify
 from trainjob.evaluation import AnyScores
@@ -17,7 +16,7 @@ from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents, read_job
-from trainjob.runs.files import FITTED, SUMMARY
+from trainjob.runs.files import FITTED, SPLIT, SUMMARY
 from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
@@ -126,7 +125,7 @@ def _with_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> TrainJob:
     dataset = job.spec.dataset
     if dataset is None:
         return job
-    if not fresh and (folder.exists(f"{FITTED}/{SPLIT_FILE}") or folder.exists(SUMMARY)):
+    if not fresh and (folder.exists(f"{FITTED}/{SPLIT}") or folder.exists(SUMMARY)):
         begun = read_job(folder).spec.dataset
         dataset = dataset if begun is None else as_begun(dataset, begun)
     else:

@@ -9,6 +9,7 @@ import pytest
 
 from trainjob.api import TrainJob
 from trainjob.errors import Notice, PassingError, StorageError, UserError
+from trainjob.runs.contents import read_job
 from trainjob.runs.folder import begin, check_there, clear, count_failure, locked, run_folder
 from trainjob.runs.history import History
 from trainjob.storage import Folder
@@ -62,6 +63,7 @@ def test_only_the_trainjob_that_began_a_run_may_continue_it(tmp_path: Path):
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
     begin(folder, job)
+    folder.write("metrics.jsonl", b"")
     assert begin(folder, job.model_copy(update={"spec": job.spec.model_copy(update={"retries": 9})})).count == 2
     training = job.spec.training.model_copy(update={"seed": 1, "epochs": 3})
     other = job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})})
@@ -72,6 +74,39 @@ def test_only_the_trainjob_that_began_a_run_may_continue_it(tmp_path: Path):
     assert "spec.training.epochs: 10 → 3" in message
     assert message.count("→") == 2
     assert "--fresh" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "is_protected"),
+    [
+        ("logs/attempt-1/rank-0.log", False),
+        ("fitted/tokenizer.json", False),
+        ("fitted/sources.json", False),
+        ("fitted/split.json", True),
+        ("metrics.jsonl", True),
+        ("checkpoints/epoch-0001-step-00000010/checkpoint.json", True),
+        ("checkpoint_2026-11-28_00-00-00.000000/weights.pt", True),
+        ("trials/0001/trial.json", True),
+    ],
+)
+def test_a_run_that_has_come_to_nothing_takes_another_spec(name: str, is_protected: bool, tmp_path: Path):
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    begin(folder, job)
+    folder.write(name, b"")
+    training = job.spec.training.model_copy(update={"seed": 1})
+    other = job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})})
+    if is_protected:
+        with pytest.raises(UserError, match="begun with another spec"):
+            begin(folder, other)
+        assert read_job(folder) == job
+        return
+    assert begin(folder, other).count == 2
+    assert read_job(folder) == other
+    assert not folder.exists("fitted")
+    folder.write("metrics.jsonl", b"")
+    with pytest.raises(UserError, match=r"seed: 1 → 42"):
+        begin(folder, job)
 
 
 def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path):

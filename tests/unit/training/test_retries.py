@@ -191,6 +191,7 @@ def test_a_trainjob_that_is_refused_leaves_the_run_to_its_driver(
     owner = Owner(run_folder(job))
     owner.claim()
     begin(owner.run, job)
+    owner.run.write("metrics.jsonl", b"")
     document = job.model_dump(by_alias=True, exclude_none=True)
     document["spec"] |= changed
     with pytest.raises(UserError, match=r"begun with another spec|PyTorch can use no GPU"):
