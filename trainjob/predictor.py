@@ -10,9 +10,10 @@ import pyarrow as pa
 import torch
 from PIL import Image
 
-from trainjob.data import Preprocessor, TextPreprocessor
+from trainjob.data import ImagePreprocessor, Preprocessor, TextPreprocessor
 from trainjob.data.examples import Examples, cut
 from trainjob.data.image_files import image_tensor
+from trainjob.data.pictures import Picture
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
 from trainjob.models import Classifier, load_model
@@ -99,7 +100,8 @@ class Predictor:
             return rows
         if isinstance(self.preprocessor, TextPreprocessor):
             return _text_table(rows, self.preprocessor.columns, where)
-        return _image_table(rows, where)
+        assert isinstance(self.preprocessor, ImagePreprocessor)
+        return _image_table(rows, where, self.preprocessor.as_shown)
 
 
 def _sliceable(rows: Any) -> _Sliceable:
@@ -135,13 +137,14 @@ def _text_table(rows: Sequence[Any] | np.ndarray, columns: list[str], where: Cal
     return _arrow(lambda: pa.table({name: [record[i] for record in records] for i, name in enumerate(columns)}))
 
 
-def _image_table(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+def _image_table(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str], as_shown: bool) -> pa.Table:
     if isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.ndim in (3, 4):
         return pa.table({"image": image_tensor(rows)})
-    return pa.table({"image": pa.array([_encoded(row, where(index)) for index, row in enumerate(rows)], pa.binary())})
+    files = [_encoded(row, where(index), as_shown) for index, row in enumerate(rows)]
+    return pa.table({"image": pa.array(files, pa.binary())})
 
 
-def _encoded(image: Any, where: str) -> bytes:
+def _encoded(image: Any, where: str, as_shown: bool) -> bytes:
     """An image file's content."""
     if isinstance(image, (str, PathLike)):
         with readable(str(image), "image"), open_seekable(str(image), None) as file:
@@ -155,7 +158,7 @@ def _encoded(image: Any, where: str) -> bytes:
     if not isinstance(image, Image.Image):
         raise UserError(f"{where}: the model takes paths, PIL images or uint8 arrays, not {type(image).__name__}")
     content = io.BytesIO()
-    image.save(content, "TIFF")
+    Picture(image, where, as_shown).in_8_bits().save(content, "TIFF")  # which would keep neither EXIF nor transparency
     return content.getvalue()
 
 

@@ -78,6 +78,8 @@ class DataProfile(StrictModel):
     are not truncated."""
     class_sizes: ClassSizes | None = None
     """None for a language model."""
+    notes: list[str] = []
+    """What else stands out in the training rows, in words."""
 
     @property
     def remarks(self) -> list[Remark]:
@@ -108,6 +110,7 @@ class DataProfile(StrictModel):
                 f"{sizes.rare:,} of {sizes.classes:,} classes have fewer than {FEW_ROWS} training rows; the smallest, "
                 f'"{sizes.smallest}", has {sizes.smallest_rows:,}'
             )
+        yield from map(Remark, self.notes)
 
 
 def _overlap(name: str, found: SetProfile) -> Iterator[Remark]:

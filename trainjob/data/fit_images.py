@@ -1,45 +1,46 @@
 """The first pass over images: classes, split and preprocessor."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
-from trainjob.data.image import ImagePreprocessor, channels_of, decoded, image_contents, images_of, wrong_size
+from trainjob.data.image import ImagePreprocessor, image_contents, wrong_size
 from trainjob.data.image_processor import PretrainedImagePreprocessor, pretrained_processor
+from trainjob.data.pictures import BACKGROUND, Picture, pictures
 from trainjob.data.rows import Part, Rows
 from trainjob.data.split import hashes
-from trainjob.data.survey import Division, Look, Seen, nothing, survey_classes
+from trainjob.data.survey import FittedOn, Look, Seen, nothing, survey_classes
 from trainjob.data.tasks import Mapper
 from trainjob.errors import DataError
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]
+_CHANNELS, _ALPHA, _TURNED = 3, 4, 8
+"""The bits of an image's mark."""
 
 
-def fit_images(
-    dataset: Dataset, model: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper
-) -> tuple[ImagePreprocessor, Division, str]:
-    """The preprocessor, which rows train, and a digest of all of them. Raises DataError for what cannot be used."""
+def fit_images(dataset: Dataset, model: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper) -> FittedOn:
+    """Raises DataError for what cannot be used."""
     if model.pretrained is not None:
         return _for_pretrained(dataset, model.pretrained, train, seed, mapped)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
 
     def see(rows: Rows) -> Seen[np.ndarray]:
-        images = list(images_of(rows.table, rows.where))
-        for index, image in enumerate(images):
-            if model.size is None and image.size != size:
-                raise DataError(wrong_size(rows.where(index), image.size, size))
+        found = list(pictures(rows.table, rows.where))
+        for picture in found:
+            if model.size is None and picture.size != size:
+                raise DataError(wrong_size(picture.where, picture.size, size))
         return Seen(
             hashes(image_contents(rows.table), seed),
-            lambda index: _moments(decoded(images[index], 3, rows.where(index))),
-            np.array([channels_of(image) for image in images], np.uint8),
+            lambda index: _moments(found[index].decoded(3)),
+            _marks(found),
         )
 
     survey = survey_classes(dataset, train, Look(COLUMNS, "label", see, STATISTICS_ROWS), mapped)
     division = survey.divide(dataset.validation.fraction, seed)
-    depth = int(np.max(survey.marks[division.is_training]))
+    depth = int(np.max(survey.marks[division.is_training] & _CHANNELS))
     mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
     std = np.sqrt(np.maximum(square - mean**2, 0))
     preprocessor = ImagePreprocessor(
@@ -51,32 +52,49 @@ def fit_images(
         mean=mean.tolist(),
         std=np.where(std > 0, std, 1).tolist(),
         resize=model.size is not None,
+        as_shown=True,
     )
-    return preprocessor, division, survey.digest
+    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks))
 
 
 def _first_size(train: Sequence[Part]) -> tuple[int, int]:
     """Width and height of the first image, which all others must have; 0 where there are none."""
     tables = (rows for part in train for rows in part.read(COLUMNS))
-    images = (image for rows in tables for image in images_of(rows.table, rows.where))
-    return next((image.size for image in images), (0, 0))
+    found = (picture for rows in tables for picture in pictures(rows.table, rows.where))
+    return next((picture.size for picture in found), (0, 0))
 
 
-def _for_pretrained(
-    dataset: Dataset, name: str, train: Sequence[Part], seed: int, mapped: Mapper
-) -> tuple[ImagePreprocessor, Division, str]:
+def _for_pretrained(dataset: Dataset, name: str, train: Sequence[Part], seed: int, mapped: Mapper) -> FittedOn:
     """The network's own image processor says all but the classes."""
     processor = pretrained_processor(name)
 
     def see(rows: Rows) -> Seen[None]:
-        for _ in images_of(rows.table, rows.where):  # raises for what is no image
-            pass
-        return Seen(hashes(image_contents(rows.table), seed), nothing)
+        marks = _marks(pictures(rows.table, rows.where))  # raises for what is no image
+        return Seen(hashes(image_contents(rows.table), seed), nothing, marks)
 
     survey = survey_classes(dataset, train, Look(COLUMNS, "label", see), mapped)
     division = survey.divide(dataset.validation.fraction, seed)
     preprocessor = PretrainedImagePreprocessor.of(processor, survey.classes, division.class_counts)
-    return preprocessor, division, survey.digest
+    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks))
+
+
+def _marks(found: Iterable[Picture]) -> np.ndarray:
+    """Channels of each image, whether it has an alpha channel and whether it is turned, uint8 [n]."""
+    return np.array(
+        [picture.channels | _ALPHA * picture.has_alpha | _TURNED * (picture.turn is not None) for picture in found],
+        np.uint8,
+    )
+
+
+def _notes(marks: np.ndarray) -> list[str]:
+    """What is done to images with such marks, uint8 [n]."""
+    alpha, turned = (int(np.count_nonzero(marks & bit)) for bit in (_ALPHA, _TURNED))
+    notes: list[str] = []
+    if alpha:
+        notes.append(f"{alpha:,} of {len(marks):,} images have transparency: transparent parts are {BACKGROUND}")
+    if turned:
+        notes.append(f"{turned:,} of {len(marks):,} images are turned upright, as their EXIF data says")
+    return notes
 
 
 def _moments(image: Image.Image) -> np.ndarray:

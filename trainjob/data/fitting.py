@@ -23,7 +23,7 @@ from trainjob.data.remote_model import local_model
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import Division, Look, Seen, digest_of, survey_classes, take_survey
+from trainjob.data.survey import FittedOn, Look, Seen, digest_of, survey_classes, take_survey
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.text import TextPreprocessor, text_contents, train_wordpiece
 from trainjob.data.tokenizer_check import compared_texts
@@ -118,15 +118,16 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
     with local_model(spec, weights=False) as model:
-        preprocessor, division, digest, texts = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
-    fitted = Fitted(preprocessor, label_of(spec), division.split, division.rows, {"train": digest}, sources)
-    keys = division.sets
+        found = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
+    split, rows = found.division.split, found.division.rows
+    fitted = Fitted(found.preprocessor, label_of(spec), split, rows, {"train": found.digest}, sources)
+    keys = found.division.sets
     for name, others in sets.items():
         if name != "train":
             look = _keys_alone if name == UNLABELLED else _keys
             keys[name] = joined(mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks_of(others)))
             fitted.rows[name], fitted.contents[name] = _counted(others, fitted, keys[name])
-    return replace(fitted, profile=_profile(fitted, keys, texts), sample=compared_texts(texts))
+    return replace(fitted, profile=_profile(found, keys), sample=compared_texts(found.texts))
 
 
 def label_of(spec: TrainJobSpec) -> str | None:
@@ -137,12 +138,15 @@ def label_of(spec: TrainJobSpec) -> str | None:
     return spec.dataset.label if spec.model.text_classifier is not None else "label"
 
 
-def _profile(fitted: Fitted, keys: dict[str, Keys], texts: Sequence[str]) -> DataProfile:
-    training, preprocessor = np.sort(keys["train"].hashes), fitted.preprocessor
+def _profile(found: FittedOn, keys: dict[str, Keys]) -> DataProfile:
+    training, preprocessor = np.sort(keys["train"].hashes), found.preprocessor
     return DataProfile(
         sets={name: set_profile(each, None if name == "train" else training) for name, each in keys.items()},
-        cut_share=cut_share(preprocessor.tokenizer, texts) if isinstance(preprocessor, TextPreprocessor) else None,
+        cut_share=cut_share(preprocessor.tokenizer, found.texts)
+        if isinstance(preprocessor, TextPreprocessor)
+        else None,
         class_sizes=class_sizes(preprocessor.classes, preprocessor.class_counts) if preprocessor.classes else None,
+        notes=list(found.notes),
     )
 
 
@@ -156,17 +160,13 @@ def tell_of_data(fitted: Fitted) -> None:
         notify(f"the data: {'; '.join(others)}")
 
 
-_FittedOn = tuple[Preprocessor, Division, str, Sequence[str]]
-"""The preprocessor, which rows train, a digest of all rows, and a sample of the training texts."""
-
-
-def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
+def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:
     if model.text_classifier is not None:
         return _fit_text(dataset, model.text_classifier, train, seed, mapped)
     if model.causal_lm is not None:
         return _fit_causal(dataset, model.causal_lm, train, seed, mapped)
     assert model.image_classifier is not None
-    return *fit_images(dataset, model.image_classifier, train, seed, mapped), ()
+    return fit_images(dataset, model.image_classifier, train, seed, mapped)
 
 
 def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_one) -> None:
@@ -215,7 +215,7 @@ def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Ro
         yield from part.read(columns)
 
 
-def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
+def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:
     columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
     assert columns is not None
     assert label is not None
@@ -240,10 +240,10 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    return preprocessor, division, survey.digest, texts
+    return FittedOn(preprocessor, division, survey.digest, texts)
 
 
-def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int, mapped: Mapper) -> _FittedOn:
+def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
     see = _see(seed, layout, lambda text: text[:longest])
@@ -260,7 +260,7 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int,
     length = mean_length(tokenizer, texts)
     preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
     check_tokenizer(preprocessor, field)
-    return preprocessor, division, survey.digest, texts
+    return FittedOn(preprocessor, division, survey.digest, texts)
 
 
 def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:

@@ -1,27 +1,22 @@
 """Images to pixels."""
 
-import io
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
-from trainjob.data.image_files import MOST_PIXELS, tensors_of, too_large
+from trainjob.data.image_files import tensors_of
+from trainjob.data.pictures import Picture, pictures
 from trainjob.data.rows import check_columns, row_number
 from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import DataError
-
-FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-"""What Pillow may take a file for, whatever its name says: for others, such as EPS, it starts other programs."""
-GREY_MODES = ("1", "L", "LA")
-COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 
 
 @dataclass(frozen=True)
@@ -45,6 +40,9 @@ class ImagePreprocessor:
     std: list[float]
     resize: bool
     """Whether an image of another size is resized; otherwise it is an error."""
+    as_shown: bool = field(default=False, kw_only=True)
+    """Whether images are read as viewers show them, upright and on white. Models of earlier versions have learned from
+    images as they are stored, and go on with those."""
 
     @property
     def row_bytes(self) -> int:
@@ -61,15 +59,15 @@ class ImagePreprocessor:
         Raises DataError for an image that is corrupt or of another size.
         """
         check_columns(self.columns, table.column_names, "the table")
-        rows = [self._pixels(image, where(index)).reshape(-1) for index, image in enumerate(images_of(table, where))]
+        rows = [self._pixels(picture).reshape(-1) for picture in pictures(table, where, self.as_shown)]
         values = np.concatenate([np.empty(0, np.uint8), *rows])
         return as_lists(values, np.array([len(row) for row in rows], np.int64))
 
-    def _pixels(self, image: Image.Image, where: str) -> np.ndarray:
+    def _pixels(self, picture: Picture) -> np.ndarray:
         size = (self.width, self.height)
-        if image.size != size and not self.resize:
-            raise DataError(wrong_size(where, image.size, size))
-        image = decoded(image, self.channels, where)
+        if picture.size != size and not self.resize:
+            raise DataError(wrong_size(picture.where, picture.size, size))
+        image = picture.decoded(self.channels)
         return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
@@ -99,48 +97,6 @@ def image_contents(table: pa.Table) -> list[bytes]:
     if isinstance(column.type, pa.FixedShapeTensorType):
         return [pixels.tobytes() for pixels in tensors_of(column)]
     return column.to_pylist()
-
-
-def images_of(table: pa.Table, where: Callable[[int], str]) -> Iterator[Image.Image]:
-    """The images of the column `image`; of encoded ones only the header has been read."""
-    column = table["image"]
-    if isinstance(column.type, pa.FixedShapeTensorType):
-        for pixels in tensors_of(column):
-            yield Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
-        return
-    for index, data in enumerate(column.to_pylist()):
-        try:
-            image = Image.open(io.BytesIO(data), formats=FORMATS)
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-            raise too_large(where(index)) from None
-        except Exception as error:
-            raise _unsound(where(index), error) from None
-        if image.width * image.height > MOST_PIXELS:
-            raise too_large(where(index))
-        if image.mode not in GREY_MODES + COLOUR_MODES:
-            raise DataError(
-                f"{where(index)}: images of mode {image.mode} are not supported; convert it to 8 bits a channel"
-            )
-        yield image
-
-
-def decoded(image: Image.Image, channels: int, where: str) -> Image.Image:
-    """The image in grey (1) or RGB (3), a transparent one without its transparency."""
-    try:
-        return image.convert("L" if channels == 1 else "RGB")
-    except Exception as error:
-        raise _unsound(where, error) from None
-
-
-def _unsound(where: str, error: Exception) -> DataError:
-    """Pillow's readers raise whatever comes up in a file that is no image."""
-    known = f"it is of none of the formats that are read ({', '.join(FORMATS)})"
-    found = known if isinstance(error, UnidentifiedImageError) else error
-    return DataError(f"{where} is not a sound image file: {found}")
-
-
-def channels_of(image: Image.Image) -> int:
-    return 1 if image.mode in GREY_MODES else 3
 
 
 def wrong_size(where: str, found: tuple[int, int], expected: tuple[int, int]) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from PIL import Image
 
 from trainjob.data.hub import is_cached_only
-from trainjob.data.image import ImagePreprocessor, decoded
+from trainjob.data.image import ImagePreprocessor
+from trainjob.data.pictures import Picture
 from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
@@ -45,16 +46,18 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
             mean=(-processor.shift / (255 * processor.scale)).tolist(),
             std=(1 / (255 * processor.scale)).tolist(),
             resize=True,
+            as_shown=True,
             processor=processor.config,
         )
 
-    def _pixels(self, image: Image.Image, where: str) -> np.ndarray:
-        if max(image.size) > LONGEST * min(image.size):
+    def _pixels(self, picture: Picture) -> np.ndarray:
+        width, height = picture.size
+        if max(width, height) > LONGEST * min(width, height):
             raise DataError(
-                f"{where} is {image.width} x {image.height} pixels: where images are brought to the shape that a "
+                f"{picture.where} is {width} x {height} pixels: where images are brought to the shape that a "
                 f"pretrained network takes, no side may be more than {LONGEST} times as long as the other"
             )
-        return _loaded(self.processor).pixels(decoded(image, 3, where))
+        return _loaded(self.processor).pixels(picture.decoded(3))
 
     def save(self, folder: Path) -> None:
         """Write preprocessor.json and, for transformers too, preprocessor_config.json."""

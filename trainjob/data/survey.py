@@ -8,12 +8,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from trainjob.api import Dataset, Source
 from trainjob.data.labels import label_numbers
+from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.profile import Keys
 from trainjob.data.rows import Part, Rows
 from trainjob.data.split import Split, fit_split
@@ -32,7 +33,8 @@ class Seen(Generic[T]):
     item: Callable[[int], T]
     """Gives what a sample keeps of the row at an index."""
     marks: np.ndarray | None = None
-    """uint8 [n]: 0 for a row without text, otherwise 1 or, for an image, its channels. None where all are 1."""
+    """uint8 [n]: 0 for a row without text, otherwise 1 or, for an image, what `fit_images` says. None where all
+    are 1."""
 
 
 def nothing(_: int) -> None:
@@ -150,6 +152,19 @@ class Division:
         """The rows that train and, where there is a split, those set aside for validation."""
         sets = {"train": self.keys.take(self.is_training)}
         return sets if self.split is None else sets | {"validation": self.keys.take(~self.is_training)}
+
+
+class FittedOn(NamedTuple):
+    """What comes of the first pass over the training rows."""
+
+    preprocessor: Preprocessor
+    division: Division
+    digest: str
+    """Of all rows."""
+    texts: Sequence[str] = ()
+    """A sample of the training texts."""
+    notes: Sequence[str] = ()
+    """What else users should know about the rows, in words."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from data_specs import idx_bytes, image_spec, read
 from PIL import Image
 
 from trainjob.data import fit, tables
-from trainjob.data.image import FORMATS
 from trainjob.data.image_files import MOST_PIXELS
+from trainjob.data.pictures import FORMATS
 from trainjob.errors import DataError
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(ran) print\n%%EOF\n"

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 from pyarrow import csv
 
 import trainjob
@@ -77,6 +77,20 @@ def test_images_are_taken_in_many_forms(image_run: Path, image_folder: Path) -> 
     assert expected.shape == (20, 2)
     assert len(np.unique(predictor.logits(paths)[:, 0])) == 20, "images are told apart"
     forms = ([str(path) for path in paths], images, arrays, np.stack(arrays), [array[:, :, None] for array in arrays])
+    for form in forms:
+        assert np.array_equal(predictor.predict_proba(form), expected)
+
+
+def test_an_image_is_turned_and_laid_on_white_in_every_form(image_run: Path, tmp_path: Path) -> None:
+    predictor = Predictor.load(image_run)
+    clear = Image.fromarray(np.random.default_rng(1).integers(0, 256, (6, 8, 4), np.uint8))
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    clear.save(tmp_path / "turned.png", exif=exif)
+    upright = np.asarray(ImageOps.exif_transpose(Image.open(tmp_path / "turned.png")))
+    white = Image.alpha_composite(Image.new("RGBA", (6, 8), "white"), Image.fromarray(upright)).convert("RGB")
+    expected = predictor.predict_proba([white])
+    forms = ([tmp_path / "turned.png"], [Image.open(tmp_path / "turned.png")], [upright], upright[None])
     for form in forms:
         assert np.array_equal(predictor.predict_proba(form), expected)
 

@@ -1,0 +1,155 @@
+"""Opens images as viewers show them: upright by their EXIF data, transparent parts on white, 16 bits scaled to 8."""
+
+import io
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+from trainjob.data.image_files import MOST_PIXELS, tensors_of, too_large
+from trainjob.errors import DataError
+
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+"""What Pillow may take a file for, whatever its name says: for others, such as EPS, it starts other programs."""
+BACKGROUND = "white"
+_DEEP_GREY_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
+_GREY_MODES = ("1", "L", "LA", *_DEEP_GREY_MODES)
+_COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What makes an image upright, by its orientation in EXIF."""
+_SWAPS_SIDES = 5
+"""From this orientation on, width and height change places."""
+_MARKS_OF_EXIF = (b"eXIf", b"exif", b"tiff:Orientation")
+"""A PNG file without any of these has no orientation. Pillow decodes the whole file to find out."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image, of which nothing but the header has been read."""
+
+    image: Image.Image
+    where: str
+    as_shown: bool = True
+    """False for it as it is stored: not turned, and without its transparency."""
+    may_be_turned: bool = True
+    """Whether to look for an orientation at all."""
+
+    @cached_property
+    def turn(self) -> Image.Transpose | None:
+        """What makes the image upright; None where it is. TIFF files are turned by Pillow itself."""
+        if not (self.as_shown and self.may_be_turned) or self.image.format == "TIFF":
+            return None
+        try:
+            orientation = self.image.getexif().get(ExifTags.Base.Orientation)
+        except Exception:  # whatever damaged EXIF data makes Pillow raise; viewers ignore such data
+            return None
+        return _TURNS.get(orientation) if isinstance(orientation, int) else None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        width, height = self.image.size
+        swaps = self.turn is not None and self.turn in [_TURNS[number] for number in range(_SWAPS_SIDES, 9)]
+        return (height, width) if swaps else (width, height)
+
+    @property
+    def channels(self) -> int:
+        """1 for grey, 3 for colour."""
+        return 1 if self.image.mode in _GREY_MODES else 3
+
+    @property
+    def has_alpha(self) -> bool:
+        """Whether parts of the image may be transparent."""
+        return self.image.has_transparency_data
+
+    def decoded(self, channels: int) -> Image.Image:
+        """The image in grey (1) or RGB (3). Raises DataError for one that is damaged."""
+        with _sound(self.where):
+            return self.in_8_bits().convert("L" if channels == 1 else "RGB")
+
+    def in_8_bits(self) -> Image.Image:
+        """The image upright, without transparency, with at most 8 bits a channel; where nothing is to be changed,
+        nothing is read. Raises DataError for one that is damaged."""
+        with _sound(self.where):
+            image = self._scaled() if self.image.mode in _DEEP_GREY_MODES else self.image
+            if self.as_shown and self.has_alpha:
+                image = _on_background(image)
+            return image if self.turn is None else image.transpose(self.turn)
+
+    def _scaled(self) -> Image.Image:
+        """A grey image of 16 bits in 8, as Pillow has colour images of 16 bits in 8: their high byte."""
+        values = np.asarray(self.image)
+        low, high = int(values.min()), int(values.max())
+        if low < 0 or high >= 2**16:
+            raise DataError(
+                f"{self.where} has grey values from {low:,} to {high:,}; images of up to 16 bits a channel, 0 to "
+                "65,535, are read: scale it"
+            )
+        scaled = Image.fromarray((values >> 8).astype(np.uint8))
+        transparent = self.image.info.get("transparency")
+        if not isinstance(transparent, int):
+            return scaled
+        scaled.putalpha(Image.fromarray(np.where(values == transparent, 0, 255).astype(np.uint8)))
+        return scaled
+
+
+def pictures(table: pa.Table, where: Callable[[int], str], as_shown: bool = True) -> Iterator[Picture]:
+    """The images of the column `image` (see image_files.py). Raises DataError for what cannot be read."""
+    column = table["image"]
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        for index, pixels in enumerate(tensors_of(column)):
+            image = Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+            yield Picture(image, where(index), as_shown, may_be_turned=False)
+        return
+    for index, data in enumerate(column.to_pylist()):
+        yield _opened(data, where(index), as_shown)
+
+
+def _opened(data: bytes, where: str, as_shown: bool) -> Picture:
+    try:
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise too_large(where) from None
+    except Exception as error:
+        raise _unsound(where, error) from None
+    if image.width * image.height > MOST_PIXELS:
+        raise too_large(where)
+    if image.mode not in _GREY_MODES + _COLOUR_MODES:
+        raise DataError(f"{where}: images of mode {image.mode} are not supported; convert it to 8 bits a channel")
+    return Picture(image, where, as_shown, image.format != "PNG" or any(mark in data for mark in _MARKS_OF_EXIF))
+
+
+@contextmanager
+def _sound(where: str) -> Generator[None]:
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        raise _unsound(where, error) from None
+
+
+def _unsound(where: str, error: Exception) -> DataError:
+    """Pillow's readers raise whatever comes up in a file that is no image."""
+    known = f"it is of none of the formats that are read ({', '.join(FORMATS)})"
+    found = known if isinstance(error, UnidentifiedImageError) else error
+    return DataError(f"{where} is not a sound image file: {found}")
+
+
+def _on_background(image: Image.Image) -> Image.Image:
+    """A transparent image on white, grey where it was grey."""
+    background = Image.new("RGBA", image.size, BACKGROUND)
+    background.alpha_composite(image.convert("RGBA"))
+    return background.convert("L" if image.mode in _GREY_MODES else "RGB")
