@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from trainjob.api.base import StrictModel
+from trainjob.api.numbers import Number
 
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 LONGEST_TEXT = 4096
@@ -81,7 +82,7 @@ class TrainingStatus(StrictModel):
     stage: Stage = "Preparing"
     """What the run is doing."""
     message: str = ""
-    """A word on it, such as where the run continues from."""
+    """A word on it, such as where the run continues from, or which metrics are not finite and therefore not listed."""
     epoch: int = 0
     """Current epoch, from 1; of a function, what it reports as `epoch`, or else the number of its reports."""
     epochs: int | None = None
@@ -108,7 +109,7 @@ class TrainingStatus(StrictModel):
     """Training loss of late, over all workers."""
     learning_rate: float | None = None
     """Current learning rate."""
-    metrics: dict[str, float] = {}
+    metrics: dict[str, Number] = {}
     """Metrics of the last completed epoch."""
     latest_checkpoint: CheckpointStatus | None = None
     """The checkpoint that a retry continues from."""

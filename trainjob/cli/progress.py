@@ -1,5 +1,6 @@
 """What `trainjob run` shows while it trains: a live display on a terminal, plain lines elsewhere."""
 
+import math
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 10.0
 """Between two plain lines within an epoch."""
+MOST_METRICS = 20
+"""On a line: of more, the first ones."""
 
 
 class Progress(Protocol):
@@ -70,7 +73,7 @@ class PlainProgress:
         if shown is None or (status.stage, status.message) != (shown.stage, shown.message):
             yield f"{self._name}: {said(status)}"
         if ends_epoch(status, shown):
-            metrics = [f"{name} {score(value)}" for name, value in reported(status).items()]
+            metrics = first_of([f"{name} {score(value)}" for name, value in reported(status).items()])
             best = ["(best so far)"] if is_best(status) else []
             yield "  ".join([f"epoch {epochs_done(status)}:", *metrics, *best])
         elif status.stage == "Training" and status.step and time.monotonic() >= self._next_line:
@@ -96,16 +99,30 @@ def reported(status: TrainingStatus) -> dict[str, float]:
     return {name: value for name, value in status.metrics.items() if name != "epoch"}
 
 
+def first_of(texts: list[str]) -> list[str]:
+    """As many of the texts as a line takes, and how many more there are."""
+    more = [f"and {len(texts) - MOST_METRICS:,} more"] if len(texts) > MOST_METRICS else []
+    return texts[:MOST_METRICS] + more
+
+
 def said(status: TrainingStatus) -> str:
     return f"{status.stage.lower()}, {status.message}" if status.message else status.stage.lower()
 
 
 def epochs_done(status: TrainingStatus) -> str:
-    return _of(status.epochs_completed, status.epochs)
+    return _of(status.epochs_completed, status.epochs) if status.epochs else _reported_epoch(status)
+
+
+def _reported_epoch(status: TrainingStatus) -> str:
+    """Of a function, which may count its epochs by fractions."""
+    epoch = status.metrics.get("epoch", status.epoch)
+    return f"{epoch:,.6g}" if isinstance(epoch, float) and math.isfinite(epoch) else f"{status.epoch:,}"
 
 
 def position(status: TrainingStatus) -> list[str]:
-    """Where the run is: epoch, step and time to go, as far as they are known."""
+    """Where the run is: epoch, step and time to go, as far as they are known; a function has reports, not steps."""
+    if not status.epochs:
+        return [f"epoch {_reported_epoch(status)}", f"report {status.step:,}"]
     facts = [f"epoch {_of(status.epoch, status.epochs)}", f"step {_of(status.step, status.steps)}"]
     if status.steps and status.percent is not None:
         facts.append(f"{status.percent:.0f}%")

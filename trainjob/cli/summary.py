@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from trainjob.cli.progress import first_of
 from trainjob.evaluation import AnyScores, Scores
 from trainjob.report.baselines import in_brief
 from trainjob.report.formatting import count, duration, score
@@ -25,7 +26,10 @@ def summary_lines(
     rows += [(part, _in_brief(scores)) for part, scores in evaluation.items()]
     rows += [(f"vs {each.name}", in_brief(each)) for each in (comparison.baselines if comparison else [])]
     if summary.metrics:
-        rows.append(("last metrics", "   ".join(f"{name} {score(value)}" for name, value in summary.metrics.items())))
+        metrics = first_of([f"{name} {score(value)}" for name, value in summary.metrics.items()])
+        rows.append(("last metrics", "   ".join(metrics)))
+    elif not (best or comparison):  # a function
+        rows.append(("last metrics", "none: the function has reported none"))
     if summary.checkpoint:
         rows.append(("checkpoint", summary.checkpoint))
     if best:

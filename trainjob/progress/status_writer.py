@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from trainjob.api import TrainJob
+from trainjob.api.numbers import finite
 from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES, TrainingStatus
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob.progress.api_server import ApiServer, Operation, Refusal
@@ -167,7 +168,7 @@ def retries_in(answer: bytes, before: int) -> int:
 
 def written(status: TrainingStatus, at: datetime) -> dict[str, Any]:
     """A snapshot as it is written at this time: short, and with no number that JSON does not know."""
-    stamped = status.model_copy(update={"updated_time": at.replace(microsecond=0)})
+    stamped = status.model_copy(update={"metrics": finite(status.metrics), "updated_time": at.replace(microsecond=0)})
     return _plain(stamped.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 

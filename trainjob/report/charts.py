@@ -13,15 +13,21 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from trainjob.errors import listed
 from trainjob.report.formatting import capitalized, readable
+from trainjob.runs.history import KEYS, REPORTED_EPOCH
 
 Record = dict[str, Any]
 
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼"}
 """The marker that matplotlib draws for each series of a chart, and the character that the legend shows for it."""
 MAX_POINTS, MAX_MARKERS = 400, 20
+LARGEST_DRAWN = 1e300
+"""The axes of larger values, or of NaN, cannot be computed."""
 PACE = ("learning_rate", "samples_per_second", "tokens_per_second", "padding")
-NOT_METRICS = {"kind", "step", "epoch", "time", "seconds", *PACE}
+NOT_METRICS = {*KEYS, "seconds", REPORTED_EPOCH, *PACE}
+MOST_METRICS = 40
+"""Of those that the first reports name: more are neither drawn nor listed."""
 
 INK, GRID = "#000001", "#000002"
 SERIES = [f"#00000{digit}" for digit in range(3, 3 + len(MARKERS))]
@@ -73,9 +79,24 @@ def metric_names(epochs: Sequence[Record]) -> list[str]:
     )
 
 
+def remarks(metrics: Sequence[str], validated: Sequence[Record]) -> list[str]:
+    """Sentences about what the charts leave out of these metrics."""
+    shown = metrics[:MOST_METRICS]
+    said: list[str] = []
+    if len(metrics) > len(shown):
+        said.append(
+            f"{len(shown)} of {len(metrics):,} metrics are shown here; metrics.jsonl and TensorBoard's files have all."
+        )
+    values = {name: [row[name] for row in validated if _is_number(row.get(name))] for name in shown}
+    counts = {name: sum(not _fits(value) for value in some) for name, some in values.items()}
+    if gaps := [f"{name} ({count} of {len(values[name])} values)" for name, count in counts.items() if count]:
+        said.append(f"Not drawn, since they are NaN, infinite or beyond {LARGEST_DRAWN:g}: {listed(gaps)}.")
+    return said
+
+
 def charts(steps: Sequence[Record], validated: Sequence[Record]) -> list[Chart]:
     """The charts of a run's records: losses, metrics between 0 and 1, each other metric, learning rate and speed."""
-    reported = [series_of(validated, name) for name in metric_names(validated)]
+    reported = [series_of(validated, name) for name in metric_names(validated)[:MOST_METRICS]]
     losses = [series for series in reported if series.name.endswith("loss")]
     fractions = [series for series in reported if series not in losses and all(0 <= y <= 1 for y in series.y)]
     others = [series for series in reported if series not in losses and series not in fractions]
@@ -148,9 +169,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _fits(value: float) -> bool:
+    return abs(value) <= LARGEST_DRAWN
+
+
 def series_of(rows: Iterable[Record], name: str, *, marked: bool = True) -> Series:
-    """The finite values of one name in the records."""
-    points = [(row["step"], row[name]) for row in rows if _is_number(row.get(name)) and math.isfinite(row[name])]
+    """The values of one name in the records that can be drawn."""
+    points = [(row["step"], row[name]) for row in rows if _is_number(row.get(name)) and _fits(row[name])]
     return Series(readable(name), [x for x, _ in points], [y for _, y in points], marked)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,18 @@ from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, Scores
 from trainjob.evaluation.paired import Lead, Standing, lead, standing_of_confusion
 from trainjob.report.baselines import interval, probability, said_verdict
-from trainjob.report.charts import Chart, Series, describe, draw, grouped, metric_names, series_of, smoothed
+from trainjob.report.charts import (
+    MOST_METRICS,
+    Chart,
+    Series,
+    describe,
+    draw,
+    grouped,
+    metric_names,
+    series_of,
+    smoothed,
+)
+from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.formatting import MISSING, capitalized, count, duration, readable, score
 from trainjob.report.render import describe_model
 from trainjob.report.templates import template
@@ -74,6 +86,7 @@ def render_comparison(runs: Sequence[Run]) -> str:
         (chart, describe(chart), draw(chart, ticks, None, f"chart-{number}"))
         for number, (chart, ticks) in enumerate(_charts(runs), start=1)
     ]
+    epochs = _epochs(runs)
     models = [(run.name, run.contents.uri, describe_model(run.contents.job.spec.model)) for run in runs]
     return template("compare.html.j2").render(
         names=[run.name for run in runs],
@@ -81,6 +94,7 @@ def render_comparison(runs: Sequence[Run]) -> str:
         differences=differences(runs),
         scores=score_table(runs),
         charts=drawn,
+        chart_remarks=chart_remarks(_metrics(epochs), list(chain.from_iterable(epochs))),
     )
 
 
@@ -145,20 +159,31 @@ def _measures(run: Run) -> dict[str, str]:
 def _charts(runs: Sequence[Run]) -> list[tuple[Chart, list[dict[str, Any]]]]:
     """Charts with a curve for each run, and the epochs that mark their axis; that of the loss by steps has none."""
     records = [run.contents.records for run in runs]
-    epochs = [[record | {"step": record["epoch"]} for record in each if record["kind"] == "epoch"] for each in records]
-    last = max((each[-1]["epoch"] for each in epochs if each), default=0)
-    ticks = [{"step": epoch, "epoch": epoch} for epoch in range(1, last + 1)]
+    epochs = _epochs(runs)
+    ticks = [{"step": epoch, "epoch": epoch} for epoch in sorted({row["epoch"] for each in epochs for row in each})]
     steps = [smoothed(series_of([row for row in each if row["kind"] == "step"], "loss")) for each in records]
     by_step = grouped("Training loss, smoothed", [_named(run, each) for run, each in zip(runs, steps, strict=True)])
     by_epoch = [
         chart
-        for name in dict.fromkeys(name for each in epochs for name in metric_names(each))
+        for name in _metrics(epochs)[:MOST_METRICS]
         for chart in grouped(
             capitalized(readable(name)),
             [_named(run, series_of(each, name)) for run, each in zip(runs, epochs, strict=True)],
         )
     ]
     return [*((chart, []) for chart in by_step), *((chart, ticks) for chart in by_epoch)]
+
+
+def _epochs(runs: Sequence[Run]) -> list[list[dict[str, Any]]]:
+    """The records of each run's epochs, placed by the epoch instead of the step."""
+    return [
+        [record | {"step": record["epoch"]} for record in run.contents.records if record["kind"] == "epoch"]
+        for run in runs
+    ]
+
+
+def _metrics(epochs: Sequence[list[dict[str, Any]]]) -> list[str]:
+    return metric_names(list(chain.from_iterable(epochs)))
 
 
 def _named(run: Run, series: Series) -> Series:

@@ -6,14 +6,21 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
+from trainjob.api.numbers import to_json
+
 MISSING = "\N{EN DASH}"
 """Shown where there is no number."""
 
 
 def score(value: object) -> str:
-    """A loss or another metric with four decimals, or with four significant digits if it is very large or small."""
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    """A loss or another metric with four decimals, or with four significant digits if it is very large or small; an
+    integer as it is."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
         return MISSING
+    if not math.isfinite(value):
+        return str(to_json(value))
     return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e3 else f"{value:.4g}"
 
 

@@ -15,7 +15,8 @@ from trainjob.report.baselines import (
     comparison_table,
     remarks,
 )
-from trainjob.report.charts import charts, describe, draw, metric_names
+from trainjob.report.charts import MOST_METRICS, charts, describe, draw, metric_names
+from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.confusion import matrix, most_confused
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
@@ -53,6 +54,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     steps = [record for record in run.records if record["kind"] == "step"]
     validated = [record for record in run.records if record["kind"] != "step"]
     epochs = [record for record in validated if record["kind"] == "epoch"]
+    metrics = metric_names(validated)
     drawn = [
         (chart, describe(chart), draw(chart, epochs, best.step if best else None, f"chart-{number}"))
         for number, chart in enumerate(charts(steps, validated), start=1)
@@ -69,7 +71,8 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "model": describe_model(run.job.spec.model),
         "charts": drawn,
         "epochs": epochs,
-        "metrics": metric_names(epochs),
+        "metrics": metrics[:MOST_METRICS],
+        "chart_remarks": chart_remarks(metrics, validated),
         "set_names": sorted(matrices),  # test comes before validation
         "language": sorted(language.items()),
         "matrices": matrices,

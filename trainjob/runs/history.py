@@ -12,12 +12,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from trainjob.api.numbers import from_json, to_json
 from trainjob.runs.files import METRICS, MORE_METRICS, TENSORBOARD
 from trainjob.runs.folder import check_there
 from trainjob.storage import Folder
 
 KEYS = ("kind", "step", "epoch", "time")
 """Of every record; all else are its values."""
+_REPORTED = "reported_"
+"""Stands before the name of a value that has one of these names."""
+REPORTED_EPOCH = f"{_REPORTED}epoch"
 SEGMENT_RECORDS = 1000
 
 
@@ -29,7 +33,15 @@ def _read_segments(run: Folder) -> list[list[dict[str, Any]]]:
     if not run.exists(METRICS):
         return []
     names = [METRICS, *(f"{MORE_METRICS}/{name}" for name in run.list(MORE_METRICS))]
-    return [[json.loads(line) for line in run.read(name).splitlines()] for name in names]
+    return [[_record(line) for line in run.read(name).splitlines()] for name in names]
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    return json.loads(line, object_hook=lambda record: {name: from_json(value) for name, value in record.items()})
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps({name: to_json(value) for name, value in record.items()}, allow_nan=False) + "\n"
 
 
 def _segment(number: int) -> str:
@@ -39,7 +51,13 @@ def _segment(number: int) -> str:
 def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
     """Of the last validation; empty before there is one."""
     validated = [record for record in records if record["kind"] != "step"]
-    return {name: value for name, value in validated[-1].items() if name not in KEYS} if validated else {}
+    return reported_values(validated[-1]) if validated else {}
+
+
+def reported_values(record: dict[str, Any]) -> dict[str, float]:
+    """The values of a record by the names that they were given."""
+    plain = {name: value for name, value in record.items() if name not in KEYS}
+    return {name: plain.pop(_REPORTED + name) for name in KEYS if _REPORTED + name in plain} | plain
 
 
 class History:
@@ -70,16 +88,17 @@ class History:
         return last
 
     def add(
-        self, kind: Literal["step", "validation", "epoch"], step: int, epoch: int, values: Mapping[str, float]
+        self, kind: Literal["step", "validation", "epoch"], step: int, epoch: float, values: Mapping[str, float]
     ) -> None:
-        self.records.append({**values, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
+        named = {_REPORTED + name if name in KEYS else name: value for name, value in values.items()}
+        self.records.append({**named, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:
         """Writes the records. Raises UserError where the run's folder is no longer there."""
         check_there(self._run)
         if not self._took_over:
             self._drop_later_segments()
-        lines = (json.dumps(record) + "\n" for record in self.records[self._segment_start :])
+        lines = map(_line, self.records[self._segment_start :])
         self._run.write(_segment(self._segment), "".join(lines).encode())
         if len(self.records) - self._segment_start >= SEGMENT_RECORDS:
             self._segment, self._segment_start = self._segment + 1, len(self.records)

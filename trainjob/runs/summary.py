@@ -6,6 +6,7 @@ from pydantic import AwareDatetime
 
 from trainjob.api.base import StrictModel
 from trainjob.api.data_profile import DataProfile
+from trainjob.api.numbers import Number
 from trainjob.errors import UserError
 from trainjob.runs.files import SUMMARY
 from trainjob.runs.folder import read_attempts
@@ -76,8 +77,9 @@ class Summary(StrictModel):
     """bfloat16 or float32, as used; none for a function."""
     best_checkpoint: BestCheckpoint | None = None
     """The checkpoint whose model the run keeps."""
-    metrics: dict[str, float] = {}
-    """What a function reported last; none for a classifier, whose scores are in evaluation.json."""
+    metrics: dict[str, Number] = {}
+    """The numbers that a function reported last, of which "NaN", "Infinity" and "-Infinity" are texts; none for a
+    classifier, whose scores are in evaluation.json."""
     checkpoint: str | None = None
     """The latest checkpoint of a function; none for a classifier."""
     stopped_early: bool = False

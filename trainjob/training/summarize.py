@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainjob.api import TrainJob
+from trainjob.api.numbers import not_finite
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.data import Fitted
 from trainjob.data.source import UNLABELLED
@@ -75,7 +76,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -
         return TrainingStatus()
     step, epoch, is_function = records[-1]["step"], epochs[-1]["epoch"], job.spec.model.function is not None
     return TrainingStatus(
-        epoch=epoch,
+        epoch=int(epoch),
         epochs=None if is_function else job.spec.training.epochs,
         epochs_completed=len(epochs),
         step=step,
@@ -88,7 +89,7 @@ def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mappi
     """The fields of `status.training` that the end of a run sets."""
     fields: dict[str, Any] = {
         "stage": "Finished",
-        "message": "",
+        "message": not_finite(summary.metrics),
         "percent": 100.0,
         "eta": None,
         "workers": None,

@@ -98,6 +98,26 @@ def test_a_function_reports_what_it_likes() -> None:
     assert "bleu" in shown([report], terminal=True)
 
 
+@pytest.mark.parametrize(("epoch", "shown_as"), [(0, "0"), (5, "5"), (12000, "12,000"), (0.52, "0.52")])
+def test_a_functions_epoch_is_shown_as_it_is_reported(epoch: float, shown_as: str) -> None:
+    report = TrainingStatus(
+        stage="Training", step=6, epoch=int(epoch), epochs_completed=6, metrics={"epoch": epoch, "n": 5, "loss": 0.5}
+    )
+    assert shown([report], terminal=False).splitlines()[-1] == f"epoch {shown_as}:  n 5  loss 0.5000"
+    drawn = shown([report], terminal=True)
+    assert f"epoch {shown_as}   report 6" in drawn
+    assert f"{shown_as:>7}        5   0.5000" in drawn
+
+
+def test_of_ten_thousand_metrics_a_line_shows_the_first() -> None:
+    metrics = {f"k{number}": float("nan") for number in range(10_000)}
+    report = TrainingStatus(stage="Training", step=1, epoch=1, epochs_completed=1, metrics=metrics)
+    line = shown([report], terminal=False).splitlines()[-1]
+    assert line.startswith("epoch 1:  k0 NaN  k1 NaN  ")
+    assert line.endswith("  k19 NaN  and 9,980 more")
+    assert "k2" in shown([report], terminal=True)
+
+
 @pytest.mark.parametrize("width", [20, 40, 100])
 @pytest.mark.parametrize("status", [TrainingStatus(), TRAINING, TRAINING.model_copy(update={"steps": None})])
 def test_a_frame_fits_the_terminal(width: int, status: TrainingStatus) -> None:

@@ -65,3 +65,13 @@ def test_a_functions_run() -> None:
         "  checkpoint    /runs/tags/checkpoint_7",
         "  report        /runs/tags/report.html",
     ]
+
+
+def test_a_function_without_reports() -> None:
+    assert summary_lines(SUMMARY, "/runs/tags", {})[2] == "  last metrics  none: the function has reported none"
+
+
+def test_last_metrics_that_are_not_finite_are_kept_and_shown() -> None:
+    summary = SUMMARY.model_copy(update={"metrics": {"loss": float("nan"), "norm": float("inf"), "epoch": 5}})
+    read = Summary.model_validate_json(summary.model_dump_json(by_alias=True))
+    assert summary_lines(read, "/runs/tags", {})[2] == "  last metrics  loss NaN   norm Infinity   epoch 5"

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summary, write_run
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import lead, standing
+from trainjob.report.charts import MOST_METRICS
 from trainjob.report.formatting import MISSING
 from trainjob.report.render import render
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
@@ -213,7 +214,8 @@ def test_a_function_with_metrics_of_its_own(tmp_path: Path) -> None:
 def test_a_metric_that_is_not_finite_leaves_a_gap(tmp_path: Path) -> None:
     run = write_run(tmp_path, FUNCTION_JOB, [epoch(1, loss=float("nan")), epoch(2, loss=0.5), epoch(3, loss=0.25)])
     page = Page(render(run))
-    assert [line[2] for line in page.tables["epochs"][1:]] == [MISSING, "0.5000", "0.2500"]
+    assert [line[2] for line in page.tables["epochs"][1:]] == ["NaN", "0.5000", "0.2500"]
+    assert "Not drawn, since they are NaN, infinite or beyond 1e+300: loss (1 of 3 values)." in page.text
     assert page.attributes("aria-label") == ["Loss over the course of training: loss from 0.5 to 0.25."]
 
 
@@ -229,6 +231,24 @@ def test_many_metrics_are_spread_over_charts_that_can_be_told_apart(tmp_path: Pa
     titles = [label.split(" over ")[0] for label in page.attributes("aria-label")]
     assert titles == ["Loss", "Loss", "Metrics", "Metrics"]
     assert all(name.replace("_", " ") in page.text for name in values)
+
+
+def test_of_ten_thousand_metrics_the_first_are_shown(tmp_path: Path) -> None:
+    metrics = {f"k{number}": 2.0 * number for number in range(10_000)}
+    run = write_run(tmp_path, FUNCTION_JOB, [epoch(number, **metrics) for number in (1, 2)])
+    page = Page(render(run))
+    assert len([tag for tag, _ in page.elements if tag == "svg"]) == MOST_METRICS
+    assert page.tables["epochs"][0][2:] == [f"k{number}" for number in range(MOST_METRICS)]
+    assert "40 of 10,000 metrics are shown here; metrics.jsonl and TensorBoard's files have all." in page.text
+
+
+def test_numbers_of_any_size_are_drawn(tmp_path: Path) -> None:
+    values = [{"a": -1e308, "b": 5e-324, "c": 2**53, "": 1}, {"a": 1e308, "b": 0.0, "c": 7, "": 2}]
+    run = write_run(tmp_path, FUNCTION_JOB, [epoch(number, **each) for number, each in enumerate(values, start=1)])
+    page = Page(render(run))
+    assert page.tables["epochs"][2][2:] == ["1e+308", "0.0000", "7", "2"]
+    assert len([tag for tag, _ in page.elements if tag == "svg"]) == 3
+    assert "beyond 1e+300: a (2 of 2 values)" in page.text
 
 
 def test_too_many_classes_for_a_matrix(tmp_path: Path) -> None:

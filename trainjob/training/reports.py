@@ -1,0 +1,147 @@
+"""What a function reports to Ray Train: its numbers go to the run's folder and to the driver."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import ray.train
+from ray.train import Checkpoint, UserCallback
+
+from trainjob.api.numbers import not_finite
+from trainjob.api.training_status import CheckpointStatus, TrainingStatus
+from trainjob.errors import listed
+from trainjob.progress.channel import Address, Sender
+from trainjob.runs.history import History, read_history, reported_values
+from trainjob.scratch import scratch_folder
+from trainjob.storage import Folder
+
+LARGEST_INT = 2**53
+"""Beyond it, JSON's readers take an integer for a float."""
+
+Numbers = dict[str, int | float]
+
+
+class ReportCallback(UserCallback):
+    """Tells the driver and the run's folder what rank 0 reports; lives in Ray Train's controller."""
+
+    def __init__(self, run: Folder, driver: Address) -> None:
+        self._run, self._driver = run, driver
+        self._open: tuple[History, Sender] | None = None
+        self._scratch = ExitStack()
+        self._reports = 0
+        self._latest: CheckpointStatus | None = None
+        self._left_out: set[str] = set()
+
+    def after_report(self, run_context: Any, metrics: list[dict[Any, Any]], checkpoint: Checkpoint | None) -> None:
+        """Ray Train calls it once all ranks have reported. Where rank 0 reports nothing, another's report counts."""
+        if self._open is None:
+            history = History(self._run, self._scratch.enter_context(scratch_folder()))
+            self._reports = history.resume()
+            self._open = history, Sender(self._driver)
+        history, sender = self._open
+        self._reports += 1
+        values, others = numbers_of(next(filter(None, metrics), {}))
+        if left_out := [name for name in others if name not in self._left_out]:
+            self._left_out.update(left_out)
+            sender.send_output(f"note: the function reports what is no number and is not kept: {listed(left_out)}")
+        if checkpoint is not None:
+            self._latest = CheckpointStatus(uri=checkpoint_uri(self._run, checkpoint), step=self._reports)
+        epoch = epoch_of(values, self._reports)
+        history.add("epoch", self._reports, epoch, values)
+        history.flush()
+        sender.send(
+            TrainingStatus(
+                stage="Training",
+                message=not_finite(values),
+                step=self._reports,
+                epoch=int(epoch),
+                epochs_completed=self._reports,
+                percent=None,
+                workers=len(metrics),
+                metrics=values,
+                latest_checkpoint=self._latest,
+            ),
+            always=True,
+        )
+
+
+def numbers_of(report: Mapping[Any, Any]) -> tuple[Numbers, list[str]]:
+    """The numbers of a report by name, and the names of what is no number. What is nested is named `outer/inner`."""
+    numbers: Numbers = {}
+    others: list[str] = []
+    for key, value in report.items():
+        name = str(key).encode(errors="replace").decode()
+        if isinstance(value, Mapping):
+            inner, inner_others = numbers_of(value)
+            numbers |= {f"{name}/{each}": number for each, number in inner.items()}
+            others += [f"{name}/{each}" for each in inner_others]
+        elif (number := _number(value)) is not None:
+            numbers[name] = number
+        else:
+            others.append(name)
+    return numbers, others
+
+
+def _number(value: object) -> int | float | None:
+    scalar = value.item() if getattr(value, "shape", None) == () else value  # pyrefly: ignore[missing-attribute]
+    if isinstance(scalar, int) and abs(scalar) <= LARGEST_INT:
+        return int(scalar)
+    if not isinstance(scalar, Real | Decimal):
+        return None
+    try:
+        return float(scalar)
+    except OverflowError:
+        return math.inf if scalar > 0 else -math.inf  # pyrefly: ignore[unsupported-operation]
+
+
+def epoch_of(values: Numbers, number: int) -> int | float:
+    """The epoch that a report names, or else its number, from 1."""
+    epoch = values.get("epoch", number)
+    if not abs(epoch) <= LARGEST_INT:
+        return number
+    return int(epoch) if epoch == int(epoch) else epoch
+
+
+def complete_history(run: Folder) -> None:
+    """Adds the report of the latest checkpoint, if the driver was killed after Ray Train had kept that checkpoint and
+    before `ReportCallback` wrote the report. To be called on a worker."""
+    reported = ray.train.get_all_reported_checkpoints(ray.train.CheckpointConsistencyMode.COMMITTED, timeout_s=10)
+    if missing := missing_reports([numbers_of(each.metrics)[0] for each in reported], read_history(run)):
+        with scratch_folder() as scratch:
+            history = History(run, scratch)
+            for number, values in enumerate(missing, start=history.resume() + 1):
+                history.add("epoch", number, epoch_of(values, number), values)
+            history.flush()
+
+
+def missing_reports(reported: Sequence[Numbers], records: Iterable[dict[str, Any]]) -> list[Numbers]:
+    """Those that no record is of; each record is of one report."""
+    left = list(records)
+    missing: list[Numbers] = []
+    for values in reported:
+        record = next((each for each in left if _is_of(values, each)), None)
+        if record is None:
+            missing.append(values)
+        else:
+            left.remove(record)
+    return missing
+
+
+def _is_of(values: Numbers, record: dict[str, Any]) -> bool:
+    """Whether this record may be of a report with these values."""
+    kept = reported_values(record)
+    is_epoch = "epoch" not in values or record["epoch"] == epoch_of(values, record["step"])
+    return is_epoch and all(_is_same(kept.get(name), value) for name, value in values.items() if name != "epoch")
+
+
+def _is_same(kept: object, value: float) -> bool:
+    return kept == value or (not math.isfinite(value) and (kept is None or kept != kept))
+
+
+def checkpoint_uri(run: Folder, checkpoint: Checkpoint) -> str:
+    """Ray's path of a checkpoint lacks the scheme."""
+    scheme, separator, _ = run.uri.partition("://")
+    return f"{scheme}{separator}{checkpoint.path}" if separator else checkpoint.path
