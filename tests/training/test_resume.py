@@ -4,12 +4,13 @@ Each run here is ended several times, in another way each time, once it has a ne
 test_resume_on_ray.py.
 """
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
 import pytest
-from training_runs import SLOW, Finished, Run, crash_driver, interrupt_driver, kill_worker
+from training_runs import LIMIT, SLOW, Finished, Run, crash_driver, interrupt_driver, kill_worker
 
 NewRun = Callable[..., Run]
 
@@ -51,6 +52,17 @@ def test_a_student(new_run: NewRun, local: Finished, text_set: Path):
     run.finish()
     assert {path: path.stat().st_mtime_ns for path in (run.folder / "soft-labels").iterdir()} == files
     assert run.read("summary.json")["rows"] == {"train": 480, "validation": 121, "test": 151, "unlabelled": 151}
+
+
+def test_sigterm_ends_a_run_that_has_not_begun_to_train(new_run: NewRun):
+    run = new_run("text", {"dataset.loader": "dataLoader"})
+    driver = run.start()
+    assert driver.stdout is not None
+    assert "preparing" in driver.stdout.readline()
+    driver.terminate()
+    assert "stopped. The same command continues from the latest checkpoint" in driver.communicate(timeout=LIMIT)[0]
+    assert driver.returncode == 128 + signal.SIGTERM
+    assert run.processes() == []
 
 
 def leave_another(run: Run, whole: Run) -> str:

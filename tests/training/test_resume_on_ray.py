@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from training_runs import SLOW, STREAMED, Run, interrupt_all, kill_worker, write_run
+from training_runs import SLOW, STREAMED, Run, interrupt_all, kill_worker, terminate_driver, write_run
 
 LONG = {"training.epochs": 4}
 """So that training is not over while Ray is being stopped, which takes a busy machine a while."""
@@ -27,14 +27,16 @@ def test_a_ray_cluster_of_its_own(new_run: Callable[..., Run], streamed: Run, mo
     run = new_run("text", {"retries": 1} | LONG | SLOW)
     run.first = STREAMED
 
-    assert run.end_at_checkpoint(interrupt_all) == 130, run.output
-    assert "stopped. The same command continues from " in run.output
-    assert "Traceback (most recent call last)" not in run.output
+    for end, code in ((interrupt_all, 130), (terminate_driver, 143)):
+        assert run.end_at_checkpoint(end) == code, run.output
+        assert "stopped. The same command continues from " in run.output
+        assert "Traceback (most recent call last)" not in run.output
+        assert "stack" not in run.output, run.output
 
     assert run.end_at_checkpoint(kill_worker) == 0, run.output
     assert "training, continues from epoch-0" in run.output, run.output
     assert re.search(r"worker [01] failed: WorkerDied: .*; starting again", run.output), run.output
     assert "Traceback (most recent call last)" not in run.output
     assert "(raylet)" not in run.output
-    assert run.read("summary.json")["attempts"] == 2
+    assert run.read("summary.json")["attempts"] == 3
     run.assert_same_end(streamed)

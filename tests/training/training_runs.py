@@ -263,6 +263,11 @@ def interrupt_driver(driver: int) -> None:
     os.kill(driver, signal.SIGINT)
 
 
+def terminate_driver(driver: int) -> None:
+    """What the kubelet and `kill` do."""
+    os.kill(driver, signal.SIGTERM)
+
+
 def interrupt_all(driver: int) -> None:
     """What Ctrl-C on a terminal does."""
     os.killpg(driver, signal.SIGINT)
