@@ -18,7 +18,8 @@ def compare(
 ) -> None:
     """Show what differs between runs, and which is better.
 
-    Whether that may be luck is told where they were scored on the same rows as the first one.
+    A run is called better or worse where it was scored on the same rows as the first one, and the 95 % interval of the
+    difference lies on one side of 0.
     """
     from trainjob.report.compare import compare as read
     from trainjob.report.compare import differences, render_comparison, score_table

@@ -5,7 +5,7 @@ exchangeable, so a sample is drawn as counts of such cells.
 """
 
 import math
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from trainjob.api import StrictModel
 SAMPLES = 1000
 BLOCK = 2**20
 """Samples are drawn so many at a time that they have about as many counts, or classes, together."""
-SURE = 0.05
-"""A difference that chance makes more rarely than this is taken to be real."""
+FEWEST_ROWS = 6
+"""Rows that only one of two classifiers must have right, before one of them can be called better. A fair coin falls
+five times to one side in one of 16 tries, and a bootstrap takes such a few rows for surer than they are."""
 
 
 class Estimate(StrictModel):
@@ -39,7 +40,8 @@ class Standing(StrictModel):
 
 
 class Lead(StrictModel):
-    """How much better the first classifier is than the second on the same rows."""
+    """How much better the first classifier is than the second on the same rows. The intervals hold 0 where fewer than
+    FEWEST_ROWS rows tell the two apart."""
 
     accuracy: Estimate
     """Difference in accuracy."""
@@ -50,13 +52,15 @@ class Lead(StrictModel):
     only_second: int
     """Rows that only the second one has right."""
     p: float
-    """McNemar's exact test: how probable it is that chance alone divides these rows at least so unevenly."""
+    """McNemar's exact test of the accuracies: how probable it is that chance alone divides these rows at least so
+    unevenly."""
 
     @property
-    def verdict(self) -> str:
-        if self.p >= SURE:
-            return "may be luck"
-        return "better" if self.only_first > self.only_second else "worse"
+    def verdict(self) -> Literal["better", "worse", "no clear difference"]:
+        """Of the first classifier, by F1: a difference is clear where its interval does not hold 0."""
+        if self.f1.low <= 0 <= self.f1.high:
+            return "no clear difference"
+        return "better" if self.f1.low > 0 else "worse"
 
 
 def standing(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Standing:
@@ -76,8 +80,12 @@ def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int
     values, samples = _bootstrap(labels, [first, second], classes)
     only_first = int(np.sum((first == labels) & (second != labels)))
     only_second = int(np.sum((first != labels) & (second == labels)))
+    estimates = _estimates(values[0] - values[1], samples[:, 0] - samples[:, 1])
+    if only_first + only_second < FEWEST_ROWS:
+        estimates = {name: _holding_zero(estimate) for name, estimate in estimates.items()}
     return Lead(
-        **_estimates(values[0] - values[1], samples[:, 0] - samples[:, 1]),
+        accuracy=estimates["accuracy"],
+        f1=estimates["f1"],
         only_first=only_first,
         only_second=only_second,
         p=mcnemar(only_first, only_second),
@@ -131,7 +139,11 @@ def _sums(counts: np.ndarray, groups: np.ndarray, number: int) -> np.ndarray:
     return sums
 
 
-def _estimates(values: np.ndarray, samples: np.ndarray) -> dict[str, Any]:
+def _holding_zero(estimate: Estimate) -> Estimate:
+    return Estimate(value=estimate.value, low=min(estimate.low, 0.0), high=max(estimate.high, 0.0))
+
+
+def _estimates(values: np.ndarray, samples: np.ndarray) -> dict[str, Estimate]:
     low, high = np.quantile(samples, [0.025, 0.975], axis=0)
     return {
         name: Estimate(value=value, low=min(value, bottom), high=max(value, top))

@@ -11,7 +11,7 @@ import yaml
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, Scores
 from trainjob.evaluation.paired import Lead, Standing, lead, standing_of_confusion
-from trainjob.report.baselines import interval, probability, said_verdict
+from trainjob.report.baselines import RULE, interval, said_verdict
 from trainjob.report.charts import (
     MOST_METRICS,
     Chart,
@@ -92,6 +92,7 @@ def render_comparison(runs: Sequence[Run]) -> str:
         names=[run.name for run in runs],
         models=models,
         differences=differences(runs),
+        rule=RULE,
         scores=score_table(runs),
         charts=drawn,
         chart_remarks=chart_remarks(_metrics(epochs), list(chain.from_iterable(epochs))),
@@ -147,7 +148,6 @@ def _measures(run: Run) -> dict[str, str]:
         "Accuracy": interval(found.accuracy) if found else MISSING,
         "F1, macro average": interval(found.f1) if found else MISSING,
         "Lead over the first in F1": interval(run.lead.f1, "+.4f") if run.lead else MISSING,
-        "McNemar's p": probability(run.lead.p) if run.lead else MISSING,
         "It is": said_verdict(run.lead) if run.lead else MISSING,
         "Loss": score(scores.loss if scores else None),
         "Perplexity": score(scores.perplexity if isinstance(scores, LanguageScores) else None),

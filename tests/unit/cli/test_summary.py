@@ -7,6 +7,7 @@ import numpy as np
 from trainjob.cli.summary import summary_lines
 from trainjob.evaluation.paired import lead, standing
 from trainjob.evaluation.scores import Average, Scores
+from trainjob.report.baselines import in_brief
 from trainjob.runs.comparison import Baseline, Comparison
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 
@@ -51,9 +52,20 @@ def test_the_baselines() -> None:
         ],
     )
     lines = summary_lines(SUMMARY, "/runs/tags", {}, comparison)
-    assert lines[2].startswith("  vs mostFrequent  F1 0.3333: the model leads by +0.5667 [+0.")
-    assert lines[2].endswith("], better (p < 0.0001)")
+    assert lines[2].startswith("  vs mostFrequent  F1 0.3333; the model is better by 0.5667 [0.")
     assert lines[3] == "  vs tfidf         could not be computed: no words at all"
+
+
+def test_a_lead_is_never_negative() -> None:
+    labels = np.arange(100) % 2
+    good, poor = np.where(np.arange(100) < 90, labels, 1 - labels), np.where(np.arange(100) < 50, labels, 1 - labels)
+    other = np.where(np.arange(100) > 10, labels, 1 - labels)
+    found = standing(labels, good, 2)
+    worse, equal = (
+        in_brief(Baseline(name="tfidf", standing=found, lead=lead(labels, model, good, 2))) for model in (poor, other)
+    )
+    assert worse.startswith("F1 0.9000; the model is worse by 0.4000 [0.")
+    assert equal.startswith("F1 0.9000; no clear difference to the model's: -0.0100 [-0.")
 
 
 def test_a_functions_run() -> None:

@@ -69,7 +69,7 @@ def test_a_clear_lead_is_told_from_luck() -> None:
     other[:3] = labels[:3]
     assert lead(labels, good, poor, 4).verdict == "better"
     assert lead(labels, poor, good, 4).verdict == "worse"
-    assert lead(labels, good, other, 4).verdict == "may be luck"
+    assert lead(labels, good, other, 4).verdict == "no clear difference"
     ahead = lead(labels, good, poor, 4)
     assert ahead.f1.low > 0
     difference = standing(labels, good, 4).f1.value - standing(labels, poor, 4).f1.value
@@ -81,6 +81,26 @@ def test_the_same_predictions_lead_by_nothing() -> None:
     labels, predicted = guesses(50, 3, 0.5)
     same = lead(labels, predicted, predicted, 3)
     assert (same.f1.low, same.f1.value, same.f1.high, same.p) == (0, 0, 0, 1)
+
+
+def test_the_interval_of_f1_decides_where_accuracies_are_equal() -> None:
+    labels = np.repeat([0, 1], [1000, 40])
+    first, second = labels.copy(), labels.copy()
+    first[:30], second[-30:] = 1, 0  # the one is wrong about frequent rows, the other about as many rare ones
+    ahead, behind = lead(labels, first, second, 2), lead(labels, second, first, 2)
+    assert ahead.p == 1.0
+    assert (ahead.f1.low > 0, ahead.verdict) == (True, "better")
+    assert (behind.f1.high < 0, behind.verdict) == (True, "worse")
+
+
+@pytest.mark.parametrize(("rows", "verdict"), [(5, "no clear difference"), (6, "better")])
+def test_a_handful_of_rows_proves_nothing(rows: int, verdict: str) -> None:
+    labels = np.arange(20) % 2
+    second = labels.copy()
+    second[:rows] = 1 - labels[:rows]
+    found = lead(labels, labels, second, 2)
+    assert found.verdict == verdict
+    assert (found.f1.low <= 0) == (found.accuracy.low <= 0) == (rows < 6)
 
 
 def test_one_row_is_enough() -> None:
