@@ -9,7 +9,7 @@ from trainjob.api.trainjob_status import TrainJobStatus, Waiting
 from trainjob_operator.diagnosis import words_of_waiting
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import time_of
-from trainjob_operator.verdict import DELETING, Observed, Verdict, has_reported
+from trainjob_operator.verdict import DELETING, HAVE_STARTED, Observed, Verdict, has_reported
 
 KUBERAYS_TURN = timedelta(minutes=1)
 """How much longer KubeRay has to end an attempt whose pods are not ready in time: it then starts the next attempt, if
@@ -78,7 +78,7 @@ def _begin_of_attempt(
         case "Initializing", _:
             begin = time_of(ray.get("startTime"))
             return None if begin is None else later(begin, KUBERAYS_TURN)
-        case "Running", "" | "PENDING" if not has_reported(before.training, ray):
+        case "Running", ran if ran not in HAVE_STARTED and not has_reported(before.training, ray):
             return time_of(ray.get("startTime"))
         case _:
             return None

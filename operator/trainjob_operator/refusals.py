@@ -7,7 +7,7 @@ from typing import Any
 from trainjob.api.trainjob_status import Waiting
 from trainjob_operator.head import time_of
 from trainjob_operator.interruptions import is_ready
-from trainjob_operator.verdict import Object, is_current
+from trainjob_operator.verdict import HAVE_STARTED, Object, is_current
 
 SILENT = timedelta(seconds=30)
 """How long KubeRay may take to create a RayCluster's first pod before its silence is reported."""
@@ -29,9 +29,12 @@ def sources_of(ray_job: Object, pods: Sequence[Object]) -> dict[Source, Sequence
         return {("RayJob", name): ["FailedToCreateRayCluster"], ("RayCluster", cluster): ["FailedToCreate", "Invalid"]}
     if deployment == "Initializing" and all(map(is_ready, of_ray)):
         return {("RayJob", name): ["FailedToCreateRayJobSubmitter"]}
-    if deployment == "Running" and not ray.get("jobStatus"):
+    ran = ray.get("jobStatus", "")
+    if deployment == "Running" and ran not in HAVE_STARTED:
+        of_ray_job = [] if ran else ["FailedToCreateService", "FailedToUpdateService"]
         of_job = ["FailedCreate"] if len(current) == len(of_ray) else []
-        return {("RayJob", name): ["FailedToCreateService", "FailedToUpdateService"], ("Job", name): of_job}
+        sources = {("RayJob", name): of_ray_job, ("Job", name): of_job}
+        return {source: reasons for source, reasons in sources.items() if reasons}
     return {}
 
 

@@ -22,6 +22,10 @@ DELETING = "Deleting"
 _ENDED = ("Succeeded", "Failed")
 """Phases of pods that run no more."""
 
+HAVE_STARTED = ("RUNNING", "SUCCEEDED", "FAILED", "STOPPED")
+"""KubeRay's job statuses of a driver that has started. There may be others, as `Failure` where KubeRay asks through the
+API server's proxy and the head does not answer."""
+
 _KILLED = re.compile(r"exit code (137|-9)\b")
 """What Ray says of a driver that something else ended."""
 

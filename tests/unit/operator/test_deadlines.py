@@ -36,6 +36,7 @@ def status_of(found: Observed, after: timedelta, before: TrainJobStatus = STARTE
     [
         (observed("Running", pods=[pod(**READY)]), 10),
         (observed("Running", "PENDING", pods=[pod(**READY)]), 10),
+        (observed("Running", "Failure", pods=[pod(**READY)]), 10),
         (observed("Initializing"), 11),  # KubeRay's turn comes first, as it starts the next attempt
         (Observed(ray_job(), start_seconds=600), 10),  # KubeRay is away
     ],

@@ -57,6 +57,12 @@ def test_a_refusal_is_why_the_job_waits(refusal: Object, pods: list[Object], dep
     assert [(each.reason, each.pods) for each in found.waiting] == [("QuotaExceeded", 0)]
 
 
+@pytest.mark.parametrize("ran", ["", "PENDING", "Failure"])
+def test_the_submitters_pod_is_waited_for_whatever_kuberay_reads_from_the_head(ran: str):
+    found = status_of(EVENTS[3:4], PODS, "Running", ran)
+    assert (found.phase, found.reason) == ("Starting", "QuotaExceeded")
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

@@ -1,0 +1,100 @@
+"""What KubeRay and the Job controller cannot create is told, and does not hold a job's pods for ever."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from cluster.jobs import Jobs, eventually
+
+pytestmark = pytest.mark.operated
+
+READY = {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
+RUNNING = {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "image": "i", "imageID": "", "restartCount": 0}
+
+
+@pytest.mark.parametrize("what", ["rayclusters.ray.io", "services"])
+def test_a_quota_for_what_comes_before_the_pods(jobs: Jobs, what: str):
+    jobs.kubectl("create", "quota", "small", f"--hard=count/{what}=0")
+    jobs.create()
+    status = jobs.until(phase="Pending", reason="QuotaExceeded")
+    assert f"count/{what}" in status["message"]
+    assert [each["pods"] for each in status["waiting"]] == [0]
+    eventually(lambda: "Waiting" in jobs.events())
+    jobs.kubectl("delete", "quota", "small")
+    assert jobs.until(phase="Pending", reason="PodsStarting")["waiting"] == []
+
+
+def test_a_secret_that_kuberay_cannot_create(jobs: Jobs):
+    """It makes no Event of that."""
+    jobs.kubectl("create", "quota", "small", "--hard=count/secrets=0")
+    jobs.create()
+    cluster = jobs.until(phase="Pending", reason="PodsStarting")["rayClusterName"]
+    eventually(lambda: jobs.get("rayclusters", cluster))
+    jobs.report("rayjobs", "job", {"startTime": "2026-01-01T00:00:00Z"})
+    assert "Secret" in jobs.until(phase="Pending", reason="PodsNotCreated")["message"]
+    assert jobs.cluster.find("pods", jobs.namespace) == []
+
+
+def test_a_quota_for_the_submitters_job(jobs: Jobs):
+    jobs.kubectl("create", "quota", "small", "--hard=count/jobs.batch=0")
+    jobs.create()
+    start_pods(jobs)
+    assert "count/jobs.batch" in jobs.until(phase="Pending", reason="QuotaExceeded")["message"]
+
+
+def test_a_policy_that_refuses_the_submitters_pod(jobs: Jobs):
+    """The driver never starts then: at the deadline the job ends, and its pods go."""
+    with denied(jobs, "pods", "has(object.metadata.labels) && 'job-name' in object.metadata.labels"):
+        jobs.create(retries=3)
+        start_pods(jobs)
+        status = jobs.until(phase="Starting", reason="AdmissionDenied")
+        assert "the pod that submits the job" in status["message"]
+        jobs.patch("trainjob", "job", {"spec": {"deadlines": {"start": "1s"}}})
+        status = jobs.until(phase="Failed", reason="PreRunningDeadlineExceeded")
+        assert status["message"].startswith("the driver has not started within spec.deadlines.start, 1s; it waited for")
+        assert [each["reason"] for each in status["waiting"]] == ["AdmissionDenied"]
+        eventually(lambda: not jobs.cluster.find("pods", jobs.namespace))
+
+
+def start_pods(jobs: Jobs) -> None:
+    """Reports the head and the worker as ready, as a kubelet does."""
+    pods = eventually(lambda: found if len(found := jobs.cluster.find("pods", jobs.namespace)) == 2 else None)
+    for pod in pods:
+        statuses = [{"name": each["name"], "ready": True, **RUNNING} for each in pod["spec"]["containers"]]
+        jobs.report("pods", pod["metadata"]["name"], {**READY, "containerStatuses": statuses})
+
+
+@contextmanager
+def denied(jobs: Jobs, resource: str, condition: str) -> Generator[None]:
+    """In the block no object of which the condition holds is created in the namespace."""
+    name, version = f"deny-{jobs.namespace}", "admissionregistration.k8s.io/v1"
+    rule: dict[str, Any] = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": jobs.namespace}}
+    jobs.cluster.apply(
+        {
+            "apiVersion": version,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "validations": [{"expression": f"!({condition})", "message": "not here"}],
+            },
+        },
+        {
+            "apiVersion": version,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {
+                "policyName": name,
+                "validationActions": ["Deny"],
+                "matchResources": {"namespaceSelector": selector},
+            },
+        },
+    )
+    try:
+        yield
+    finally:
+        jobs.cluster.kubectl("delete", "validatingadmissionpolicybindings", name)
+        jobs.cluster.kubectl("delete", "validatingadmissionpolicies", name)
