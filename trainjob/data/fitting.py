@@ -16,6 +16,7 @@ from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, ref
 from trainjob.data.fit_images import fit_images
 from trainjob.data.image import ImagePreprocessor
 from trainjob.data.image_files import IDXFiles, ImageFiles
+from trainjob.data.label_notes import label_notes
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.profile import Keys, class_sizes, joined, set_profile
@@ -146,7 +147,7 @@ def _profile(found: FittedOn, keys: dict[str, Keys]) -> DataProfile:
         if isinstance(preprocessor, TextPreprocessor)
         else None,
         class_sizes=class_sizes(preprocessor.classes, preprocessor.class_counts) if preprocessor.classes else None,
-        notes=list(found.notes),
+        notes=[*found.notes, *label_notes(preprocessor.classes, preprocessor.class_counts)],
     )
 
 

@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import IO, Protocol
 
 import numpy as np
@@ -168,6 +169,8 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
         column, kind = column.cast(pa.large_binary()), pa.large_binary()
     if pa.types.is_nested(kind):
         raise DataError(f'{where(0)}: column "{name}" holds {kind}, not text')
+    if pa.types.is_decimal(kind):
+        return pa.chunked_array([pa.array(map(_plain, column.to_pylist()), pa.string())])
     try:
         return column.cast(pa.string())
     except pa.ArrowException as error:
@@ -183,6 +186,15 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
                     "save the file in UTF-8"
                 ) from None
         raise
+
+
+def _plain(number: Decimal | None) -> str | None:
+    """A number without an exponent and the zeros that its column's scale adds."""
+    if number is None:
+        return None
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
 
 
 def as_json(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:

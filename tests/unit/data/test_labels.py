@@ -1,0 +1,102 @@
+"""Labels that are numbers, lists or alike."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from data_specs import some_rows, text_spec, write_csv, write_jsonl
+
+from trainjob.data import Fitted, fit
+from trainjob.data.label_notes import label_notes
+from trainjob.data.labels import canonical, label_indices
+from trainjob.data.rows import Place, Rows
+
+TEXTS = [row["text"] for row in some_rows(12)]
+
+
+def write_labels(path: Path, labels: pa.Array) -> Path:
+    pq.write_table(pa.table({"text": TEXTS[: len(labels)], "label": labels}), path)
+    return path
+
+
+def classes(fitted: Fitted) -> list[str]:
+    return fitted.preprocessor.classes
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pa.array([Decimal(0), Decimal(1), Decimal("1.5")] * 4, pa.decimal128(38, 9)),
+        pa.array([Decimal(0), Decimal(1), Decimal("1.5")] * 4, pa.decimal256(60, 40)),
+        pa.array([-0.0, 1.0, 1.5, 0.0, 1.0, 1.5] * 2),
+        pa.array(["0E-9", "1.0", "1.5", "-0.0", "1", "1.5"] * 2),
+    ],
+    ids=["decimals", "long decimals", "floats", "texts"],
+)
+def test_numbers_are_the_same_classes_in_every_type(labels: pa.Array, tmp_path: Path) -> None:
+    assert classes(fit(text_spec(write_labels(tmp_path / "rows.parquet", labels)))) == ["0", "1", "1.5"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_numbers_are_the_same_classes_in_every_format(ending: str, tmp_path: Path) -> None:
+    rows = [{"text": text, "label": [0, 1.0, -0.0, 1][index % 4]} for index, text in enumerate(TEXTS)]
+    write = write_csv if ending == "csv" else write_jsonl
+    assert classes(fit(text_spec(write(tmp_path / f"rows.{ending}", rows)))) == ["0", "1"]
+
+
+@pytest.mark.parametrize("label", ["1.10", "007", "1e5", "1.5", "-1", "0x0", "00", "-", "v1.0", "1.0.0", "٣.0"])
+def test_other_labels_stay(label: str) -> None:
+    assert canonical(label) == label
+
+
+def test_classes_of_earlier_versions_are_found() -> None:
+    def indices(labels: list[str], known: list[str]) -> list[int]:
+        return label_indices(
+            Rows(pa.table({"label": labels}), lambda index: Place("it", number=index + 1)), "label", known
+        ).tolist()
+
+    assert indices(["0", "0E-9", "1", "1.000"], ["0E-9", "1.0"]) == [0, 0, 1, 1]
+    assert indices(["1", "1.0"], ["1", "1.0"]) == [0, 1]
+
+
+def test_lists_and_json_are_told() -> None:
+    names = ['{"choices": ["sport", "sky"]}', "['a', 'b']", "(c)", "[d", "e"]
+    [note] = label_notes(names, [1200, 3, 1, 1, 1])
+    assert note == (
+        '2 of 5 classes look like lists or JSON: \'{"choices": ["sport", "sky"]}\' (1,200 rows), '
+        "\"['a', 'b']\" (3 rows). "
+        "Each is a class of its own, whatever it holds: write one plain label into each row"
+    )
+
+
+def test_names_that_differ_in_case_or_blanks_are_told() -> None:
+    [note] = label_notes(["SPORT", "New York", "new  york", "sky", "sport"], [1, 2, 3, 4, 5])
+    assert note == (
+        "classes that differ in case or blanks alone are different classes: "
+        '"SPORT" (1 row) beside "sport" (5 rows); "New York" (2 rows) beside "new  york" (3 rows)'
+    )
+
+
+def test_missing_values_are_told() -> None:
+    assert label_notes(["a", "b", "nan"], [1, 1, 7]) == [
+        'a class is called "nan" (7 rows): if it stands for a missing label, drop its rows'
+    ]
+
+
+def test_many_odd_names_are_cut_short() -> None:
+    [note] = label_notes([f"[{number}, {'9' * 99}]" for number in range(1000)], [1] * 1000)
+    assert "1,000 of 1,000 classes" in note
+    assert "and 997 more" in note
+    assert len(note) < 500
+
+
+def test_the_first_pass_tells_of_odd_labels(tmp_path: Path) -> None:
+    labels = pa.array(["SPORT", "sport", "['a', 'b']"] * 4)
+    profile = fit(text_spec(write_labels(tmp_path / "rows.parquet", labels))).profile
+    assert profile is not None
+    assert [note.partition(":")[0] for note in profile.notes] == [
+        "1 of 3 classes look like lists or JSON",
+        "classes that differ in case or blanks alone are different classes",
+    ]

@@ -1,0 +1,66 @@
+"""What is odd about the names of classes: lists, missing values, names that differ in case or blanks alone."""
+
+import ast
+import json
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+_MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat")
+_SHOWN = 3
+_LONGEST = 60
+
+
+def label_notes(classes: Sequence[str], counts: Sequence[int]) -> list[str]:
+    """A sentence for each kind of odd names, with examples; `counts` are the training rows of each class."""
+    return list(_notes(dict(zip(classes, counts, strict=True))))
+
+
+def _notes(rows: dict[str, int]) -> Iterator[str]:
+    if lists := [name for name in rows if _is_list(name)]:
+        yield (
+            f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {_shown(lists, rows)}. Each is a class "
+            "of its own, whatever it holds: write one plain label into each row"
+        )
+    groups = [names for names in _alike(rows) if len(names) > 1]
+    if groups:
+        more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
+        pairs = "; ".join(_shown(names, rows, " beside ") for names in groups[:_SHOWN])
+        yield f"classes that differ in case or blanks alone are different classes: {pairs}{more}"
+    if missing := [name for name in rows if name.lower() in _MISSING]:
+        yield f"a class is called {_shown(missing, rows)}: if it stands for a missing label, drop its rows"
+
+
+def _is_list(name: str) -> bool:
+    """Whether a name is a list, an object or a tuple in JSON or Python."""
+    if not (name.startswith(("[", "{", "(")) and name.endswith(("]", "}", ")"))):
+        return False
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return isinstance(parse(name), (list, dict, tuple, set))
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            continue
+    return False
+
+
+def _alike(rows: dict[str, int]) -> list[list[str]]:
+    """The names by what is left of them without case and blanks."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in rows:
+        groups["".join(unicodedata.normalize("NFKC", name).casefold().split())].append(name)
+    return list(groups.values())
+
+
+def _shown(names: list[str], rows: dict[str, int], between: str = ", ") -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return between.join(f"{_quoted(name)} ({_count(rows[name])})" for name in names[:_SHOWN]) + more
+
+
+def _count(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+def _quoted(name: str) -> str:
+    """A name in the quotes that it does not hold, cut where it is long."""
+    name = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+    return f"'{name}'" if '"' in name else f'"{name}"'
