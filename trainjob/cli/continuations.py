@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import say
-from trainjob.cli.predicted_tables import read, shown, write
+from trainjob.cli.predicted_tables import parts_of, read, shown, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,24 +19,22 @@ def continue_texts(run: str, data: str | None, texts: list[str], output: Path, s
 
     generator = TextGenerator.load(run)
     if data is not None:
-        rows = write(_continued(generator, data, sampling), data, output)
+        rows = write(_continued(generator, data, output, sampling), data, output)
         say(f"{rows:,} continuations written to {output}")
         return
     for text, continuation in zip(texts, generator.generate(texts, **sampling), strict=True):
         say(continuation if generator.preprocessor.form == "messages" else text + continuation)
 
 
-def _continued(generator: "TextGenerator", data: str, sampling: dict[str, Any]) -> "Iterator[pa.Table]":
+def _continued(generator: "TextGenerator", data: str, output: Path, sampling: dict[str, Any]) -> "Iterator[pa.Table]":
     """The rows of `data`, some at a time, with the column `continuation`; an older one is replaced."""
     import pyarrow as pa
 
-    from trainjob.api import Source
     from trainjob.data.rows import check_columns
-    from trainjob.data.source import parts
 
     layout = generator.preprocessor.layout
     columns = layout.prompt_columns
-    for part in parts(Source(uri=data), None, labelled=False, nested=layout.nested):
+    for part in parts_of(data, output, layout.nested):
         for rows in read(part, columns):
             check_columns(columns, rows.table.column_names, part.uri)
             texts = generator.generate(layout.prompts(rows.table, rows.where), where=rows.where, **sampling)

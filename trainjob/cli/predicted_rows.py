@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import console, say
-from trainjob.cli.predicted_tables import read, shown, write
+from trainjob.cli.predicted_tables import parts_of, read, shown, write
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def classify(
     kind = predictor.preprocessor.kind
     second = None if cascade is None else _cascade(run, kind, cascade)
     if data is not None:
-        rows = write(_predicted(predictor, data, second), data, output)
+        rows = write(_predicted(predictor, data, output, second), data, output)
         say(f"{rows:,} predictions written to {output}")
         for note in second.notes() if second is not None else []:
             say(note)
@@ -48,15 +48,15 @@ def classify(
     _show(inputs, predictor.classes, probabilities, said)
 
 
-def _predicted(predictor: "Predictor", data: str, cascade: "LanguageModelCascade | None") -> "Iterator[pa.Table]":
+def _predicted(
+    predictor: "Predictor", data: str, output: Path, cascade: "LanguageModelCascade | None"
+) -> "Iterator[pa.Table]":
     """The rows of `data`, some at a time, with the columns that hold the predictions; older ones are replaced."""
     import pyarrow as pa
 
-    from trainjob.api import Source
     from trainjob.data.image_files import ImageFiles
-    from trainjob.data.source import parts
 
-    found = parts(Source(uri=data), None, labelled=False)
+    found = parts_of(data, output)
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
     for part in found:
         for rows in read(part, predictor.preprocessor.columns):

@@ -1,8 +1,9 @@
 """What `trainjob predict` reads DATA's rows with, and writes them with besides what it says of them."""
 
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
@@ -23,10 +24,33 @@ SECONDS_BETWEEN_LINES = 10.0
 def check_output(output: Path) -> None:
     if output.suffix not in FORMATS:
         raise UserError(f"--output {output}: must end in {' or '.join(FORMATS)}")
+    if re.match(r"\w\w+:/", str(output)):
+        raise UserError(f"cannot write {output}: name a file on this machine, and copy it from there")
     if output.is_dir():
         raise UserError(f"cannot write {output}: it is a folder")
     if not output.parent.is_dir():
         raise UserError(f"cannot write {output}: there is no folder {output.parent}")
+
+
+def parts_of(data: str, output: Path, nested: Sequence[str] = ()) -> "list[Part]":
+    """What DATA is read in. Raises UserError where `output` would replace one of its files, whatever its path."""
+    from trainjob.api import Source
+    from trainjob.data.source import parts
+
+    found = parts(Source(uri=data), None, labelled=False, nested=nested)
+    if any(_is_file(part.uri, output) for part in found):
+        raise UserError(f"--output {output} would replace rows that are to be predicted ({data}): give another name")
+    return found
+
+
+def _is_file(uri: str, file: Path) -> bool:
+    from trainjob.data.rows import is_http
+    from trainjob.storage import open_filesystem
+
+    if is_http(uri) or uri.startswith(("s3://", "gs://", "hf://")):
+        return False
+    _, path = open_filesystem(uri)
+    return file.exists() and Path(path).exists() and file.samefile(path)
 
 
 def read(part: "Part", needed: list[str]) -> "Iterator[Rows]":

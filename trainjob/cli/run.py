@@ -70,10 +70,18 @@ def run(
         raise typer.Exit(1) from None
 
     from trainjob.cli.summary import summary_lines
+    from trainjob.runs.files import REPORT
 
     if finished.already:
         say(f"{job.metadata.name} has finished before; --fresh trains it anew.")
-    say("\n".join(summary_lines(finished.summary, finished.run.uri, finished.evaluation, finished.comparison)))
+    lines = summary_lines(
+        finished.summary,
+        finished.run.uri,
+        finished.evaluation,
+        finished.comparison,
+        has_report=finished.run.exists(REPORT),
+    )
+    say("\n".join(lines))
     for remark in finished.summary.data.remarks if finished.summary.data is not None else []:
         if remark.is_severe:
             say(remark.text, error=True, colour=typer.colors.RED)

@@ -12,7 +12,11 @@ from trainjob.runs.summary import Summary
 
 
 def summary_lines(
-    summary: Summary, run: str, evaluation: Mapping[str, AnyScores], comparison: Comparison | None = None
+    summary: Summary,
+    run: str,
+    evaluation: Mapping[str, AnyScores],
+    comparison: Comparison | None = None,
+    has_report: bool = True,
 ) -> list[str]:
     """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data,
     `comparison` those of the baselines.
@@ -34,7 +38,8 @@ def summary_lines(
         rows.append(("checkpoint", summary.checkpoint))
     if best:
         rows.append(("model", f"{run}/{MODEL}"))
-    rows.append(("report", f"{run}/{REPORT}"))
+    missing = "" if has_report else f" is missing: `trainjob report {run}` writes it"
+    rows.append(("report", f"{run}/{REPORT}{missing}"))
     width = max(len(name) for name, _ in rows)
     return [f"{summary.name}: {summary.outcome.lower()}", *(f"  {name:<{width}}  {value}" for name, value in rows)]
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,13 +10,13 @@ from pathlib import Path
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.data import Fitted
 from trainjob.data.split_folders import as_begun, with_split_folders
-from trainjob.errors import Superseded, UserError, notify
+from trainjob.errors import StorageError, Superseded, UserError, notify
 from trainjob.evaluation import AnyScores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents, read_job
-from trainjob.runs.files import FITTED, SPLIT, SUMMARY
+from trainjob.runs.files import FITTED, REPORT, SPLIT, SUMMARY
 from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
@@ -27,7 +27,7 @@ from trainjob.training.launch.ray_cluster import on_cluster, own_address, set_en
 from trainjob.training.outcome import failure_of
 from trainjob.training.predicted_sources import add_sources
 from trainjob.training.retries import is_retryable, with_retries
-from trainjob.training.summarize import final_fields, reached, summarize, write_results
+from trainjob.training.summarize import final_fields, reached, summarize, write_pages, write_results
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,9 @@ def _run(
             check_same(folder, job)
             contents = read_contents(folder)
             assert contents.summary is not None
+            if not folder.exists(REPORT):  # the attempt that finished it ended before it was written
+                with suppress(StorageError):
+                    write_pages(folder)
             snapshots.take_up(reached(job, contents.records, contents.trials))
             return Finished(folder, contents.summary, contents.evaluation, contents.comparison, already=True)
         attempts = begin(folder, job)

@@ -113,13 +113,18 @@ def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> Non
         }
         run.write(EVALUATION, json.dumps(evaluation, indent=1).encode())
     run.write(SUMMARY, summary.model_dump_json(by_alias=True, indent=1).encode())
+    write_pages(run)
+
+
+def write_pages(run: Folder) -> None:
+    """Writes the report of a finished run, and its model's card."""
+    from trainjob.report.card import card
     from trainjob.report.render import write_report  # matplotlib takes long to import
 
     write_report(run)
-    if outcome is not None:
-        from trainjob.report.card import card
-
-        run.write(CARD, card(read_contents(run)).encode())
+    contents = read_contents(run)
+    if contents.job.spec.model.function is None:
+        run.write(CARD, card(contents).encode())
 
 
 def versions() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A language model as a baseline, at a server that speaks OpenAI's protocol."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -124,6 +125,44 @@ def test_a_question_that_no_server_takes_ends_it(tmp_path: Path) -> None:
     with refusing as chat, pytest.raises(UserError, match="refuses tiny"):
         asked(chat, tmp_path, concurrency=1)
     assert len(chat.requests) == 2
+
+
+def error_body(**error: object) -> Reply:
+    return Reply(body=json.dumps({"error": error}).encode())
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (error_body(message="upstream is overloaded", code=503), 'no completion, but "upstream is overloaded"'),
+        (error_body(message=None), 'no completion, but {"error": {"message": null}}'),
+        (Reply(body=b'{"error": "out of credit"}'), 'no completion, but "out of credit"'),
+        (Reply(body=b'{"detail": "Not Found"}'), 'no completion, but {"detail": "Not Found"}'),
+        (Reply(body=b'{"choices": [{"message": null}]}'), 'no completion, but {"choices": [{"message": null}]}'),
+        (Reply(body=b"null"), "no completion, but null"),
+        (
+            Reply(body=b'{"choices": [{"message": {"content": ""}, "finish_reason": "error"}]}'),
+            'no completion, but {"choices": ',
+        ),
+    ],
+)
+def test_an_error_with_status_200_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, said: str
+) -> None:
+    monkeypatch.setattr(ask, "FIRST_PAUSE_SECONDS", 0.0)
+    failing = serving(lambda request, number: reply)
+    with (
+        failing as chat,
+        pytest.raises(UserError, match=f"failed {ask.ATTEMPTS} times, at last with: {re.escape(said)}"),
+    ):
+        asked(chat, tmp_path, concurrency=1)
+
+
+def test_a_refusal_with_status_200_is_one(tmp_path: Path) -> None:
+    refusing = serving(lambda request, number: error_body(message="no such model", code=404))
+    with refusing as chat, pytest.raises(UserError, match='refuses tiny: no completion, but "no such model"'):
+        asked(chat, tmp_path, concurrency=1)
+    assert len(chat.requests) == 1
 
 
 def test_a_server_that_stays_away_ends_it_and_what_is_known_is_kept(tmp_path: Path) -> None:

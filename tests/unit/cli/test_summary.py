@@ -79,6 +79,12 @@ def test_a_functions_run() -> None:
     ]
 
 
+def test_a_report_that_is_not_there_is_not_named_as_if_it_were() -> None:
+    assert summary_lines(SUMMARY, "/runs/tags", {}, has_report=False)[-1] == (
+        "  report        /runs/tags/report.html is missing: `trainjob report /runs/tags` writes it"
+    )
+
+
 def test_a_function_without_reports() -> None:
     assert summary_lines(SUMMARY, "/runs/tags", {})[2] == "  last metrics  none: the function has reported none"
 

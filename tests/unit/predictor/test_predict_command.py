@@ -134,6 +134,25 @@ def test_several_files_must_have_the_same_columns(tmp_path: Path, text_run: Path
     assert sorted(tmp_path.glob("*out*")) == []
 
 
+def test_the_rows_to_predict_are_never_replaced(tmp_path: Path, text_run: Path, text_csv: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    rows = folder / "rows.csv"
+    rows.write_bytes(text_csv.read_bytes())
+    (tmp_path / "linked.csv").symlink_to(rows)
+    (tmp_path / "linked").symlink_to(folder)
+    for data in (str(rows), str(folder), f"file://{rows}", str(folder / "*.csv"), str(tmp_path / "linked.csv")):
+        for output in (rows, tmp_path / "linked.csv", tmp_path / "linked" / "rows.csv"):
+            with pytest.raises(UserError, match=r"would replace rows that are to be predicted .*: give another name"):
+                predict(str(text_run), data, output=output)
+    assert rows.read_bytes() == text_csv.read_bytes()
+    assert (tmp_path / "linked.csv").is_symlink()
+    other = folder / "others.csv"
+    predict(str(text_run), str(rows), output=other)
+    with pytest.raises(UserError, match="would replace"):
+        predict(str(text_run), str(folder), output=other)
+
+
 def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, image_run: Path, text_csv: Path) -> None:
     with pytest.raises(UserError, match="give one of DATA, --text and --image"):
         predict(str(text_run))
@@ -149,6 +168,8 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, imag
         predict(str(text_run), str(text_csv), output=tmp_path / "missing" / "out.csv")
     with pytest.raises(UserError, match=r"cannot write .*there is no folder .*texts\.csv"):
         predict(str(text_run), str(text_csv), output=text_csv / "out.csv")
+    with pytest.raises(UserError, match=r"cannot write s3:/bucket/out\.csv: name a file on this machine"):
+        predict(str(text_run), str(text_csv), output=Path("s3://bucket/out.csv"))
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(UserError, match=r"cannot write .*folder\.csv: it is a folder"):
         predict(str(text_run), str(text_csv), output=tmp_path / "folder.csv")

@@ -34,6 +34,7 @@ def finished(folder: Path) -> TrainJob:
         hardware=Hardware(cpu="one", cores=1, memory_gib=1.0),
     )
     run_folder(job).write("summary.json", summary.model_dump_json(by_alias=True).encode())
+    run_folder(job).write("report.html", b"a report")
     return job
 
 
@@ -47,6 +48,14 @@ def test_it_is_shown_without_writing_anything(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "job").iterdir()}
     assert again(job).already
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "job").iterdir()} == before
+
+
+def test_a_report_whose_writing_was_cut_is_written(tmp_path: Path) -> None:
+    job = finished(tmp_path)
+    report = tmp_path / "job" / "report.html"
+    report.unlink()
+    assert again(job).already
+    assert "<h1>job" in report.read_text()
 
 
 def test_another_spec_is_told_apart(tmp_path: Path) -> None:

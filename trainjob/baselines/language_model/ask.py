@@ -1,5 +1,6 @@
 """Asks a server that speaks OpenAI's protocol: again after errors that may pass, several questions at once."""
 
+import json
 import os
 import random
 import threading
@@ -7,6 +8,8 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+
+from pydantic import BaseModel
 
 from trainjob.api.baselines import LANGUAGE_MODEL_KEY, LanguageModel
 from trainjob.baselines.language_model.answers import Answer, Answers, key
@@ -22,6 +25,19 @@ AHEAD = 32
 """Questions are made for so many rounds of requests ahead."""
 ANSWER_TOKENS = 512
 """Enough for a class, also after a few thoughts."""
+
+
+class NoCompletion(Exception):
+    """The server sent something else with status 200; gateways send another server's error so."""
+
+    def __init__(self, body: Any) -> None:
+        found = body.model_dump(exclude_unset=True) if isinstance(body, BaseModel) else body
+        error = found.get("error") if isinstance(found, dict) else None
+        message = error.get("message") if isinstance(error, dict) else error
+        super().__init__(f"no completion, but {json.dumps(message or found, default=str)}")
+        code = error.get("code") if isinstance(error, dict) else None
+        self.status_code = code if isinstance(code, int) else 200
+        """What the body says of it, or else that of the response."""
 
 
 class Asker:
@@ -91,16 +107,16 @@ class Asker:
             self.budget.request()
             try:
                 return self._read(self._send(question, structured))
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if not structured:
+            except (openai.APIStatusError, NoCompletion) as error:
+                if structured and error.status_code in (400, 422):
+                    self._structured = False  # this server does not know it: asked in words alone from now on
+                    continue
+                if error.status_code not in (408, 409, 429) and 400 <= error.status_code < 500:
                     raise self._refused(error) from None
-                self._structured = False  # this server does not know it: asked in words alone from now on
-            except openai.APIStatusError as error:
-                if error.status_code not in (408, 409, 429) and error.status_code < 500:
-                    raise self._refused(error) from None
-                self._pause(attempt, error, error.response.headers.get("retry-after"))
-            except (openai.APIError, ValueError, TypeError, AttributeError, LookupError) as error:
-                self._pause(attempt, error, None)  # no connection, or what is no answer
+                has_headers = isinstance(error, openai.APIStatusError)
+                self._pause(attempt, error, error.response.headers.get("retry-after") if has_headers else None)
+            except (openai.APIError, ValueError) as error:
+                self._pause(attempt, error, None)  # no connection, or no JSON
         raise AssertionError  # the last pause raises
 
     def _send(self, question: list[Message], structured: bool) -> Any:
@@ -111,9 +127,15 @@ class Asker:
         )
 
     def _read(self, completion: Any) -> Answer:
-        """Raises ValueError, TypeError, AttributeError or LookupError for what is no answer."""
-        text, usage = completion.choices[0].message.content, completion.usage
-        input_tokens, output_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+        """Raises NoCompletion for whatever else the server sends with status 200."""
+        try:
+            choice, usage = completion.choices[0], completion.usage
+            text, ended = choice.message.content, choice.finish_reason
+            input_tokens, output_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+        except (TypeError, AttributeError, LookupError):
+            raise NoCompletion(completion) from None
+        if ended == "error":  # of the server behind a gateway, in the midst of an answer
+            raise NoCompletion(completion)
         self.budget.answered(input_tokens, output_tokens)
         return Answer(text or "", input_tokens, output_tokens)
 
