@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import os
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +15,7 @@ from trainjob.errors import UserError
 from trainjob_operator.access import Access
 from trainjob_operator.run import Operator
 from trainjob_operator.settings import load_settings
+from trainjob_operator.settings_file import await_other_settings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -37,11 +41,14 @@ def run(
     try:
         loaded = load_settings(settings)
         _log()
-        access = Access(loaded.namespaces, progress_policy)
-        asyncio.run(Operator(loaded, access).run(port, lease_namespace))
+        operator = Operator(loaded, Access(loaded.namespaces, progress_policy))
+        other_settings = partial(await_other_settings, settings, loaded)
+        begins_anew = asyncio.run(operator.run(port, lease_namespace, other_settings))
     except UserError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
+    if begins_anew:
+        os.execv(sys.executable, sys.orig_argv)
 
 
 def _log() -> None:

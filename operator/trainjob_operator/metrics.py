@@ -15,6 +15,11 @@ START_SECONDS = Histogram(
     registry=REGISTRY,
 )
 LEADER = Gauge("trainjob_leader", "1 where this replica does the work.", registry=REGISTRY)
+SETTINGS_REFUSED = Gauge(
+    "trainjob_settings_refused",
+    "1 where the settings' file has changed and cannot be used: the earlier settings still hold.",
+    registry=REGISTRY,
+)
 ACCESS_MISSING = Gauge(
     "trainjob_access_missing",
     "1 where the operator lacks something that it needs: /readyz says what.",

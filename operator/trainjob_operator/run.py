@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import signal
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,16 +49,26 @@ class Operator:
     api: Api | None = None
     """What it makes its requests with, once it leads."""
 
-    async def run(self, port: int, lease_namespace: str | None) -> None:
-        """Serves until a signal ends it, or it is no longer the leader. Without a namespace for the Lease it takes
-        itself for the only replica."""
+    async def run(
+        self, port: int, lease_namespace: str | None, other_settings: Callable[[], Coroutine[Any, Any, object]]
+    ) -> bool:
+        """Serves until a signal ends it, it is no longer the leader, or `other_settings` returns: returns whether it is
+        to begin anew because of these. Without a namespace for the Lease it takes itself for the only replica."""
         self._take_signals()
+        change = asyncio.create_task(other_settings())
+        change.add_done_callback(lambda _: self.stop.set())
         async with api_client() as client, self._http(port):
             if lease_namespace is None:
                 LEADER.set(1)
                 await self._lead(Api(client))
             else:
                 await self._elect(Lease(Api(client, REQUEST_SECONDS), lease_namespace))
+        if not change.done():
+            change.cancel()
+            return False
+        change.result()
+        logger.info("the settings have changed; beginning anew")
+        return True
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()

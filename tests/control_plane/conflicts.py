@@ -154,6 +154,10 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
         "tuning.parameters",
         {"workers.count": 4, "tuning": _tuned("training.batchSize", choice=[16, 18])},
     ),
+    *(
+        ("function", "deadlines.start", {"deadlines": {"start": start, "total": total}})
+        for start, total in (("2h", "1h"), ("61s", "1m"), ("1d", "23h"), ("9999s", "2h"))
+    ),
     ("function", "dataset.loader", {"dataset.loader": "dataLoader"}),
     ("function", "model", {"model.function": None}),
 ]

@@ -28,8 +28,19 @@ from control_plane.small_strategies import (
     trainjob_names,
     uris,
 )
+from trainjob.api.cluster import seconds
 from trainjob.api.tuning import TUNABLE, steps_to
 
+
+def _in_order(deadlines: Document) -> Document:
+    """With the shorter one as `start`."""
+    if len(deadlines) < 2:
+        return deadlines
+    start, total = sorted(deadlines.values(), key=seconds)
+    return {"start": start, "total": total}
+
+
+_deadlines = part(total=durations, start=durations).map(_in_order)
 _label_columns = st.sampled_from(["tag", "the class"])
 _losses = one_of(crossEntropy=part(), binaryCrossEntropy=part())
 _class_weights = one_of(balanced=part(), values=st.dictionaries(columns, amounts, max_size=3))
@@ -158,7 +169,7 @@ _storage = merged(
 
 _whole_life = part(
     retries=st.integers(0, 20),
-    deadlines=part(total=durations, start=durations),
+    deadlines=_deadlines,
     ttlAfterFinished=durations,
     rayJobTTLAfterFinished=durations,
     suspend=booleans,

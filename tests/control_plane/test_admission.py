@@ -226,18 +226,19 @@ def test_how_long_it_may_take_can_change(
 
 
 @pytest.mark.parametrize(
-    ("field", "workers"),
+    ("field", "changes"),
     [
-        ("workers.perPod", {"count": 3, "perPod": 2}),
-        ("training.batchSize", {"count": 5}),
-        ("workers.gpus", {"gpus": 2}),
-        ("workers.minimum", {"count": 2, "minimum": 3}),
+        ("workers.perPod", {"workers": {"count": 3, "perPod": 2}}),
+        ("training.batchSize", {"workers": {"count": 5}}),
+        ("workers.gpus", {"workers": {"gpus": 2}}),
+        ("workers.minimum", {"workers": {"count": 2, "minimum": 3}}),
+        ("deadlines.start", {"deadlines": {"start": "2h", "total": "90m"}}),
     ],
 )
-def test_workers_change_only_to_what_fits(
-    api: client.CustomObjectsApi, existing: Document, field: str, workers: Document
+def test_workers_and_deadlines_change_only_to_what_fits(
+    api: client.CustomObjectsApi, existing: Document, field: str, changes: Document
 ) -> None:
-    assert f"spec.{field}: " in update(api, changed(existing, {"workers": workers}))
+    assert f"spec.{field}: " in update(api, changed(existing, changes))
 
 
 def test_a_spec_is_required(api: client.CustomObjectsApi) -> None:

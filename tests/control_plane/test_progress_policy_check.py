@@ -106,7 +106,7 @@ def test_a_policy_that_goes_later_is_missed_and_work_goes_on(
 
     async def live() -> None:
         operator = Operator(settings, Access(settings.namespaces, NAME))
-        running = asyncio.create_task(operator.run(port, None))
+        running = asyncio.create_task(operator.run(port, None, asyncio.Event().wait))
         try:
             await asyncio.to_thread(play)
         finally:

@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 from trainjob.api.baselines import CLASSIFIER_OF, Baselines
-from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
+from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName, seconds
 from trainjob.api.dataset import Cleaning, Dataset
 from trainjob.api.model import Model, PositiveInt
 from trainjob.api.training import CLASSIFIER_METRICS, LANGUAGE_METRICS, Checkpoints, Training
@@ -121,6 +121,9 @@ class TrainJobSpec(StrictModel):
             yield "workers.minimum", f"must not be more than workers.count ({minimum} > {count})"
         if self.workers.minimum is not None and self.tuning is not None:
             yield "workers.minimum", "cannot be set together with tuning, whose trials wait for workers one by one"
+        start, total = self.deadlines.start, self.deadlines.total
+        if start is not None and total is not None and seconds(start) > seconds(total):
+            yield "deadlines.start", f"must not be longer than deadlines.total ({start} > {total})"
         if "batch_size" in training.model_fields_set and (rest := training.batch_size % count):
             yield (
                 "training.batchSize",

@@ -1,6 +1,7 @@
 """The rules that span the fields of a whole spec."""
 
 from trainjob.api.baselines import CLASSIFIER_OF
+from trainjob.api.cluster import DURATION, UNITS
 from trainjob.api.training import CLASSIFIER_METRICS, LANGUAGE_METRICS
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, steps_to
 from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, escaped, given
@@ -53,6 +54,16 @@ def _tuned_part(step: Step) -> Rule:
     )
 
 
+def _is_duration(deadline: str) -> str:
+    return f"self.deadlines.{deadline}.matches('{DURATION}')"
+
+
+def _seconds(deadline: str) -> str:
+    text = f"self.deadlines.{deadline}"
+    units = ", ".join(f"'{unit}': {seconds}" for unit, seconds in UNITS.items())
+    return f"int({text}.substring(0, size({text}) - 1)) * {{{units}}}[{text}.substring(size({text}) - 1)]"
+
+
 SPEC_RULES: tuple[Rule, ...] = (
     *(_same_presence(name) for name, info in IMMUTABLE_FIELDS.items() if info.default is None),
     Rule(
@@ -69,6 +80,12 @@ SPEC_RULES: tuple[Rule, ...] = (
         "!has(self.workers.minimum) || !has(self.tuning)",
         "cannot be set together with tuning, whose trials wait for workers one by one",
         "workers.minimum",
+    ),
+    Rule(
+        f"!has(self.deadlines.start) || !has(self.deadlines.total) || "
+        f"!{_is_duration('start')} || !{_is_duration('total')} || {_seconds('start')} <= {_seconds('total')}",
+        "must not be longer than deadlines.total",
+        "deadlines.start",
     ),
     Rule(
         "!has(self.training.batchSize) || self.workers.count < 1 || self.training.batchSize % self.workers.count == 0",

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 from trainjob_files import GOOD, problems, write
 
 from trainjob.api import TrainJob
+from trainjob.api.load import load_trainjob
 from trainjob.api.wording import PATTERNS
 
 BAD_FIELDS = [
@@ -254,6 +255,15 @@ def test_the_operators_own_volumes_and_paths_are_not_for_others(tmp_path: Path) 
         "job.yaml:16  spec.pods.volumeMounts  /etc/trainjob and /mnt/storage are where the operator mounts volumes: "
         "choose other paths",
     ]
+
+
+def test_an_attempt_may_not_take_longer_to_start_than_the_job_has(tmp_path: Path) -> None:
+    assert problems(write(tmp_path, GOOD + "  deadlines: {total: 90m, start: 2h}\n")) == [
+        "job.yaml:14  spec.deadlines.start  must not be longer than deadlines.total (2h > 90m)"
+    ]
+    assert (
+        load_trainjob(write(tmp_path, GOOD + "  deadlines: {total: 2h, start: 120m}\n")).spec.deadlines.start == "120m"
+    )
 
 
 BAD_OVERRIDES = [

@@ -200,7 +200,7 @@ ODD_STATUSES = some(
 SPECS = some(
     suspend=st.booleans(),
     retries=st.integers(0, 3),
-    deadlines=some(total=st.sampled_from(["1s", "1h"]), start=st.just("1m")),
+    deadlines=some(total=st.sampled_from(["1s", "1h"]), start=st.just("1s")),
     ttlAfterFinished=st.just("1s"),
 )
 LABELS = st.sampled_from([{}, {"labels": {"kueue.x-k8s.io/queue-name": "gpus"}}])
