@@ -40,8 +40,9 @@ def crd() -> dict[str, Any]:
     }
 
 
-def trainjob_schema() -> Schema:
-    """The structural schema of a TrainJob in a cluster."""
+def trainjob_schema(defaults_everywhere: bool = False) -> Schema:
+    """The structural schema of a TrainJob in a cluster; with `defaults_everywhere`, also with the defaults that the API
+    server does not fill in."""
     status = status_schema(TrainJobStatus)
     training = status["properties"]["training"]
     # Managed as one value: to keep account of thousands of keys would take the API server seconds.
@@ -54,7 +55,7 @@ def trainjob_schema() -> Schema:
             "apiVersion": {"type": "string", "description": "Version of this type."},
             "kind": {"type": "string", "description": "Always TrainJob."},
             "metadata": {"type": "object"},
-            "spec": spec_schema(TrainJobSpec),
+            "spec": spec_schema(TrainJobSpec, defaults_everywhere),
             "status": status,
         },
     }

@@ -1,4 +1,4 @@
-"""The reference page: every field of a TrainJob, from the same schema as the CRD."""
+"""The reference page: every field of a TrainJob, from the same schema as the CRD, with every default."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _KUBERNETES = "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.
 
 def reference() -> str:
     """The page, in Markdown."""
-    properties = trainjob_schema()["properties"]
+    properties = trainjob_schema(defaults_everywhere=True)["properties"]
     sections = [_INTRODUCTION, *_section("spec", TrainJobSpec, properties["spec"])]
     sections += _section("status", TrainJobStatus, properties["status"])
     return "\n".join(sections)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from trainjob.api.base import StrictModel
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.wording import fields_of
 
@@ -36,6 +37,14 @@ _RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "imp
 def escaped(field: str) -> str:
     """A field's name in CEL, where reserved words are escaped."""
     return f"__{field}__" if field in _RESERVED else field.replace(".", "__dot__")
+
+
+def value_of(model: type[StrictModel], field: str, parent: str = "self") -> str:
+    """The value of a field of `parent`, or its default: the API server does not fill in those of objects that may be
+    written as `{}`."""
+    default = fields_of(model)[field].default
+    written = str(default).lower() if isinstance(default, bool) else default
+    return f"(has({parent}.{field}) ? {parent}.{field} : {written})"
 
 
 def given(path: str, parameters: str = "self.tuning.parameters") -> str:

@@ -11,7 +11,7 @@ from trainjob.api.training import SGD, Distillation
 from trainjob.api.trainjob import Storage, TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
 from trainjob.api.wording import fields_of, nested_model
-from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, escaped, given
+from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, escaped, given, value_of
 from trainjob.crd.spec_rules import SPEC_RULES
 
 _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.values()]
@@ -106,7 +106,10 @@ _ANY_PARAMETER = f"[{', '.join(given(path, 'self.parameters') for path in TUNABL
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     Decoder: (
         Rule(
-            "self.heads < 1 || self.hiddenSize % (2 * self.heads) == 0", "must be a multiple of 2 * heads", "hiddenSize"
+            f"{value_of(Decoder, 'heads')} < 1 || "
+            f"{value_of(Decoder, 'hiddenSize')} % (2 * {value_of(Decoder, 'heads')}) == 0",
+            "must be a multiple of 2 * heads",
+            "hiddenSize",
         ),
     ),
     CausalLM: (
@@ -118,7 +121,12 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         _ON_HUB,
     ),
     Encoder: (
-        Rule("self.heads < 1 || self.hiddenSize % self.heads == 0", "must be a multiple of heads", "hiddenSize"),
+        Rule(
+            f"{value_of(Encoder, 'heads')} < 1 || "
+            f"{value_of(Encoder, 'hiddenSize')} % {value_of(Encoder, 'heads')} == 0",
+            "must be a multiple of heads",
+            "hiddenSize",
+        ),
     ),
     TextClassifier: (
         Rule(
@@ -141,7 +149,13 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         ),
         _ON_HUB,
     ),
-    SGD: (Rule("!self.nesterov || self.momentum > 0.0", "needs momentum greater than 0", "nesterov"),),
+    SGD: (
+        Rule(
+            f"!{value_of(SGD, 'nesterov')} || {value_of(SGD, 'momentum')} > 0.0",
+            "needs momentum greater than 0",
+            "nesterov",
+        ),
+    ),
     Dataset: (
         Rule(
             "!has(self.text) || !has(self.label) || !(self.label in self.text)",

@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import StrictModel, depends_on_model
+from trainjob.api.base import OneOf, StrictModel, depends_on_model
 from trainjob.api.cluster import KubernetesType
 from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
@@ -23,19 +24,41 @@ _LIST_KEYS = {
 """The field that distinguishes the items of a list, for each type of item; other lists are replaced as a whole."""
 
 
-def spec_schema(model: type[StrictModel]) -> Schema:
-    """The schema of a model that people write: with defaults, required fields and rules."""
+def spec_schema(model: type[StrictModel], defaults_everywhere: bool = False) -> Schema:
+    """The schema of a model that people write: with defaults, required fields and rules.
+
+    An object that may be written as `{}` has no defaults inside, unless `defaults_everywhere`: trainjob fills them in
+    when it reads the spec. Whoever creates an object owns the defaults that the API server fills in, and once a
+    server-side apply takes over, the API server removes them: of `{}` nothing would be left, which it refuses.
+    """
+    return _spec_schema(model, defaults_everywhere, has_defaults=True)
+
+
+def _spec_schema(model: type[StrictModel], defaults_everywhere: bool, has_defaults: bool) -> Schema:
     leaves = model.model_json_schema()["properties"]
     properties: dict[str, Schema] = {}
     for name, info in fields_of(model).items():
-        value = _value_schema(info, leaves[name], spec_schema)
-        properties[name] = {**value, "description": description(info), **_default(info)}
+        inner = partial(
+            _spec_schema,
+            defaults_everywhere=defaults_everywhere,
+            has_defaults=defaults_everywhere or not _may_be_empty(info),
+        )
+        default = _default(info) if has_defaults else {}
+        properties[name] = {**_value_schema(info, leaves[name], inner), "description": description(info), **default}
     schema: Schema = {"type": "object", "description": class_description(model), "properties": properties}
     if required := [name for name, info in fields_of(model).items() if info.is_required()]:
         schema["required"] = required
     if rules := rules_of(model):
         schema["x-kubernetes-validations"] = [rule.validation() for rule in rules]
     return schema
+
+
+def _may_be_empty(info: FieldInfo) -> bool:
+    """Whether a field without a default holds an object that may be written as `{}`."""
+    model = nested_model(info.annotation)
+    if model is None or issubclass(model, OneOf) or info.default is not None:
+        return False
+    return not any(field.is_required() for field in fields_of(model).values())
 
 
 def status_schema(model: type[StrictModel]) -> Schema:

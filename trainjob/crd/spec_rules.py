@@ -2,9 +2,10 @@
 
 from trainjob.api.baselines import CLASSIFIER_OF
 from trainjob.api.cluster import DURATION, UNITS
+from trainjob.api.model import Encoder
 from trainjob.api.training import CLASSIFIER_METRICS, LANGUAGE_METRICS
 from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, steps_to
-from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, escaped, given
+from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, escaped, given, value_of
 
 _IS_FUNCTION = "has(self.model.__function__)"
 _IS_TEXT = "has(self.model.textClassifier) && has(self.dataset)"
@@ -38,6 +39,11 @@ def _candidates(path: str, otherwise: str) -> str:
     parameter = f"self.tuning.parameters.{escaped(path)}"
     lists = f"has({parameter}.choice) ? {parameter}.choice : has({parameter}.grid) ? {parameter}.grid : []"
     return f"(!{given(path)} ? {otherwise} : {lists})"
+
+
+def _of_encoder(path: str) -> str:
+    parent, _, field = f"self.{path}".rpartition(".")
+    return value_of(Encoder, field, parent)
 
 
 def _tuned_part(step: Step) -> Rule:
@@ -194,8 +200,8 @@ SPEC_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         f"!has(self.tuning) || !({_HAS_ENCODER}) || "
-        f"{_candidates(HIDDEN_SIZE, f'[self.{HIDDEN_SIZE}]')}.all(width, "
-        f"{_candidates(HEADS, f'[self.{HEADS}]')}.all(heads, heads < 1 || width % heads == 0))",
+        f"{_candidates(HIDDEN_SIZE, f'[{_of_encoder(HIDDEN_SIZE)}]')}.all(width, "
+        f"{_candidates(HEADS, f'[{_of_encoder(HEADS)}]')}.all(heads, heads < 1 || width % heads == 0))",
         f"{HIDDEN_SIZE} must be a multiple of every heads",
         "tuning.parameters",
     ),

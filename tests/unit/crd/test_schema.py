@@ -98,9 +98,23 @@ def test_values_are_bounded_as_the_type_says() -> None:
 def test_defaults_are_the_shortest_that_say_it() -> None:
     assert at(".spec.training")["default"] == {}
     assert at(".spec.training.optimizer")["default"] == {"adamW": {}}
-    assert at(".spec.training.optimizer.adamW.betas")["default"] == [0.9, 0.999]
+    assert at(".spec.checkpoints.keep")["default"] == 1
     assert "default" not in at(".spec.storage")
     assert "default" not in at(".spec.pods.env")
+
+
+def test_what_may_be_written_as_an_empty_object_is_never_emptied_by_the_api_server():
+    """It takes the defaults out that it has filled in, when a server-side apply takes over from a client-side one."""
+    for path, node in nodes(SCHEMA["properties"]["spec"]):
+        within = [name for name, value in node.get("properties", {}).items() if "default" in value]
+        may_be_empty = node.get("type") == "object" and not node.get("required") and "default" not in node
+        is_choice = any("exists_one" in rule["rule"] for rule in node.get("x-kubernetes-validations", ()))
+        assert not (may_be_empty and within) or is_choice, path
+
+
+def test_the_reference_has_the_defaults_that_the_api_server_does_not_fill_in():
+    assert "| `hiddenSize` | integer, >= 1 | `128` |" in reference()
+    assert "default" not in at(".spec.model.textClassifier.encoder.hiddenSize")
 
 
 def test_items_of_lists_are_told_apart_by_name() -> None:
