@@ -87,7 +87,7 @@ class Dataset(StrictModel):
     """Column that holds how a language model learns to continue the prompt."""
     messages: Annotated[str, Field(min_length=1)] | None = None
     """Column that holds conversations, lists of objects with `role` and `content`, of which a language model learns
-    what the role `assistant` says."""
+    what the role `assistant` says. The columns `tools` and `parallel_tool_calls` beside it, if there, belong to it."""
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column that holds the label; for images, by default the folder's name or the IDX labels."""
     cleaning: Cleaning = Cleaning()

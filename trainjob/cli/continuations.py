@@ -30,12 +30,12 @@ def _continued(generator: "TextGenerator", data: str, output: Path, sampling: di
     """The rows of `data`, some at a time, with the column `continuation`; an older one is replaced."""
     import pyarrow as pa
 
-    from trainjob.data.rows import check_columns
+    from trainjob.data.rows import found_columns
 
     layout = generator.preprocessor.layout
     columns = layout.prompt_columns
-    for part in parts_of(data, output, layout.nested):
+    for part in parts_of(data, output, layout.nested, layout.optional):
         for rows in read(part, columns):
-            check_columns(columns, rows.table.column_names, part.uri)
+            found_columns(columns, rows.table.column_names, part.uri, layout.optional)
             texts = generator.generate(layout.prompts(rows.table, rows.where), where=rows.where, **sampling)
             yield pa.table(shown(rows) | {"continuation": texts})

@@ -91,7 +91,8 @@ def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
     preprocessor = generator.preprocessor
 
     def examples() -> Iterator[Examples]:
-        for part in parts(Source(uri=data), None, labelled=False, nested=preprocessor.layout.nested):
+        layout = preprocessor.layout
+        for part in parts(Source(uri=data), None, labelled=False, nested=layout.nested, optional=layout.optional):
             for rows in part.read(preprocessor.columns):
                 values = preprocessor.transform(rows.table, rows.where)
                 yield Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))

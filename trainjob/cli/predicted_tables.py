@@ -32,12 +32,12 @@ def check_output(output: Path) -> None:
         raise UserError(f"cannot write {output}: there is no folder {output.parent}")
 
 
-def parts_of(data: str, output: Path, nested: Sequence[str] = ()) -> "list[Part]":
+def parts_of(data: str, output: Path, nested: Sequence[str] = (), optional: Sequence[str] = ()) -> "list[Part]":
     """What DATA is read in. Raises UserError where `output` would replace one of its files, whatever its path."""
     from trainjob.api import Source
     from trainjob.data.source import parts
 
-    found = parts(Source(uri=data), None, labelled=False, nested=nested)
+    found = parts(Source(uri=data), None, labelled=False, nested=nested, optional=optional)
     if any(_is_file(part.uri, output) for part in found):
         raise UserError(f"--output {output} would replace rows that are to be predicted ({data}): give another name")
     return found

@@ -1,43 +1,29 @@
-"""Conversations, and what a tokenizer's chat template makes of them."""
+"""What a tokenizer's chat template makes of conversations."""
 
 import json
+from functools import cached_property
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from trainjob.data.control_tokens import ControlTokens
+from trainjob.data.conversations import ASSISTANT, PARALLEL, TOOLS, WEIGHT, Conversation, Message, arguments_of
 from trainjob.data.piece_tokenizer import Pieces
 from trainjob.errors import DataError
 
 TEMPLATE = "chat_template"
 TEMPLATE_FILE = "chat_template.jinja"
-ASSISTANT = "assistant"
-
-Message = dict[str, Any]
-
-
-def parse_messages(text: str | None, where: str) -> list[Message]:
-    """A conversation written in JSON; fields that are null, which Parquet has where others of the column have a value,
-    are left out. Raises DataError, which names the row by `where`, for what is none."""
-    try:
-        found = json.loads(text or "null")
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: the messages are not JSON: {error}") from None
-    return checked_messages(found, where)
-
-
-def checked_messages(found: Any, where: str) -> list[Message]:
-    """The same of what was JSON."""
-    shape = '[{"role": "user", "content": "…"}, …]'
-    if not isinstance(found, list) or not found:
-        raise DataError(f"{where}: messages must be a list such as {shape}, not {json.dumps(found)[:80]}")
-    for number, message in enumerate(found, start=1):
-        if not isinstance(message, dict):
-            raise DataError(f"{where}: message {number} must be an object as in {shape}, not {type(message).__name__}")
-        for field in ("role", "content"):
-            if not isinstance(message.get(field), str):
-                raise DataError(f'{where}: message {number} has no text as its "{field}": it must be as in {shape}')
-    return [{name: value for name, value in message.items() if value is not None} for message in found]
+_PROBED_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "probe",
+        "description": "Probes.",
+        "parameters": {"type": "object", "properties": {"key": {"type": "string", "description": "Any."}}},
+    },
+}
+_PROBED_ARGUMENTS = {"key": "any value"}
+_SILENT: tuple[dict[str, str | None], ...] = ({}, {"content": None}, {"content": ""})
+_USUAL_ROLES = ("system", "user", ASSISTANT)
 
 
 class ChatTemplate:
@@ -54,26 +40,33 @@ class ChatTemplate:
         }
         self.control_tokens = ControlTokens(tokenizer, self._template)
 
-    def opening(self, messages: list[Message], where: str) -> str:
-        """The conversation up to where the assistant's answer begins. Raises DataError as `turns` does."""
-        return self._rendered(self._marked(messages), where, asks=True)
+    def opening(self, conversation: Conversation, where: str) -> str:
+        """The conversation up to where the assistant's answer begins. Raises DataError where the template refuses it or
+        leaves out tools or calls."""
+        rendering = self._rendering(conversation, where)
+        rendering.check_calls(len(conversation.messages), asks=True)
+        return rendering.text(len(conversation.messages), asks=True)
 
-    def turns(self, messages: list[Message], where: str) -> Pieces:
+    def turns(self, conversation: Conversation, where: str) -> Pieces:
         """The conversation up to the assistant's last turn, of which its turns are learned: each from where the
         template asks for it to its end, but for white space there, which follows the token that ends a turn.
 
-        Raises DataError where the template refuses the conversation, where there is no such turn, and where the
-        template writes the beginning of a conversation otherwise than that beginning alone.
+        Raises DataError where the template refuses the conversation or leaves out tools or calls, where there is no
+        such turn, and where the template writes the beginning of a conversation otherwise than that beginning alone.
         """
-        answers = [number for number, message in enumerate(messages) if message["role"] == ASSISTANT]
+        answers = conversation.learned
         if not answers:
-            raise DataError(f'{where}: no message has the role "{ASSISTANT}": there is nothing to learn')
-        messages = self._marked(messages)
-        whole, done = self._rendered(messages[: answers[-1] + 1], where), 0
+            without = "" if all(WEIGHT not in message for message in conversation.messages) else " and a weight of 1"
+            raise DataError(f'{where}: no message has the role "{ASSISTANT}"{without}: there is nothing to learn')
+        rendering = self._rendering(conversation, where)
+        rendering.check_calls(answers[-1] + 1)
+        whole, done = rendering.text(answers[-1] + 1), 0
         pieces: Pieces = []
         for number in answers:
-            given = self._rendered(messages[:number], where, asks=True) if number else self._first_opening(where)
-            answered = self._rendered(messages[: number + 1], where).rstrip()
+            given = rendering.text(number, asks=True) if number else rendering.first_opening()
+            answered = rendering.text(number + 1).rstrip()
+            if not whole.startswith(answered):  # where the template ends every text with the token that ends texts
+                answered = answered.removesuffix(self._special.get("eos_token", "")).rstrip()
             if not (whole.startswith(given) and whole.startswith(answered) and done <= len(given) < len(answered)):
                 raise DataError(
                     f"{where}: the chat template writes the messages before number {number + 1} differently when more "
@@ -84,32 +77,110 @@ class ChatTemplate:
             done = len(answered)
         return pieces
 
-    def _marked(self, messages: list[Message]) -> list[Message]:
-        return [self.control_tokens.marked_message(message) for message in messages]
+    def _rendering(self, conversation: Conversation, where: str) -> "_Rendering":
+        control, (silent, is_text) = self.control_tokens, self._calls
+        messages = [
+            control.marked_message(_as_called({n: v for n, v in message.items() if n != WEIGHT}, silent, is_text))
+            for message in conversation.messages
+        ]
+        settings: dict[str, Any] = dict(self._special)
+        if conversation.parallel_tool_calls is not None:
+            settings[PARALLEL] = conversation.parallel_tool_calls
+        return _Rendering(self._template, settings, messages, control.marked(conversation.tools), where)
 
-    def _first_opening(self, where: str) -> str:
+    @cached_property
+    def _calls(self) -> tuple[dict[str, str | None], bool]:
+        """What the template wants as the content of a message that has none beside its calls, and whether it wants
+        arguments as JSON text, and not as an object. It is tried: templates differ."""
+        for is_text in (False, True):
+            for silent in _SILENT:
+                if self._writes_calls(silent, is_text):
+                    return silent, is_text
+        return {"content": ""}, False
+
+    def _writes_calls(self, silent: dict[str, str | None], is_text: bool) -> bool:
+        call = {"id": "abcdefghi", "type": "function", "function": {"name": "probe", "arguments": _PROBED_ARGUMENTS}}
+        messages = [
+            {"role": "user", "content": "Any?"},
+            _as_called({"role": ASSISTANT, "tool_calls": [call]}, silent, is_text),
+        ]
+        try:
+            text = _Rendering(self._template, self._special, messages, [_PROBED_TOOL], "").text(2)
+        except DataError:
+            return False
+        if is_text:
+            return json.dumps(_PROBED_ARGUMENTS) in text
+        return _PROBED_ARGUMENTS["key"] in text and str(_PROBED_ARGUMENTS) not in text
+
+
+class _Rendering:
+    """A conversation that is rendered up to any of its messages."""
+
+    def __init__(
+        self, template: str, settings: dict[str, Any], messages: list[Message], tools: list[Any], where: str
+    ) -> None:
+        self._template, self._settings, self._messages, self._tools = template, settings, messages, tools
+        self._where = where
+
+    def text(self, count: int, asks: bool = False) -> str:
+        """The first messages as the template writes them; where it `asks`, up to where the assistant's answer begins.
+
+        Raises DataError where the template refuses them.
+        """
+        return self._rendered(self._messages[:count], self._tools, asks)
+
+    def first_opening(self) -> str:
         """How the assistant's answer begins where it is the first message."""
         try:
-            return self._rendered([], where, asks=True)
+            return self.text(0, asks=True)
         except DataError:
             raise DataError(
-                f"{where}: the conversation begins with the assistant, and the tokenizer's chat template does not say "
+                f"{self._where}: the conversation begins with the assistant, and the chat template does not say "
                 'how that is asked for: put a message of the role "user" or "system" first'
             ) from None
 
-    def _rendered(self, messages: list[Message], where: str, asks: bool = False) -> str:
-        """The conversation as the template writes it; one that `asks` ends where the assistant's answer begins.
+    def check_calls(self, count: int, asks: bool = False) -> None:
+        """Raises DataError where the template leaves out tools, calls or what was answered to them."""
+        for number, message in enumerate(self._messages[:count]):
+            if "tool_calls" in message:
+                other = {"content": ""} | {name: value for name, value in message.items() if name != "tool_calls"}
+            elif message["role"] not in _USUAL_ROLES:
+                other = message | {"content": message["content"] + "."}
+            else:
+                continue
+            if self._is_same(self._messages[: number + 1], [*self._messages[:number], other], self._tools):
+                what = "the tool_calls" if "tool_calls" in message else f'the content (role "{message["role"]}")'
+                raise DataError(
+                    f"{self._where}: the chat template leaves out {what} of message {number + 1}: take a model whose "
+                    "template writes it, or write it into a message that the template takes"
+                )
+        if self._tools and self._is_same(self._messages[:count], self._messages[:count], [], asks):
+            raise DataError(
+                f'{self._where}: the chat template leaves out the row\'s "{TOOLS}", so that calls would be learned '
+                f"without what they call: take a model whose template writes {TOOLS}, or leave the column out"
+            )
 
-        Raises DataError where the template refuses the conversation.
-        """
+    def _is_same(self, some: list[Message], others: list[Message], tools: list[Any], asks: bool = False) -> bool:
+        """Whether some messages, with all tools, are written as others with these tools are."""
+        some_text = self._rendered(some, self._tools, asks)
+        try:
+            return some_text == self._rendered(others, tools, asks)
+        except DataError:
+            return False
+
+    def _rendered(self, messages: list[Message], tools: list[Any], asks: bool) -> str:
         from transformers.utils.chat_template_utils import render_jinja_template
 
         try:
             (rendered,), _ = render_jinja_template(
-                [messages], chat_template=self._template, add_generation_prompt=asks, **self._special
+                [messages],
+                tools=tools or None,
+                chat_template=self._template,
+                add_generation_prompt=asks,
+                **self._settings,
             )
         except Exception as error:  # a template computes, and may fail in any way
-            raise DataError(f"{where}: the tokenizer's chat template refuses the messages: {error}") from None
+            raise DataError(f"{self._where}: the tokenizer's chat template refuses the messages: {error}") from None
         return rendered
 
 
@@ -124,3 +195,20 @@ def template_of(config: dict[str, Any]) -> str:
             "which tells how messages become text: take a model that was made for conversations, or write a template"
         )
     return template
+
+
+def _as_called(message: Message, silent: dict[str, str | None], is_text: bool) -> Message:
+    """The message with its calls' arguments as text or as objects, and with `silent` where it has no content."""
+    if "tool_calls" not in message:
+        return message
+    calls = [_with_arguments(call, is_text) for call in message["tool_calls"]]
+    return silent | message | {"tool_calls": calls}
+
+
+def _with_arguments(call: Message, is_text: bool) -> Message:
+    if "function" in call:
+        return call | {"function": _with_arguments(call["function"], is_text)}
+    given = call.get("arguments", {})
+    if not is_text:
+        return call | {"arguments": arguments_of(call)}
+    return call | {"arguments": (given or "{}") if isinstance(given, str) else json.dumps(given, ensure_ascii=False)}

@@ -2,25 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from trainjob.api import Dataset
-from trainjob.data.chat import ASSISTANT, ChatTemplate, Message, checked_messages, parse_messages
+from trainjob.data.chat import ChatTemplate
+from trainjob.data.conversations import PARALLEL, TOOLS, Conversation, Message, checked, parsed
 from trainjob.data.piece_tokenizer import Pieces
-from trainjob.data.rows import as_json, as_text, check_columns, row_number
+from trainjob.data.rows import as_json, as_text, found_columns, row_number
 from trainjob.data.text import joined_texts
 from trainjob.errors import DataError
 
 Form = Literal["text", "completion", "messages"]
-Prompt = str | list[Message]
+Prompt = str | list[Message] | dict[str, Any] | Conversation
+"""A text, or a conversation: its messages alone, or `{"messages": […], "tools": […]}`."""
 Where = Callable[[int], str]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns hold what: any number of `text`, a prompt's and a completion's, or one of `messages`."""
+    """Which columns hold what: any number of `text`, a prompt's and a completion's, or messages and what is beside
+    them."""
 
     form: Form
     columns: list[str]
@@ -35,6 +38,11 @@ class Layout:
         """Columns that may hold lists and objects, and are read as JSON."""
         return self.columns if self.form == "messages" else []
 
+    @property
+    def optional(self) -> list[str]:
+        """Columns that may be missing."""
+        return self.nested[1:]
+
     def sources(self, table: pa.Table, where: Where = row_number) -> list[str]:
         """The row's text as it came, by which rows are told apart."""
         if self.form == "text":
@@ -47,7 +55,7 @@ class Layout:
 
     def conversations(self, table: pa.Table, template: ChatTemplate, where: Where = row_number) -> list[Pieces]:
         """The rendered conversation of each row. Raises DataError for a row that teaches nothing."""
-        return [template.turns(messages, where(row)) for row, messages in enumerate(self._messages(table, where))]
+        return [template.turns(each, where(row)) for row, each in enumerate(self._conversations(table, where))]
 
     def pairs(self, table: pa.Table, where: Where = row_number) -> list[Pieces]:
         """Prompt and completion of each row. Raises DataError for a row that teaches nothing."""
@@ -61,23 +69,27 @@ class Layout:
     def prompts(self, table: pa.Table, where: Where = row_number) -> list[Prompt]:
         """What the model is to continue of each row; answers at a conversation's end are left out."""
         if self.form == "messages":
-            return [_asked(messages) for messages in self._messages(table, where)]
+            return [conversation.asked() for conversation in self._conversations(table, where)]
         return [*joined_texts(table, self.prompt_columns, where)]
 
-    def _messages(self, table: pa.Table, where: Where) -> list[list[Message]]:
-        (texts,) = self._values(table, where)
-        return [parse_messages(text, where(row)) for row, text in enumerate(texts)]
+    def _conversations(self, table: pa.Table, where: Where) -> list[Conversation]:
+        names = ["messages", *self.optional]
+        rows = zip(*self._values(table, where), strict=True)
+        return [parsed(dict(zip(names, row, strict=True)), where(number)) for number, row in enumerate(rows)]
 
     def _values(self, table: pa.Table, where: Where) -> list[list[str | None]]:
-        check_columns(self.columns, table.column_names, "the table")
+        there = found_columns(self.columns, table.column_names, "the table", self.optional)
         read = as_json if self.form == "messages" else as_text
-        return [read(table[name], name, where).to_pylist() for name in self.columns]
+        return [
+            read(table[name], name, where).to_pylist() if name in there else [None] * len(table)
+            for name in self.columns
+        ]
 
 
 def layout_of(dataset: Dataset) -> Layout:
     """Where a language model finds its texts."""
     if dataset.messages is not None:
-        return Layout("messages", [dataset.messages])
+        return Layout("messages", list(dict.fromkeys([dataset.messages, TOOLS, PARALLEL])))
     if dataset.prompt is not None and dataset.completion is not None:
         return Layout("completion", [dataset.prompt, dataset.completion])
     assert dataset.text is not None
@@ -88,10 +100,6 @@ def opening(prompt: Prompt, template: ChatTemplate, where: str) -> str:
     """The rendered conversation that the model continues; a text is what a user says."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]
-    return template.opening(checked_messages(prompt, where), where)
-
-
-def _asked(messages: list[Message]) -> list[Message]:
-    """Up to the last message that is not the assistant's; all where there is no other."""
-    others = [number for number, message in enumerate(messages, start=1) if message["role"] != ASSISTANT]
-    return messages[: others[-1]] if others else messages
+    if not isinstance(prompt, Conversation):
+        prompt = checked(prompt if isinstance(prompt, dict) else {"messages": prompt}, where)
+    return template.opening(prompt, where)

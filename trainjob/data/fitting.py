@@ -200,8 +200,9 @@ def classes_of(rows: Rows, fitted: Fitted) -> np.ndarray:
 
 def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:
     """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
-    nested = [] if spec.dataset is None or spec.dataset.messages is None else [spec.dataset.messages]
-    found = parts(source, spec.storage.endpoint if spec.storage else None, labelled, nested)
+    layout = Layout("text", []) if spec.model.causal_lm is None or spec.dataset is None else layout_of(spec.dataset)
+    endpoint = spec.storage.endpoint if spec.storage else None
+    found = parts(source, endpoint, labelled, layout.nested, layout.optional)
     holds_images, place = isinstance(found[0], ImageFiles | IDXFiles), listed(source.all_uris)
     if spec.model.image_classifier is None and spec.model.function is None and holds_images:
         kind = spec.model.in_yaml(spec.model.chosen)

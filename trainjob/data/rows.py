@@ -155,6 +155,13 @@ def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None
         raise DataError(f'{uri} has {found.count(twice)} columns "{twice}": rename all but one')
 
 
+def found_columns(wanted: Sequence[str], found: Sequence[str], uri: str, optional: Sequence[str]) -> list[str]:
+    """Those of the columns that there are. Raises DataError where one that is not `optional` is missing."""
+    there = [name for name in wanted if name in found or name not in optional]
+    check_columns(there, found, uri)
+    return there
+
+
 def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:
     """The column as strings: numbers and truth values in their usual spelling, bytes decoded as UTF-8.
 

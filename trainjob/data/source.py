@@ -63,23 +63,41 @@ class Place:
         return [file for file in self.files if not (self.is_folder and _is_marker(file.name))] or self.files
 
 
-def parts(source: Source, endpoint: str | None, labelled: bool = True, nested: Sequence[str] = ()) -> list[Part]:
+def parts(
+    source: Source,
+    endpoint: str | None,
+    labelled: bool = True,
+    nested: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> list[Part]:
     """What to read for `source`, URI by URI, in an order that depends on names alone; images that are not `labelled`
-    may lie in no class folder, and `nested` columns may hold lists and objects. Says which files of a folder are left
-    out.
+    may lie in no class folder, `nested` columns may hold lists and objects, and `optional` ones be missing. Says which
+    files of a folder are left out.
 
     Raises DataError where there is nothing, its format cannot be told or two URIs name the same file, StorageError
     where it cannot be reached.
     """
     kind, places = _chosen(source, endpoint)
+    nested, optional = tuple(nested), tuple(optional)
     if kind == "parquet":
         files = [file for place in places for file in place.files]
-        whole = [ParquetRows(file.uri, endpoint, file.size, nested=tuple(nested)) for file in files]
+        whole = [
+            ParquetRows(file.uri, endpoint, file.size, nested=tuple(nested), optional=tuple(optional)) for file in files
+        ]
         return [share for shares in concurrently(ParquetRows.split, whole) for share in shares]
-    return [part for place in places for part in _parts(kind, place, endpoint, labelled, tuple(nested))]
+    return [
+        part for place in places for part in _parts(kind, place, endpoint, labelled, tuple(nested), tuple(optional))
+    ]
 
 
-def _parts(kind: str, place: Place, endpoint: str | None, labelled: bool, nested: tuple[str, ...]) -> Sequence[Part]:
+def _parts(
+    kind: str,
+    place: Place,
+    endpoint: str | None,
+    labelled: bool,
+    nested: tuple[str, ...],
+    optional: tuple[str, ...],
+) -> Sequence[Part]:
     if kind == "mnist":
         return [_idx(place.files, place.uri, endpoint)]
     if kind == "images":
@@ -87,8 +105,8 @@ def _parts(kind: str, place: Place, endpoint: str | None, labelled: bool, nested
             raise DataError(f"{place.uri} must be a folder that holds a folder of images for each class")
         return _image_parts(place.files, place.uri.rstrip("/"), endpoint, labelled)
     if kind == "csv":
-        return [CSVFile(file.uri, endpoint, file.size) for file in place.files]
-    return [JSONLinesFile(file.uri, endpoint, file.size, nested) for file in place.files]
+        return [CSVFile(file.uri, endpoint, file.size, optional) for file in place.files]
+    return [JSONLinesFile(file.uri, endpoint, file.size, nested, optional) for file in place.files]
 
 
 def sources_of(dataset: Dataset) -> dict[str, Source]:

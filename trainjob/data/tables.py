@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from trainjob.data.rows import (
     as_json,
     as_text,
     check_columns,
+    found_columns,
     open_seekable,
     open_stream,
     readable,
@@ -55,12 +56,15 @@ class CSVFile:
     uri: str
     endpoint: str | None
     size: int
+    optional: tuple[str, ...] = ()
+    """Columns that may be missing."""
 
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "CSV"):
             written, delimiter = self._header()
             header = _names_of(written)
+            columns = columns and found_columns(columns, header, self.uri, self.optional)
             check_columns(header if columns is None else columns, header, self.uri)
             chosen = None if columns is None else [written[header.index(name)] for name in columns]
             first = 1
@@ -141,6 +145,8 @@ class JSONLinesFile:
     size: int
     nested: tuple[str, ...] = ()
     """Columns that may hold lists and objects, which are read as JSON."""
+    optional: tuple[str, ...] = ()
+    """Columns that may be missing: they are null."""
 
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
@@ -152,7 +158,7 @@ class JSONLinesFile:
                     yield Rows(self._inferred(objects, where), where)
                     continue
                 if start == 0:
-                    check_columns(columns, list(_names(objects)), self.uri)
+                    found_columns(columns, list(_names(objects)), self.uri, self.optional)
                 yield Rows(self._texts(objects, columns, where), where)
 
     def names(self) -> list[str]:
@@ -258,6 +264,8 @@ class ParquetRows:
     """Number of the first row."""
     nested: tuple[str, ...] = ()
     """Columns that may hold lists and objects, which are read as JSON."""
+    optional: tuple[str, ...] = ()
+    """Columns that may be missing."""
 
     def split(self) -> "list[ParquetRows]":
         """The same rows in parts of about ROW_GROUPS_BYTES, as far as the file's row groups allow."""
@@ -274,7 +282,7 @@ class ParquetRows:
             size += group.total_byte_size
             row += group.num_rows
             if size >= ROW_GROUPS_BYTES or number == metadata.num_row_groups - 1:
-                parts.append(ParquetRows(self.uri, self.endpoint, size, tuple(groups), first, self.nested))
+                parts.append(replace(self, size=size, row_groups=tuple(groups), first=first))
                 groups, size, first = [], 0, row
         return parts
 
@@ -283,6 +291,7 @@ class ParquetRows:
         with readable(self.uri, "Parquet"), open_seekable(self.uri, self.endpoint) as file:
             parquet = pq.ParquetFile(file)
             names = parquet.schema_arrow.names
+            columns = columns and found_columns(columns, names, self.uri, self.optional)
             check_columns(names if columns is None else columns, names, self.uri)
             first = self.first
             for batch in parquet.iter_batches(TABLE_ROWS, self.row_groups, columns, use_threads=False):

@@ -12,6 +12,7 @@ from data_specs import CHATML
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import CausalPreprocessor, Examples, fit, load_preprocessor, prepare_examples
 from trainjob.data.causal import check_tokenizer, train_byte_bpe
+from trainjob.data.conversations import Conversation
 from trainjob.data.documents import Form
 from trainjob.data.source import parts
 from trainjob.errors import DataError
@@ -73,7 +74,7 @@ def test_a_conversation_may_begin_with_the_assistant():
 def test_a_conversation_is_asked_as_it_was_learned():
     pre = preprocessor("messages", ["chat"])
     (asked,) = pre.layout.prompts(pa.table({"chat": [TURNS]}))
-    assert asked == TURNS[:4]
+    assert asked == Conversation(TURNS[:4])
     (tokens,) = pre.prompts([asked])
     text = pre.tokenizer.decode(tokens, skip_special_tokens=False)
     assert text.endswith("<|im_start|>user\nAnd 2+2?<|im_end|>\n<|im_start|>assistant\n")
