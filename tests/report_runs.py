@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from trainjob.api.data_profile import DataProfile
-from trainjob.evaluation.scores import scores
+from trainjob.evaluation.scores import Confusion, scores
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.runs.trials import Trial, trial_folder, write_trial
 from trainjob.storage import Folder
@@ -135,8 +135,8 @@ def summary(**changes: object) -> bytes:
 def finish(
     run: Folder, classes: list[str], confusion: np.ndarray = CONFUSION, profile: DataProfile | None = None
 ) -> None:
-    validation = scores(confusion, 50.0, classes).model_dump(mode="json", by_alias=True)
-    test = scores(confusion[::-1, ::-1].T, 30.0, classes).model_dump(mode="json", by_alias=True)
+    validation = scores(Confusion.of_matrix(confusion), 50.0, classes).model_dump(mode="json", by_alias=True)
+    test = scores(Confusion.of_matrix(confusion[::-1, ::-1].T), 30.0, classes).model_dump(mode="json", by_alias=True)
     run.write("evaluation.json", json.dumps({"validation": validation, "test": test}).encode())
     run.write(
         "summary.json",

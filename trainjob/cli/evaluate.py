@@ -53,7 +53,7 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     from trainjob.data import Fitted
     from trainjob.data.fitting import parts_of, read_all
     from trainjob.data.labels import label_indices
-    from trainjob.evaluation import scores
+    from trainjob.evaluation import Confusion, scores
     from trainjob.models import sample_losses
     from trainjob.predictor import Predictor
     from trainjob.runs.contents import read_job
@@ -66,13 +66,15 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     losses = sample_losses(job.spec.model, preprocessor)
     label = Fitted.load(run / FITTED).label
     assert label is not None
-    confusion, loss_sum = np.zeros((len(classes), len(classes)), np.int64), 0.0
+    true, predicted, loss_sum = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0.0
     for rows in read_all(parts_of(job.spec, Source(uri=data)), [*preprocessor.columns, label]):
         labels = label_indices(rows, label, classes)
         logits = predictor.logits(rows.table, where=rows.where)
         loss_sum += losses(logits, torch.from_numpy(labels)).double().sum().item()
-        np.add.at(confusion, (labels, logits.argmax(dim=1).numpy()), 1)
-    if not confusion.any():
+        true.append(labels)
+        predicted.append(logits.argmax(dim=1).numpy())
+    confusion = Confusion.of(np.concatenate(true), np.concatenate(predicted))
+    if not confusion.rows:
         raise UserError(f"{data} holds no rows")
     return scores(confusion, loss_sum, classes)
 

@@ -48,7 +48,11 @@ def fit_split(row_hashes: np.ndarray, labels: np.ndarray, classes: list[str], fr
 
     Raises DataError for a class that cannot leave a row on both sides.
     """
-    return Split(seed, [_threshold(row_hashes[labels == c], name, fraction) for c, name in enumerate(classes)])
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(1, len(classes)))
+    hashes_of_classes = np.split(row_hashes[order], starts)
+    pairs = zip(hashes_of_classes, classes, strict=True)
+    return Split(seed, [_threshold(class_hashes, name, fraction) for class_hashes, name in pairs])
 
 
 def _threshold(row_hashes: np.ndarray, name: str, fraction: float) -> int:

@@ -3,6 +3,7 @@
 from trainjob.evaluation.scores import (
     AnyScores,
     ClassScores,
+    Confusion,
     LanguageScores,
     Scores,
     check_finite,
@@ -10,4 +11,13 @@ from trainjob.evaluation.scores import (
     scores,
 )
 
-__all__ = ["AnyScores", "ClassScores", "LanguageScores", "Scores", "check_finite", "language_scores", "scores"]
+__all__ = [
+    "AnyScores",
+    "ClassScores",
+    "Confusion",
+    "LanguageScores",
+    "Scores",
+    "check_finite",
+    "language_scores",
+    "scores",
+]

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from trainjob.api import StrictModel
+from trainjob.evaluation.scores import Confusion
 
 SAMPLES = 1000
 BLOCK = 2**20
@@ -69,10 +70,11 @@ def standing(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Standin
     return Standing(**_estimates(values[0], samples[:, 0]))
 
 
-def standing_of_confusion(confusion: np.ndarray) -> Standing:
-    """Of a confusion matrix int64 [C, C] with a row for each true class."""
-    labels, predicted = np.indices(confusion.shape).reshape(2, -1).repeat(confusion.reshape(-1), axis=1)
-    return standing(labels, predicted, len(confusion))
+def standing_of_confusion(confusion: Confusion, classes: int) -> Standing:
+    """Of the rows by class."""
+    pairs = np.array([confusion.true, confusion.predicted], np.int64)
+    labels, predicted = pairs.repeat(confusion.rows, axis=1)
+    return standing(labels, predicted, classes)
 
 
 def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int) -> Lead:

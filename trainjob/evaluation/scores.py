@@ -1,8 +1,10 @@
 """All scores of a classifier, from its confusion matrix, and of a language model."""
 
 import math
+from typing import Self
 
 import numpy as np
+from pydantic import field_validator
 
 from trainjob.api import StrictModel
 from trainjob.errors import Diverged
@@ -28,6 +30,34 @@ class ClassScores(Average):
     """Rows whose label is this class."""
 
 
+class Confusion(StrictModel):
+    """Number of rows by true and predicted class, for each pair of classes that has rows. The three lists are of equal
+    length; classes are given by their place in `perClass`."""
+
+    true: list[int]
+    """The true class."""
+    predicted: list[int]
+    """The predicted class."""
+    rows: list[int]
+    """How many rows there are."""
+
+    @classmethod
+    def of(cls, true: np.ndarray, predicted: np.ndarray, rows: np.ndarray | None = None) -> Self:
+        """Of classes int64 [n], which may repeat, and how many rows each pair stands for, by default one."""
+        pairs, places = np.unique(np.stack([true, predicted]), axis=1, return_inverse=True)
+        counts = np.bincount(places.reshape(-1), weights=rows, minlength=pairs.shape[1]).astype(np.int64)
+        is_there = counts > 0
+        return cls(
+            true=pairs[0, is_there].tolist(), predicted=pairs[1, is_there].tolist(), rows=counts[is_there].tolist()
+        )
+
+    @classmethod
+    def of_matrix(cls, matrix: np.ndarray) -> Self:
+        """Of a matrix int64 [C, C] with a row for each true class."""
+        true, predicted = np.nonzero(matrix)
+        return cls.of(true, predicted, matrix[true, predicted])
+
+
 class Scores(StrictModel):
     """How well a classifier does on a set of rows."""
 
@@ -43,8 +73,16 @@ class Scores(StrictModel):
     """Mean over classes, weighted by their rows."""
     per_class: list[ClassScores]
     """Scores of each class."""
-    confusion: list[list[int]]
-    """Number of rows by true class (outer list) and predicted class (inner lists)."""
+    confusion: Confusion
+    """Number of rows by true and predicted class."""
+
+    @field_validator("confusion", mode="before")
+    @classmethod
+    def _from_matrix(cls, value: object) -> object:
+        """Earlier versions wrote a list for each true class with the rows of every predicted class."""
+        if not isinstance(value, list):
+            return value
+        return Confusion.of_matrix(np.array(value, np.int64).reshape(len(value), len(value)))
 
     def as_metrics(self, set_name: str) -> dict[str, float]:
         """Metrics by name, such as `validation_loss` for the set `validation`; averages are over classes (macro)."""
@@ -94,20 +132,19 @@ def check_finite(name: str, value: float, when: str) -> None:
         )
 
 
-def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores:
-    """All scores from `confusion`, int64 [C, C] with a row for each true class, and the sum of the rows' losses.
+def scores(confusion: Confusion, loss_sum: float, classes: list[str]) -> Scores:
+    """All scores from the rows by class and the sum of their losses.
 
     Raises Diverged if the loss is not finite.
     """
     check_finite("the loss", loss_sum, _WHEN_SCORED)
-    support = confusion.sum(axis=1)
-    right = confusion.diagonal()
+    true, predicted = np.array(confusion.true, np.int64), np.array(confusion.predicted, np.int64)
+    counts = np.array(confusion.rows, np.int64)
+    support, answers = _sums(counts, true, len(classes)), _sums(counts, predicted, len(classes))
+    is_right = true == predicted
+    right = _sums(counts[is_right], true[is_right], len(classes))
     table = np.stack(
-        [
-            _ratio(right, confusion.sum(axis=0)),
-            _ratio(right, support),
-            _ratio(2 * right, support + confusion.sum(axis=0)),
-        ],
+        [_ratio(right, answers), _ratio(right, support), _ratio(2 * right, support + answers)],
         axis=1,
     )
     rows = int(support.sum())
@@ -121,8 +158,15 @@ def scores(confusion: np.ndarray, loss_sum: float, classes: list[str]) -> Scores
             ClassScores(name=name, rows=int(n), **_named(line))
             for name, n, line in zip(classes, support, table, strict=True)
         ],
-        confusion=confusion.tolist(),
+        confusion=confusion,
     )
+
+
+def _sums(counts: np.ndarray, classes: np.ndarray, number: int) -> np.ndarray:
+    """The counts of each class, int64 [number]."""
+    sums = np.zeros(number, np.int64)
+    np.add.at(sums, classes, counts)
+    return sums
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

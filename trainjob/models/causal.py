@@ -19,6 +19,7 @@ from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
 from trainjob.models import gpu_attention, lora, master_weights, norms
+from trainjob.models.objective import Gather
 from trainjob.models.pretrained import (
     check_fit,
     computing_in_float32,
@@ -165,16 +166,16 @@ class TokenTally:
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
         self._tokens = torch.zeros((), dtype=torch.int64, device=device)
 
-    @property
-    def sums(self) -> list[Tensor]:
-        return [self._loss_sum, self._tokens]
-
     def add(self, batch: "Batch", answers: Tensor) -> None:
         self.add_labels(batch.labels, answers)
 
     def add_labels(self, labels: Tensor, answers: Tensor) -> None:
         self._loss_sum += token_losses(answers, labels).sum(dtype=torch.float64)
         self._tokens += (labels != IGNORED).sum()
+
+    def combine(self, gathered: Gather) -> None:
+        losses, tokens = zip(*gathered((self._loss_sum.cpu(), self._tokens.cpu())), strict=True)
+        self._loss_sum, self._tokens = torch.stack(losses).sum(), torch.stack(tokens).sum()
 
     def scores(self) -> LanguageScores:
         return language_scores(self._loss_sum.item(), int(self._tokens.item()))

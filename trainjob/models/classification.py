@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
-from trainjob.evaluation import Scores, scores
+from trainjob.evaluation import Confusion, Scores, scores
 from trainjob.evaluation.predictions import kept_classes, ranked_table
 from trainjob.models.classifier import Classifier
 from trainjob.models.losses import SampleLosses, distilled_losses, sample_losses
+from trainjob.models.objective import Gather
 
 if TYPE_CHECKING:
     from trainjob.data.batch import Batch
@@ -23,21 +25,22 @@ class ClassTally:
 
     def __init__(self, classes: list[str], losses: SampleLosses, device: torch.device) -> None:
         self._classes, self._losses = classes, losses
-        self._confusion = torch.zeros(len(classes) ** 2, dtype=torch.int64, device=device)
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
-
-    @property
-    def sums(self) -> list[Tensor]:
-        return [self._confusion, self._loss_sum]
+        self._cells: list[Tensor] = []
 
     def add(self, batch: "Batch", answers: Tensor) -> None:
         self._loss_sum += self._losses(answers, batch.labels).sum(dtype=torch.float64)
-        cells = batch.labels * len(self._classes) + answers.argmax(dim=1)
-        self._confusion.index_add_(0, cells, torch.ones_like(cells))  # bincount has the host wait for a GPU
+        self._cells.append(batch.labels * len(self._classes) + answers.argmax(dim=1))
+
+    def combine(self, gathered: Gather) -> None:
+        parts = gathered((self._loss_sum.cpu(), [cells.cpu() for cells in self._cells]))
+        self._loss_sum = torch.stack([loss_sum for loss_sum, _ in parts]).sum()
+        self._cells = [cells for _, part in parts for cells in part]
 
     def scores(self) -> Scores:
-        matrix = self._confusion.reshape(len(self._classes), -1).cpu().numpy()
-        return scores(matrix, self._loss_sum.item(), self._classes)
+        cells, rows = np.unique(torch.cat(self._cells).cpu().numpy(), return_counts=True)
+        confusion = Confusion.of(cells // len(self._classes), cells % len(self._classes), rows)
+        return scores(confusion, self._loss_sum.item(), self._classes)
 
 
 class Classification:

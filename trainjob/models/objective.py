@@ -1,6 +1,7 @@
 """What a kind of model supplies to be trained and scored; the loop knows no more of it."""
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import torch
@@ -12,15 +13,18 @@ if TYPE_CHECKING:
     from trainjob.data.batch import Batch
 
 
+Gather = Callable[[Any], list[Any]]
+"""Gives every rank's value, in order of rank, to every rank. All ranks call it at once."""
+
+
 class Tally(Protocol):
     """What a model's answers to the batches of a set come to."""
 
-    @property
-    def sums(self) -> list[Tensor]:
-        """What is summed up, in place, over the ranks before the scores are computed."""
-        ...
-
     def add(self, batch: "Batch", answers: Tensor) -> None: ...
+
+    def combine(self, gathered: Gather) -> None:
+        """Adds what the other ranks have counted."""
+        ...
 
     def scores(self) -> AnyScores: ...
 

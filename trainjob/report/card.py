@@ -8,7 +8,8 @@ import yaml
 
 from trainjob.api import Model
 from trainjob.errors import listed
-from trainjob.evaluation import AnyScores, LanguageScores
+from trainjob.evaluation import AnyScores, LanguageScores, Scores
+from trainjob.report.confusion import shown_classes
 from trainjob.report.formatting import capitalized
 from trainjob.report.render import describe_model, usage
 from trainjob.report.templates import template
@@ -31,6 +32,7 @@ def card(run: Contents) -> str:
     assert run.summary is not None
     assert run.job.spec.dataset is not None
     model, dataset = run.job.spec.model, listed([file_name(uri) for uri in run.job.spec.dataset.train.all_uris])
+    sets = sorted(run.evaluation.items())  # test comes before validation
     commands, code = (text for _, text in usage("FOLDER", model))
     text = template("card.md.j2").render(
         metadata=yaml.safe_dump(_metadata(run, dataset), sort_keys=False, allow_unicode=True),
@@ -40,7 +42,8 @@ def card(run: Contents) -> str:
         best=run.summary.best_checkpoint,
         model=describe_model(model),
         dataset=dataset,
-        sets=sorted(run.evaluation.items()),  # test comes before validation
+        sets=sets,
+        shown=shown_classes(sets[0][1]) if isinstance(sets[0][1], Scores) else [],
         commands=commands.splitlines(),
         code=code,
     )

@@ -102,7 +102,7 @@ def render_comparison(runs: Sequence[Run]) -> str:
 def _run(name: str, contents: Contents, over_first: Lead | None) -> Run:
     set_name = next((each for each in ("test", "validation") if each in contents.evaluation), "")
     scores = contents.evaluation.get(set_name)
-    found = standing_of_confusion(np.array(scores.confusion)) if isinstance(scores, Scores) else None
+    found = standing_of_confusion(scores.confusion, len(scores.per_class)) if isinstance(scores, Scores) else None
     return Run(name, contents, set_name, found, over_first)
 
 

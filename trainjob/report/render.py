@@ -17,7 +17,7 @@ from trainjob.report.baselines import (
 )
 from trainjob.report.charts import MOST_METRICS, charts, describe, draw, metric_names
 from trainjob.report.charts import remarks as chart_remarks
-from trainjob.report.confusion import matrix, most_confused
+from trainjob.report.confusion import matrix, most_confused, shown_classes
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
 from trainjob.report.templates import template
@@ -62,7 +62,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     profile = summary.data if summary else None
     cascade = cascade_of(run.comparison)
     cascade_charts = [cascade_chart(cascade)] if cascade is not None else []
-    matrices = {name: matrix(scores) for name, scores in run.evaluation.items() if isinstance(scores, Scores)}
+    classified = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, Scores)}
     language = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, LanguageScores)}
     return {
         "run": run,
@@ -73,11 +73,13 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "epochs": epochs,
         "metrics": metrics[:MOST_METRICS],
         "chart_remarks": chart_remarks(metrics, validated),
-        "set_names": sorted(matrices),  # test comes before validation
+        "set_names": sorted(classified),  # test comes before validation
         "language": sorted(language.items()),
-        "matrices": matrices,
-        "most_confused": {name: most_confused(cells) for name, cells in matrices.items()},
-        "largest_matrix": LARGEST_MATRIX,
+        "matrices": {
+            name: matrix(scores) for name, scores in classified.items() if len(scores.per_class) <= LARGEST_MATRIX
+        },
+        "most_confused": {name: most_confused(scores) for name, scores in classified.items()},
+        "shown_classes": {name: shown_classes(scores) for name, scores in classified.items()},
         "headings": HEADINGS,
         "comparison_table": comparison_table(run.comparison) if run.comparison else [],
         "remarks": remarks(run.comparison) if run.comparison else [],

@@ -79,6 +79,15 @@ def broadcast_buffers(module: torch.nn.Module) -> None:
             distributed.broadcast(buffer, src=0)
 
 
+def gather_on_all(value: Any) -> list[Any]:
+    """Every rank's value in order of rank, on every rank."""
+    if world_size() == 1:
+        return [value]
+    values: list[Any] = [None] * world_size()
+    distributed.all_gather_object(values, value)
+    return values
+
+
 def gather_on_rank_0(value: Any, group: distributed.ProcessGroup | None = None) -> list[Any] | None:
     """Every rank's value in order of rank, on rank 0; None on the others."""
     if world_size() == 1:

@@ -10,7 +10,7 @@ import torch
 from trainjob.data.batch import Batch
 from trainjob.evaluation import AnyScores
 from trainjob.models import Objective
-from trainjob.training.distributed import from_who_has_one, gather_on_rank_0, sum_over_ranks
+from trainjob.training.distributed import from_who_has_one, gather_on_all, gather_on_rank_0
 from trainjob.training.placement import is_sharded
 
 
@@ -48,8 +48,7 @@ class Scorer:
                 if predicted is not None:
                     predicted.add(self._objective.predictions(answers, moved))
         module.train(was_training)
-        for tensor in tally.sums:
-            sum_over_ranks(tensor)
+        tally.combine(gather_on_all)
         return tally.scores()
 
     def _in_step(self, module: torch.nn.Module, name: str) -> Iterator[tuple[Batch, bool]]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from trainjob.cli.summary import summary_lines
 from trainjob.evaluation.paired import lead, standing
-from trainjob.evaluation.scores import Average, Scores
+from trainjob.evaluation.scores import Average, Confusion, Scores
 from trainjob.report.baselines import in_brief
 from trainjob.runs.comparison import Baseline, Comparison
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
@@ -23,7 +23,15 @@ SUMMARY = Summary(
 
 def test_a_classifiers_run() -> None:
     average = Average(precision=0.8, recall=0.7, f1=0.75)
-    test = Scores(rows=1200, loss=0.3, accuracy=0.9, macro=average, weighted=average, per_class=[], confusion=[])
+    test = Scores(
+        rows=1200,
+        loss=0.3,
+        accuracy=0.9,
+        macro=average,
+        weighted=average,
+        per_class=[],
+        confusion=Confusion(true=[], predicted=[], rows=[]),
+    )
     best = BestCheckpoint(step=1400, epoch=7, metric="validation_loss", value=0.25)
     summary = SUMMARY.model_copy(update={"best_checkpoint": best, "stopped_early": True})
     assert summary_lines(summary, "/runs/tags", {"test": test}) == [

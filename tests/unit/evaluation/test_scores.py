@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from trainjob.errors import Diverged
-from trainjob.evaluation import Scores, language_scores, scores
+from trainjob.evaluation import Confusion, Scores, language_scores, scores
 
 
 def raw_predictions(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +29,7 @@ def test_scores_equal_scikit_learns_on_the_raw_predictions(name: str) -> None:
     true, predicted = raw_predictions(name)
     labels = range(4)
     confusion = confusion_matrix(true, predicted, labels=labels)
-    found = scores(confusion, loss_sum=250.0, classes=["a", "b", "c", "d"])
+    found = scores(Confusion.of_matrix(confusion), loss_sum=250.0, classes=["a", "b", "c", "d"])
 
     def expected(average: str | None) -> Any:
         options: dict[str, Any] = {"average": average, "zero_division": 0}
@@ -46,14 +46,23 @@ def test_scores_equal_scikit_learns_on_the_raw_predictions(name: str) -> None:
         assert (line.precision, line.recall, line.f1, line.rows) == pytest.approx(
             [row[index] for row in expected(None)]
         )
-    assert found.confusion == confusion.tolist()
+    matrix = np.zeros((4, 4), np.int64)
+    matrix[found.confusion.true, found.confusion.predicted] = found.confusion.rows
+    assert matrix.tolist() == confusion.tolist()
 
 
 def test_scores_survive_json() -> None:
-    found = scores(np.array([[3, 1], [0, 2]]), 1.5, ["no", "yes"])
+    found = scores(Confusion.of_matrix(np.array([[3, 1], [0, 2]])), 1.5, ["no", "yes"])
     text = found.model_dump_json(by_alias=True)
     assert Scores.model_validate_json(text) == found
     assert json.loads(text)["perClass"][1]["name"] == "yes"
+
+
+def test_scores_of_earlier_versions_had_a_whole_matrix() -> None:
+    found = scores(Confusion.of_matrix(np.array([[3, 1, 0], [0, 2, 0], [0, 0, 0]])), 1.5, ["no", "yes", "other"])
+    old = json.loads(found.model_dump_json(by_alias=True)) | {"confusion": [[3, 1, 0], [0, 2, 0], [0, 0, 0]]}
+    assert Scores.model_validate_json(json.dumps(old)) == found
+    assert found.confusion == Confusion(true=[0, 0, 1], predicted=[0, 1, 1], rows=[3, 1, 2])
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
@@ -62,12 +71,15 @@ def test_a_loss_that_is_not_finite_says_that_training_has_diverged(loss: float) 
         f"training diverged: the loss is {loss} when the model is scored. Lower the optimizer's learningRate, "
         "add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
     )
-    for score in (lambda: scores(np.eye(2, dtype=np.int64), loss, ["no", "yes"]), lambda: language_scores(loss, 3)):
+    for score in (
+        lambda: scores(Confusion.of_matrix(np.eye(2, dtype=np.int64)), loss, ["no", "yes"]),
+        lambda: language_scores(loss, 3),
+    ):
         with pytest.raises(Diverged) as error:
             score()
         assert str(error.value) == said
 
 
 def test_every_class_has_its_row_of_the_confusion_matrix() -> None:
-    with pytest.raises(ValueError, match="is longer than"):
-        scores(np.eye(3, dtype=np.int64), 1.0, ["no", "yes"])
+    with pytest.raises(IndexError, match="out of bounds"):
+        scores(Confusion.of_matrix(np.eye(3, dtype=np.int64)), 1.0, ["no", "yes"])

@@ -8,7 +8,7 @@ from sklearn.metrics import confusion_matrix, f1_score
 from trainjob import Predictor
 from trainjob.cli.evaluate import evaluate
 from trainjob.errors import UserError
-from trainjob.evaluation import Scores
+from trainjob.evaluation import Confusion, Scores
 
 
 def test_scores_of_texts_equal_those_of_the_predictions(
@@ -24,7 +24,7 @@ def test_scores_of_texts_equal_those_of_the_predictions(
     chosen = probabilities[np.arange(len(labels)), [predictor.classes.index(label) for label in labels]]
     assert scores.rows == 40
     assert scores.loss == pytest.approx(-np.log(chosen).mean(), rel=1e-5), "both classes weigh 1: they are of one size"
-    assert scores.confusion == confusion_matrix(labels, predictions).tolist()
+    assert scores.confusion == Confusion.of_matrix(confusion_matrix(labels, predictions))
     assert scores.macro.f1 == pytest.approx(f1_score(labels, predictions, average="macro"))
 
 

@@ -259,6 +259,31 @@ def test_too_many_classes_for_a_matrix(tmp_path: Path) -> None:
     tables = Page(render(run)).tables
     assert "confusion-validation" not in tables
     assert tables["confused-validation"][1:] == [["class 3", "class 4", "1", "10.0%"]]
+    assert len(tables["classes-validation"]) == 1 + 61
+
+
+def test_of_very_many_classes_the_worst_are_shown(tmp_path: Path) -> None:
+    run = write_run(tmp_path, TEXT_JOB, [])
+    confusion = np.zeros((3000, 3000), np.int64)
+    confusion[range(2999), range(2999)] = 5
+    confusion[7, 8] = 3
+    confusion[9, 8] = 1
+    finish(run, [f"class {n}" for n in range(3000)], confusion)
+    assert len(run.read("evaluation.json")) < 2_000_000
+    page = Page(render(run))
+    classes = page.tables["classes-validation"][1:]
+    assert len(classes) == 100
+    assert [line[:2] for line in classes[:4]] == [
+        ["class 8", "5"],
+        ["class 7", "8"],
+        ["class 9", "6"],
+        ["class 0", "5"],
+    ]
+    assert "The 100 of 3,000 classes with the lowest F1" in page.text
+    assert [line[:3] for line in page.tables["confused-validation"][1:]] == [
+        ["class 7", "class 8", "3"],
+        ["class 9", "class 8", "1"],
+    ]
 
 
 def test_the_report_is_the_same_each_time(text_run: Folder) -> None:

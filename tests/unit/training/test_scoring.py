@@ -11,7 +11,8 @@ from ranks import run_on
 from trainers import CLASSES, CNN, TEXT, Setup, build_trainer, image_setup, text_setup
 
 from trainjob.data.loaders import collate, memory_windows, scoring_batches
-from trainjob.evaluation import Scores
+from trainjob.evaluation import Confusion, Scores
+from trainjob.evaluation.predictions import with_names
 from trainjob.models import build, objective_of, sample_losses
 from trainjob.models.classification import ClassTally
 from trainjob.training.distributed import rank, world_size
@@ -30,7 +31,7 @@ def expected(setup: Setup, name: str) -> Scores:
     losses = sample_losses(setup.spec.model, setup.preprocessor)(logits, batch.labels)
     from trainjob.evaluation import scores
 
-    return scores(confusion, losses.sum().item(), setup.preprocessor.classes)
+    return scores(Confusion.of_matrix(confusion), losses.sum().item(), setup.preprocessor.classes)
 
 
 def score(setup: Setup, training: bool) -> tuple[Scores, bool, bool]:
@@ -96,7 +97,7 @@ def test_what_is_predicted_for_each_row_is_rank_0s_in_the_rows_order(tmp_path: P
         shares = module(**batch.inputs).softmax(dim=1)
     assert table is not None
     assert others == [None] * (ranks - 1)
-    assert table.column_names == ["row", "prediction", "probability", "label"]
+    table = with_names(table, CLASSES)
     assert table["row"].to_pylist() == list(range(23))
     assert table["prediction"].to_pylist() == [CLASSES[index] for index in shares.argmax(dim=1)]
     assert table["label"].to_pylist() == [CLASSES[index] for index in batch.labels]

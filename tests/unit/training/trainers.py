@@ -23,7 +23,7 @@ from trainjob.data.image_files import image_tensor
 from trainjob.data.image_processor import pretrained_processor
 from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.data.text import train_wordpiece
-from trainjob.evaluation import Scores, scores
+from trainjob.evaluation import Confusion, Scores, scores
 from trainjob.models import objective_of
 from trainjob.precision import resolve_precision
 from trainjob.progress.channel import Sender
@@ -156,7 +156,7 @@ class ScriptedScorer(Scorer):
         loss, right = next(self._script)
         confusion = np.diag([right, 0, 0])
         confusion[0, 1] = 10 - right
-        return scores(confusion, 10 * loss, self._classes)
+        return scores(Confusion.of_matrix(confusion), 10 * loss, self._classes)
 
 
 class PowerCut(Exception):
