@@ -109,7 +109,7 @@ def _waiting(verdict: Verdict, pods: Sequence[Object], observed: Observed, now: 
         return []
     refused = refusals(ray_job, pods, observed.events)
     waiting = diagnose(pods, ray_job.get("status", {}).get("rayClusterStatus"), observed.events, refused)
-    return waiting or silence(ray_job, pods, now)
+    return waiting if waiting or observed.unreadable else silence(ray_job, pods, now)
 
 
 def _has_deadlines(verdict: Verdict) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.jobs import Jobs, eventually
+from trainjob_operator.observe import PAGE_OF_EVENTS
 
 pytestmark = pytest.mark.operated
 
@@ -73,17 +74,24 @@ def test_a_volume_that_cannot_be_mounted(jobs: Jobs):
         "target": {"kind": "Node", "name": "a-node"},
     }
     jobs.cluster.create_raw(f"/api/v1/namespaces/{jobs.namespace}/pods/{name}/binding", binding)
+    involved = {"kind": "Pod", "name": name, "namespace": jobs.namespace, "uid": uid}
+    told = 'MountVolume.SetUp failed for volume "code": configmap "code" not found'
+    for number in range(PAGE_OF_EVENTS):  # of another pod, and listed before
+        warn(jobs, f"a.{number}", involved | {"name": "another", "uid": "another"}, "of another")
+    warn(jobs, f"{name}.1", involved, told)
+    assert "configmap" in jobs.until(phase="Pending", reason="FailedMount")["message"]
+
+
+def warn(jobs: Jobs, name: str, involved: dict[str, Any], message: str) -> None:
+    """Makes an Event as a kubelet does that cannot mount a volume."""
     event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{name}.1", "namespace": jobs.namespace},
-        "involvedObject": {"kind": "Pod", "name": name, "namespace": jobs.namespace, "uid": uid},
+        "metadata": {"name": name},
+        "involvedObject": involved,
         "reason": "FailedMount",
-        "message": 'MountVolume.SetUp failed for volume "code": configmap "code" not found',
+        "message": message,
         "type": "Warning",
     }
-    jobs.cluster.apply(event)
-    assert "configmap" in jobs.until(phase="Pending", reason="FailedMount")["message"]
+    jobs.cluster.request("POST", f"/api/v1/namespaces/{jobs.namespace}/events", event)
 
 
 def test_the_reason_goes_when_the_pod_gets_on(jobs: Jobs):

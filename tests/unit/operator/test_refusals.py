@@ -129,6 +129,12 @@ def test_that_kuberay_creates_no_pod_and_says_nothing_is_told():
     assert status_of([SERVICE_REFUSED], [], "Initializing", at=NOW + timedelta(hours=1)).reason == "QuotaExceeded"
 
 
+def test_pods_that_cannot_be_read_may_be_there():
+    unreadable = Observed(ray_job("Initializing", startTime=BEGUN), unreadable=["pods cannot be read: 403"])
+    status = derive(trainjob(), 1, TrainJobStatus(), unreadable, NOW + timedelta(hours=1))
+    assert (status.reason, status.waiting) == ("PodsStarting", [])
+
+
 @pytest.mark.parametrize(
     ("pods", "deployment", "after", "seconds"),
     [

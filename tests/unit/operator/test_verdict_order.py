@@ -9,9 +9,9 @@ from operator_objects import Object, pod, ray_job, trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.reconcile import LONGEST_SECONDS, requeue_after
+from trainjob_operator.reconcile import LONGEST_SECONDS, REFUSED_SECONDS, requeue_after
 from trainjob_operator.status import derive
-from trainjob_operator.verdict import Observed
+from trainjob_operator.verdict import DELETING, Observed
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -52,6 +52,13 @@ def test_a_rayjob_that_has_ended_outranks_the_deadline(deployment: str, ran: str
     before = TrainJobStatus(phase="Running", reason="Training", start_time=NOW - 2 * HOUR)
     found = status_of(Observed(ray_job(deployment, ran)), before, deadlines={"total": "1h"})
     assert (found.phase, found.reason) == (phase, reason)
+
+
+def test_a_refused_trainjob_is_tried_again_soon_but_not_one_that_is_being_deleted():
+    """In the foreground it stays until all that it owns is gone, which is watched."""
+    for error, seconds in ((UNKNOWN_POOL, REFUSED_SECONDS), (RayJobError(DELETING, "it is"), LONGEST_SECONDS)):
+        observed = Observed(ray_job("Running", "RUNNING"), error=error)
+        assert requeue_after(trainjob(), status_of(observed), observed, NOW) == seconds
 
 
 def test_a_job_that_is_finishing_past_its_deadline_is_not_reconciled_all_the_time():
