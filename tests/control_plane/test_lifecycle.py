@@ -58,12 +58,15 @@ def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
 @pytest.mark.operated
 def test_what_kuberay_writes_back_is_no_drift(jobs: Jobs):
     jobs.create(workers={"count": 2, "cpus": 1.5})
-    jobs.until(phase="Pending", reason="PodsStarting")
-    generation = jobs.ray_job()["metadata"]["generation"]
-    jobs.report("rayjob", "job", {"message": "look again"})
+    jobs.create("function", model={"function": {"name": "train:loop"}}, dataset=None)
+    generations = {}
+    for name in ("job", "function"):
+        jobs.until(name, phase="Pending", reason="PodsStarting")
+        generations[name] = jobs.ray_job(name)["metadata"]["generation"]
+        jobs.report("rayjob", name, {"message": "look again"})
     jobs.create("next")
     jobs.until("next", phase="Pending", reason="PodsStarting")
-    assert jobs.ray_job()["metadata"]["generation"] == generation
+    assert {name: jobs.ray_job(name)["metadata"]["generation"] for name in generations} == generations
 
 
 @pytest.mark.operated
