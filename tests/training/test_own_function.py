@@ -22,6 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import ray.train
 import torch
 from ray.train.torch import prepare_model
@@ -58,7 +59,7 @@ def train_loop(config):
             plain = getattr(model, "module", model)
             torch.save({"model": plain.state_dict(), "epoch": epoch}, Path(folder, "state.pt"))
             ray.train.report(
-                {"epoch": epoch, "loss": loss_sum / rows, "first": first},
+                {"epoch": epoch, "loss": loss_sum / rows, "first": torch.tensor(first), "rows": np.int64(rows)},
                 checkpoint=ray.train.Checkpoint.from_directory(folder) if rank == 0 else None,
             )
 '''

@@ -31,7 +31,7 @@ from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, start_ra
 from trainjob.training.launch.ray_tasks import RayTasks
 from trainjob.training.outcome import WorkerError
 from trainjob.training.output import Output, kept
-from trainjob.training.reports import ReportCallback, checkpoint_uri, complete_history
+from trainjob.training.reports import ReportCallback, checkpoint_uri, complete_history, report_python_scalars
 from trainjob.training.summarize import hardware, versions
 
 
@@ -125,6 +125,7 @@ def _function_loop(function: Function, source: Path, run: Folder, output: Output
     if source.is_dir():  # on a cluster's workers it is not
         os.chdir(source)
     _say_little_of_ray()
+    report_python_scalars()
     rank = ray.train.get_context().get_world_rank()
     try:
         if rank == 0:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from decimal import Decimal
+from functools import wraps
 from numbers import Real
 from typing import Any
 
@@ -85,8 +86,32 @@ def numbers_of(report: Mapping[Any, Any]) -> tuple[Numbers, list[str]]:
     return numbers, others
 
 
+def _python_scalar(value: Any) -> Any:
+    """A scalar of NumPy, PyTorch or the like as Python's; all else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
+def with_python_scalars(report: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {
+        key: with_python_scalars(value) if isinstance(value, Mapping) else _python_scalar(value)
+        for key, value in report.items()
+    }
+
+
+def report_python_scalars() -> None:
+    """Has `ray.train.report` in this process take scalars of NumPy and PyTorch. Ray Train cannot save the former beside
+    a checkpoint, which ends the run, and refuses the latter."""
+    original = ray.train.report
+
+    @wraps(original)
+    def report(metrics: dict[str, Any], *arguments: Any, **named: Any) -> None:
+        original(with_python_scalars(metrics), *arguments, **named)
+
+    ray.train.report = report
+
+
 def _number(value: object) -> int | float | None:
-    scalar = value.item() if getattr(value, "shape", None) == () else value  # pyrefly: ignore[missing-attribute]
+    scalar = _python_scalar(value)
     if isinstance(scalar, int) and abs(scalar) <= LARGEST_INT:
         return int(scalar)
     if not isinstance(scalar, Real | Decimal):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cluster.jobs import eventually
 from trainjob.api.numbers import not_finite
@@ -15,7 +16,7 @@ from trainjob.progress.channel import Receiver
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import last_metrics, read_history
 from trainjob.storage import Folder
-from trainjob.training.reports import ReportCallback, missing_reports, numbers_of
+from trainjob.training.reports import ReportCallback, missing_reports, numbers_of, with_python_scalars
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -55,6 +56,13 @@ def test_names_become_text_and_what_is_nested_one_name():
 def test_what_is_no_number_is_named():
     report = {"note": "text", "list": [1, 2], "array": np.array([3.0]), "none": None, "test": {"note": "text"}, 1: 2j}
     assert numbers_of(report) == ({}, ["note", "list", "array", "none", "test/note", "1"])
+
+
+def test_ray_train_gets_pythons_scalars():
+    report = {"a": np.float32(0.5), "b": torch.tensor(7), "c": {"d": np.int64(1)}, "e": [1], "f": "text", 1: None}
+    plain = with_python_scalars(report)
+    assert plain == {"a": 0.5, "b": 7, "c": {"d": 1}, "e": [1], "f": "text", 1: None}
+    assert [type(value) for value in (plain["a"], plain["b"], plain["c"]["d"])] == [float, int, int]
 
 
 class Reporting:
