@@ -76,6 +76,19 @@ class TuningStatus(StrictModel):
     """The best trial so far."""
 
 
+class Phase(StrictModel):
+    """Work that takes long and is no training step."""
+
+    name: str = ""
+    """What is done: `validation`, `test`, `trials`, `baselines` or `reading`."""
+    done: int = 0
+    """How many are done."""
+    total: int | None = None
+    """Of how many, where known."""
+    unit: str = ""
+    """Of what, where the name does not say."""
+
+
 class TrainingStatus(StrictModel):
     """A snapshot of the run; each one replaces the one before."""
 
@@ -96,7 +109,9 @@ class TrainingStatus(StrictModel):
     percent: float | None = 0.0
     """0 to 100, where known."""
     eta: float | None = None
-    """Seconds to go, where known."""
+    """Seconds to go, where known: of the phase, while there is one, or else of training."""
+    phase: Phase | None = None
+    """What takes longer than a few seconds now, besides training steps."""
     workers: int | None = None
     """Workers that train now: of an elastic job, between `spec.workers.minimum` and `count`."""
     samples_per_second: float | None = None

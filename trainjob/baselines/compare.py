@@ -1,7 +1,7 @@
 """Computes the baselines of a run that has been trained, and compares the model with them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,24 +19,31 @@ from trainjob.runs.predictions import indices, read_predictions, write_predictio
 from trainjob.storage import Folder
 
 
-def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> Comparison:
+def compare_with_baselines(
+    job: TrainJob, run: Folder, names: Sequence[str], on_done: Callable[[int], None] = lambda _: None
+) -> Comparison:
     """Computes the baselines `names`, writes their predictions and `baselines.json`, and returns what that holds.
 
     An error of a single baseline is part of the result. Raises DataError where the rows can no longer be used,
-    StorageError where they or the run's folder cannot be reached.
+    StorageError where they or the run's folder cannot be reached. `on_done` is told how many are computed.
     """
+    on_done(0)
     assert job.spec.dataset is not None
     fitted = Fitted.load(run / FITTED)
     set_name = "validation" if job.spec.dataset.test is None else "test"
     held = sample(job.spec, fitted, set_name)
     train = sample(job.spec, fitted, "train")
     model = _model_on(run, held, fitted.preprocessor.classes)
+    baselines: list[Baseline] = []
+    for name in names:
+        baselines.append(_computed(name, job, run, fitted, train, held, model))
+        on_done(len(baselines))
     comparison = Comparison(
         set_name=set_name,
         rows=len(held.rows),
         of_rows=held.of_rows,
         model=standing(held.labels, model.predicted, len(fitted.preprocessor.classes)),
-        baselines=[_computed(name, job, run, fitted, train, held, model) for name in names],
+        baselines=baselines,
     )
     write_comparison(run, comparison)
     return comparison

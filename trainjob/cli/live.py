@@ -82,14 +82,17 @@ def frame(name: str, status: TrainingStatus, elapsed: float, spinner: Renderable
     top.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     top.add_column(justify="right", no_wrap=True)
     top.add_row(spinner, Text.assemble((name, "bold"), "  ", (said(status), "cyan")), Text(clock(elapsed), style="dim"))
-    if not status.step:
+    phase = status.phase
+    if not status.step and phase is None:
         return top
     training = status.stage == "Training"
+    done, total = (status.step, status.steps) if phase is None else (phase.done, phase.total)
     below = Table.grid(expand=True)
     below.add_column(no_wrap=True, overflow="ellipsis")
-    below.add_row(ProgressBar(total=status.steps, completed=status.step, pulse=training and not status.steps))
+    pulses = total is None and (training or phase is not None)
+    below.add_row(ProgressBar(total=total, completed=done, pulse=pulses))
     below.add_row("   ".join(position(status)))
-    if training:
+    if training and phase is None:
         below.add_row("   ".join(speed(status)))
     return Group(top, Padding(below, (0, 0, 0, 2)))
 

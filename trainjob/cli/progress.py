@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from trainjob.api.training_status import TrainingStatus
+from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.cli.output import console as new_console
 from trainjob.cli.output import printable
 from trainjob.report.formatting import score
@@ -76,7 +76,7 @@ class PlainProgress:
             metrics = first_of([f"{name} {score(value)}" for name, value in reported(status).items()])
             best = ["(best so far)"] if is_best(status) else []
             yield "  ".join([f"epoch {epochs_done(status)}:", *metrics, *best])
-        elif status.stage == "Training" and status.step and time.monotonic() >= self._next_line:
+        elif is_placed(status) and time.monotonic() >= self._next_line:
             yield "  ".join(position(status) + speed(status))
         else:
             return
@@ -119,8 +119,25 @@ def _reported_epoch(status: TrainingStatus) -> str:
     return f"{epoch:,.6g}" if isinstance(epoch, float) and math.isfinite(epoch) else f"{status.epoch:,}"
 
 
+def is_placed(status: TrainingStatus) -> bool:
+    """Whether it is known how far the training, or a phase beside it, has come."""
+    return status.phase is not None or (status.stage == "Training" and status.step > 0)
+
+
+def _phase_position(status: TrainingStatus, phase: Phase) -> list[str]:
+    facts = [f"{phase.name} {_of(phase.done, phase.total)} {phase.unit}".rstrip()]
+    if phase.total:
+        facts.append(f"{100 * phase.done / phase.total:.0f}%")
+    if status.eta is not None:
+        facts.append(f"{clock(status.eta)} to go")
+    return facts
+
+
 def position(status: TrainingStatus) -> list[str]:
-    """Where the run is: epoch, step and time to go, as far as they are known; a function has reports, not steps."""
+    """Where the run is: in a phase, or its epoch and step, and the time to go, as far as they are known; a function has
+    reports, not steps."""
+    if status.phase is not None:
+        return _phase_position(status, status.phase)
     if not status.epochs:
         return [f"epoch {_reported_epoch(status)}", f"report {status.step:,}"]
     facts = [f"epoch {_of(status.epoch, status.epochs)}", f"step {_of(status.step, status.steps)}"]
@@ -134,6 +151,8 @@ def position(status: TrainingStatus) -> list[str]:
 def speed(status: TrainingStatus) -> list[str]:
     """How it goes: loss, learning rate, samples and tokens a second and padding, as far as they are known."""
     facts: list[str] = []
+    if status.phase is not None:
+        return facts
     if status.loss is not None:
         facts.append(f"loss {score(status.loss)}")
     if status.learning_rate is not None:

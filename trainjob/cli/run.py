@@ -80,6 +80,7 @@ def run(
         finished.evaluation,
         finished.comparison,
         has_report=finished.run.exists(REPORT),
+        best_trial=seen[-1].tuning.best if seen and seen[-1].tuning else None,
     )
     say("\n".join(lines))
     for remark in finished.summary.data.remarks if finished.summary.data is not None else []:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from trainjob.api.training_status import BestTrial
 from trainjob.cli.progress import first_of
 from trainjob.evaluation import AnyScores, Scores
 from trainjob.report.baselines import in_brief
@@ -9,6 +10,7 @@ from trainjob.report.formatting import count, duration, score
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.files import MODEL, REPORT
 from trainjob.runs.summary import Summary
+from trainjob.tuning.board import in_words
 
 
 def summary_lines(
@@ -17,6 +19,7 @@ def summary_lines(
     evaluation: Mapping[str, AnyScores],
     comparison: Comparison | None = None,
     has_report: bool = True,
+    best_trial: BestTrial | None = None,
 ) -> list[str]:
     """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data,
     `comparison` those of the baselines.
@@ -27,6 +30,8 @@ def summary_lines(
     rows = [("trained in", taken + (" (stopped early)" if summary.stopped_early else ""))]
     if best := summary.best_checkpoint:
         rows.append(("best", f"epoch {best.epoch}, step {count(best.step)}: {best.metric} {score(best.value)}"))
+    if best_trial is not None:
+        rows.append(("best trial", f"{best_trial.number}: {in_words(best_trial.parameters)}"))
     rows += [(part, _in_brief(scores)) for part, scores in evaluation.items()]
     rows += [(f"vs {each.name}", in_brief(each)) for each in (comparison.baselines if comparison else [])]
     if summary.metrics:

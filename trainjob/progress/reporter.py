@@ -3,8 +3,9 @@
 import time
 from threading import Lock
 
-from trainjob.api.training_status import CheckpointStatus, TrainingStatus
+from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
+from trainjob.progress.phases import PhaseClock
 from trainjob.runs.checkpoints import CheckpointStore
 
 
@@ -15,7 +16,10 @@ class Reporter:
         self._sender, self._store, self._metric, self._epochs = sender, store, metric, epochs
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
         self._since: tuple[float, int] | None = None
+        self._eta: float | None = None
+        """Of training, as of the last recorded step."""
         self._origin = ""
+        self._clock = PhaseClock()
         self._lock = Lock()
 
     def begin(
@@ -35,7 +39,8 @@ class Reporter:
                 "latest_checkpoint": self._checkpoint_status(resumed, step, None),
                 "best_checkpoint": self._best_checkpoint(),
             }
-        self._update(always=True, stage="Training", percent=round(100 * step / steps, 1), **changes)
+        percent = round(100 * step / steps, 1)
+        self._update(always=True, stage="Training", percent=percent, phase=None, **changes)
 
     def waits(self, why: str) -> None:
         """Tells what training waits for; with an empty text, that it goes on."""
@@ -46,19 +51,27 @@ class Reporter:
         self._update(always=True, stage="Starting", message="a checkpoint is saved; workers start anew from it")
 
     def evaluating(self) -> None:
-        self._update(always=True, stage="Evaluating", eta=None)
+        self._update(always=True, stage="Evaluating", eta=None, phase=None)
+
+    def scored(self, name: str, done: int, total: int) -> None:
+        """So many rows of the set `name` are scored, of all of them."""
+        phase = Phase(name=name, done=min(done, total), total=total, unit="rows")
+        if self._clock.is_long(phase):
+            self._update(always=False, phase=phase, eta=self._clock.eta(phase))
 
     def step(self, epoch: int, step: int, values: dict[str, float]) -> None:
         """A step was recorded with these values, which have the names of the status' fields."""
         steps = self.status.steps or step
         start, first = self._since or (time.monotonic(), step)
         eta = (time.monotonic() - start) / (step - first) * (steps - step) if step > first else None
+        self._eta = eta
         percent = round(100 * step / steps, 1)
-        self._update(always=False, epoch=epoch, step=step, percent=percent, eta=eta, **values)
+        self._update(always=False, epoch=epoch, step=step, percent=percent, eta=eta, phase=None, **values)
 
     def validated(self, completed: int, metrics: dict[str, float]) -> None:
         """The model was validated; its checkpoint is being saved. `completed` epochs have come to their end."""
-        self._update(always=True, epochs_completed=completed, metrics=metrics)
+        self._clock = PhaseClock()
+        self._update(always=True, epochs_completed=completed, metrics=metrics, phase=None, eta=self._eta)
 
     def checkpoint(self, name: str, step: int, metrics: dict[str, float]) -> None:
         """A checkpoint is saved; it has metrics where it was validated."""

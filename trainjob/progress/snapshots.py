@@ -4,7 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from trainjob.api.training_status import TrainingStatus
+from trainjob.api.training_status import Phase, TrainingStatus
+from trainjob.progress.phases import PhaseClock
 
 OnStatus = Callable[[TrainingStatus], None]
 
@@ -16,6 +17,7 @@ class Snapshots:
         self._on_status = on_status
         self._last = TrainingStatus()
         self._ended = False
+        self._clock = PhaseClock()
         self._lock = threading.Lock()
 
     def add(self, status: TrainingStatus) -> None:
@@ -31,7 +33,9 @@ class Snapshots:
 
     def starting(self, message: str = "") -> None:
         """The workers start."""
-        self._add(lambda last: last.model_copy(update={"stage": "Starting", "message": message, "eta": None}))
+        self._add(
+            lambda last: last.model_copy(update={"stage": "Starting", "message": message, "eta": None, "phase": None})
+        )
 
     def restarting(self, failure: Exception) -> None:
         """The workers start again after a failure."""
@@ -40,6 +44,13 @@ class Snapshots:
     def comparing(self) -> None:
         """The baselines are computed."""
         self._add(lambda last: last.model_copy(update={"message": "compares with the baselines", "eta": None}))
+
+    def counts(self, phase: Phase) -> None:
+        """A phase of the driver's own is so far."""
+        with self._lock:
+            if self._ended or not self._clock.is_long(phase):
+                return
+            self._pass_on(self._last.model_copy(update={"phase": phase, "eta": self._clock.eta(phase)}))
 
     def take_up(self, reached: TrainingStatus) -> None:
         """Starts from what an earlier attempt has come to."""

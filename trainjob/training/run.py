@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.api.training_status import Phase
 from trainjob.data import Fitted
 from trainjob.data.split_folders import as_begun, with_split_folders
 from trainjob.errors import StorageError, Superseded, UserError, notify
@@ -73,7 +74,9 @@ def run(
         failure = owner.cause_of(error)
         if isinstance(failure, Superseded):  # how the run goes is for the other to say
             raise failure from None
-        snapshots.end(message="", eta=None, failure=failure_of(error, is_retryable(job, owner.run, error, allowed())))
+        snapshots.end(
+            message="", eta=None, phase=None, failure=failure_of(error, is_retryable(job, owner.run, error, allowed()))
+        )
         raise
     snapshots.end(**final_fields(job, finished.run, finished.summary, finished.evaluation))
     return finished
@@ -200,7 +203,9 @@ def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison
     from trainjob.report.render import write_report
 
     try:
-        comparison = compare_with_baselines(job, folder, names)
+        comparison = compare_with_baselines(
+            job, folder, names, lambda done: snapshots.counts(Phase(name="baselines", done=done, total=len(names)))
+        )
         write_report(folder)
     except (Exception, KeyboardInterrupt) as error:
         said = "stopped" if isinstance(error, KeyboardInterrupt) else error

@@ -26,8 +26,11 @@ class Scorer:
         objective: Objective,
         device: torch.device,
         dtype: torch.dtype,
+        on_rows: Callable[[str, int], None] = lambda name, rows: None,
     ) -> None:
+        """`on_rows` is called after each batch, with the set's name and how many of its rows this rank has scored."""
         self._batches, self._objective, self._device, self._dtype = batches, objective, device, dtype
+        self._on_rows = on_rows
 
     def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> AnyScores:
         """Scores on all rows of the set, the same on every rank. Ranks may have unequal numbers of batches.
@@ -35,7 +38,7 @@ class Scorer:
         What is predicted for each row goes into `predicted`, where it is given.
         """
         tally = self._objective.tally(self._device)
-        was_training = module.training
+        was_training, rows = module.training, 0
         module.eval()
         with torch.inference_mode():
             for batch, is_own in self._in_step(module, name):
@@ -45,6 +48,8 @@ class Scorer:
                 if not is_own:
                     continue
                 tally.add(moved, answers)
+                rows += len(batch)
+                self._on_rows(name, rows)
                 if predicted is not None:
                     predicted.add(self._objective.predictions(answers, moved))
         module.train(was_training)

@@ -92,6 +92,7 @@ def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mappi
         "message": not_finite(summary.metrics),
         "percent": 100.0,
         "eta": None,
+        "phase": None,
         "workers": None,
         "evaluation": {
             name: value for each, scores in evaluation.items() for name, value in scores.as_metrics(each).items()

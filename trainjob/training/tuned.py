@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.training_status import TrainingStatus
+from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.api.tuning import set_in, values_of
 from trainjob.data import Fitted
 from trainjob.errors import Diverged, OutOfMemory, PassingError, StorageError
@@ -53,7 +53,7 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
     assert tuning is not None
     fitted, train_rows = training.start_on_ray()
     task, datasets = training.prepared(fitted, train_rows)
-    board = Board(training.run, tuning, checkpoints, snapshots.add)
+    board = Board(training.run, tuning, checkpoints, partial(_tell, snapshots))
     epochs, alone = tuning.tuned.get("training.epochs"), _are_alone(task, datasets)
     started = time.perf_counter()
     searching = partial(
@@ -75,6 +75,13 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
     chosen = with_parameters(job, best.parameters)
     outcome = result_of(training.on_workers(replace(task, spec=chosen.spec, trains=False), datasets))
     return Tuned(chosen, outcome, fitted, searched)
+
+
+def _tell(snapshots: Snapshots, status: TrainingStatus) -> None:
+    snapshots.add(status)
+    if (tuning := status.tuning) is not None:
+        ended = tuning.done + tuning.stopped + tuning.failed
+        snapshots.counts(Phase(name="trials", done=ended, total=tuning.total))
 
 
 def with_parameters(job: TrainJob, parameters: Mapping[str, Any]) -> TrainJob:

@@ -143,6 +143,10 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     if rows < workers:
         raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
     model = place(module, training, device, in_ray_train=task.in_ray_train)
+
+    def on_rows(name: str, rows: int) -> None:
+        reporter.scored(name, rows * workers, task.fitted.rows.get(name, 0))
+
     if training.compile:
         model.compile()
     trainer = Trainer(
@@ -153,7 +157,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         objective=objective,
         batches=batches,
         batches_per_epoch=shard.batches(rows),
-        scorer=Scorer(sets, objective, device, resolve_precision(training.precision, device)),
+        scorer=Scorer(sets, objective, device, resolve_precision(training.precision, device), on_rows),
         store=store,
         reporter=reporter,
         history=History(task.run, scratch),

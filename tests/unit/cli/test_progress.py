@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from trainjob.api.training_status import CheckpointStatus, TrainingStatus
+from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
 from trainjob.cli.live import epoch_line, fitting, frame, header
 from trainjob.cli.progress import display
 
@@ -116,6 +116,20 @@ def test_of_ten_thousand_metrics_a_line_shows_the_first() -> None:
     assert line.startswith("epoch 1:  k0 NaN  k1 NaN  ")
     assert line.endswith("  k19 NaN  and 9,980 more")
     assert "k2" in shown([report], terminal=True)
+
+
+def test_a_phase_stands_in_the_place_of_the_steps() -> None:
+    done = TRAINING.model_copy(update={"step": 200, "percent": 100.0, "eta": 0.0})
+    phase = Phase(name="validation", done=1200, total=40_000, unit="rows")
+    validating = done.model_copy(update={"phase": phase, "eta": 130.0})
+    facts = ["validation 1,200/40,000 rows", "3%", "0:02:10 to go"]
+    assert shown([validating], terminal=False).splitlines() == ["tags: training", "  ".join(facts)]
+    drawn = shown([validating], terminal=True)
+    assert "   ".join(facts) in drawn
+    assert "100%" not in drawn
+    reading = TrainingStatus(phase=Phase(name="reading", done=8192, unit="rows"))
+    assert shown([reading], terminal=False).splitlines() == ["tags: preparing", "reading 8,192 rows"]
+    assert "reading 8,192 rows" in shown([reading], terminal=True)
 
 
 @pytest.mark.parametrize("width", [20, 40, 100])

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from trainjob.api.training_status import BestTrial
 from trainjob.cli.summary import summary_lines
 from trainjob.evaluation.paired import lead, standing
 from trainjob.evaluation.scores import Average, Confusion, Scores
@@ -91,6 +92,14 @@ def test_a_report_that_is_not_there_is_not_named_as_if_it_were() -> None:
     assert summary_lines(SUMMARY, "/runs/tags", {}, has_report=False)[-1] == (
         "  report        /runs/tags/report.html is missing: `trainjob report /runs/tags` writes it"
     )
+
+
+def test_a_search_ends_with_the_parameters_that_won() -> None:
+    best = BestTrial(
+        number=3, value=0.5, parameters={"training.batchSize": "32", "model.textClassifier.dropout": "0.1"}
+    )
+    lines = summary_lines(SUMMARY, "/runs/tags", {}, best_trial=best)
+    assert "  best trial    3: batchSize 32, dropout 0.1" in lines
 
 
 def test_a_function_without_reports() -> None:

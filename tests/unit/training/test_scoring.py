@@ -111,15 +111,19 @@ def predict_shares(setup: Setup) -> tuple[Scores, pa.Table | None]:
     number, ranks = rank(), world_size()
     indices = np.flatnonzero(np.arange(len(whole)) % (ranks - 1) == number - 1) if number else np.array([], np.int64)
     share = replace(whole.take(indices), rows=indices * 1000)
+    counted: list[tuple[str, int]] = []
     scorer = Scorer(
         lambda _: scoring_batches(memory_windows(share, shard.window), setup.preprocessor, shard),
         trainer.objective,
         torch.device("cpu"),
         torch.float32,
+        lambda name, rows: counted.append((name, rows)),
     )
     predicted = Predicted()
     found = scorer.score(trainer.module, "validation", predicted)
     assert isinstance(found, Scores)
+    assert [rows for _, rows in counted] == sorted({rows for _, rows in counted}), "the rows so far, after each batch"
+    assert counted[-1:] == ([("validation", len(share))] if len(share) else [])
     return found, predicted.gathered()
 
 
