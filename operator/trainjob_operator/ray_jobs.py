@@ -12,6 +12,7 @@ from trainjob_operator.drift import first_drift, has_drifted
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import ASKED_ANNOTATION, QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
 from trainjob_operator.network_policy import network_of, network_policy, policy_name
+from trainjob_operator.queues import queue_of
 from trainjob_operator.render import asked_workers, changeable, digest, render
 from trainjob_operator.settings import Settings
 from trainjob_operator.verdict import has_finished
@@ -73,7 +74,8 @@ class RayJobs:
     async def _render(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None) -> KubernetesObject:
         """Has the whole RayJob as it should be."""
         desired = render(job, self.settings, before.training)
-        if found is None or has_drifted(found, desired):
+        has_left_queue = queue_of(found) is not None and queue_of(desired) is None
+        if found is None or has_left_queue or has_drifted(found, desired):
             with _refused_as("RayJobRefused"):
                 found = await self.api.apply(RAY_JOBS, *_place(job), desired)
             _refuse_if_changed(found, desired)

@@ -22,6 +22,7 @@ from trainjob_operator.head import time_of
 from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
+from trainjob_operator.queues import with_kept_queue
 from trainjob_operator.ray_jobs import RayJobs, is_wanted
 from trainjob_operator.refusals import sources_of
 from trainjob_operator.render import start_seconds, storage_of, with_storage
@@ -68,6 +69,7 @@ class Reconciler:
             await self._write_status(body, before, status, origin_of(before, None))
             return await self._clean_up(job, status)
         ray_job, error = await self._ensure_ray_job(job, before, invalid)
+        job, _ = with_kept_queue(job, ray_job)
         observed = await observe(self.api, job, ray_job)
         observed = replace(
             observed,
@@ -98,11 +100,12 @@ class Reconciler:
             if is_lost and not await self._is_there(job):
                 return None, RayJobError(DELETING, "the TrainJob was deleted, and its RayJob with it")
             job, changed = keep_config(with_storage(job, before.storage or storage_of(found), self.settings), found)
+            job, requeued = with_kept_queue(job, found)
             if is_lost and is_wanted(job, before):
                 message = f"RayJob {before.ray_job_name} was deleted before the job's end; it is created again"
                 origin = origin_of(before, found)
                 await self.recorder.record(job.metadata.model_dump(), origin, "RayJobRecreated", message, warning=True)
-            return await ray_jobs.ensure(job, before, found), changed
+            return await ray_jobs.ensure(job, before, found), changed or requeued
         except RayJobError as error:
             return error.ray_job or found, error
 

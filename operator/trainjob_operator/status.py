@@ -14,6 +14,7 @@ from trainjob_operator.diagnosis import diagnose, words_of_waiting
 from trainjob_operator.head import head_uid
 from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
 from trainjob_operator.names import QUEUE_LABEL, SPEC_ANNOTATION, WORKERS_ANNOTATION
+from trainjob_operator.queues import evictions_of
 from trainjob_operator.refusals import refusals, silence
 from trainjob_operator.render import storage_of
 from trainjob_operator.snapshot import workers_of
@@ -55,7 +56,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         first = waiting[0]
         verdict = Verdict(verdict.phase, first.reason, words_of_waiting(first))
     if not final:
-        verdict = replace(verdict, message=_with_problems(verdict.message, job, observed))
+        verdict = replace(verdict, message=_with_problems(verdict, job, observed))
     return TrainJobStatus(
         phase=verdict.phase,
         reason=verdict.reason,
@@ -143,16 +144,18 @@ def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
     return min(job.spec.places, ready)
 
 
-def _with_problems(message: str, job: TrainJob, observed: Observed) -> str:
-    """A message, and what went wrong before it was derived."""
+def _with_problems(verdict: Verdict, job: TrainJob, observed: Observed) -> str:
+    """The verdict's message, and what went wrong before it was derived."""
     problems, ray_job, queue = [*observed.unreadable], observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
     if queue and job.spec.suspend and ray_job and not ray_job["spec"].get("suspend") and not observed.workloads:
         problems.append(f"spec.suspend waits for the queue {queue}, which has no Workload of this job: does Kueue run?")
     if ray_job is not None and _has_other_workers(ray_job, observed.pods):
         problems.append("spec.workers was changed: the next attempt has the new ones, and so has a job that is resumed")
+    if verdict.phase in ("Pending", "Starting", "Retrying"):
+        problems.append(evictions_of(observed.workloads))
     if ray_job is not None and observed.error is not None:
         problems.append(f"the RayJob stays as it is: {observed.error}")
-    return "; ".join(said for said in (message, *problems) if said)
+    return "; ".join(said for said in (verdict.message, *problems) if said)
 
 
 def _has_other_workers(ray_job: Object, pods: Sequence[Object]) -> bool:

@@ -12,6 +12,7 @@ from trainjob.api.trainjob_status import Phase, TrainJobStatus
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import FIRST_REPORT, ran_out_of_memory, time_of, why_head_is_lost
 from trainjob_operator.names import QUEUE_LABEL
+from trainjob_operator.queues import why_queued
 from trainjob_operator.render import has_failed_for_good
 
 Object = Mapping[str, Any]
@@ -177,24 +178,12 @@ def _suspended(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Ver
     if left:
         phase = before.phase if before.phase in ("Starting", "Running", "Retrying") else "Pending"
         return Verdict(phase, "Suspending", f"pods that KubeRay has yet to delete: {len(left)}")
-    return SUSPENDED if job.spec.suspend else Verdict("Suspended", *_queued(job, observed.workloads))
+    return SUSPENDED if job.spec.suspend else Verdict("Suspended", "Queued", why_queued(job, observed.workloads))
 
 
 def _deletion(metadata: Object) -> str:
     message = f"RayJob {metadata['name']} is being deleted; another one is created once it is gone"
     return f"{message}, which its finalizers hold up: {', '.join(metadata.get('finalizers', []))}"
-
-
-def _queued(job: TrainJob, workloads: Sequence[Object]) -> tuple[str, str]:
-    """Why a queue holds the job back."""
-    for workload in workloads:
-        if not workload.get("spec", {}).get("active", True):
-            return "Queued", f"the Workload {workload['metadata']['name']} is deactivated: its spec.active is false"
-        for condition in workload.get("status", {}).get("conditions", []):
-            if condition["type"] in ("QuotaReserved", "Admitted") and condition["status"] == "False":
-                return "Queued", condition.get("message", "")
-    queue = job.metadata.labels.get(QUEUE_LABEL)
-    return "Queued", f"waits in the queue {queue}" if queue else "the RayJob is suspended by another controller"
 
 
 def of_kind(pods: Sequence[Object], kind: str) -> list[Object]:

@@ -19,7 +19,7 @@ _INTRODUCTION = """\
 # TrainJob reference
 
 `apiVersion: trainjob.dev/v1alpha1`, `kind: TrainJob`. Every field, its type and its default; `kubectl explain
-trainjob.spec` says the same. Where a type is a link, the field holds Kubernetes' own object, unchanged. Rules that span
+tj.spec` says the same. Where a type is a link, the field holds Kubernetes' own object, unchanged. Rules that span
 fields follow each table.
 
 Generated from the TrainJob type by `python -m trainjob.crd`.

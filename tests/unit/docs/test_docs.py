@@ -49,6 +49,16 @@ def test_commands_name_files_and_targets_that_there_are(page: Path):
     assert [path for path in FILE.findall(said) if not (ROOT / path).exists()] == []
 
 
+AMBIGUOUS = re.compile(r"kubectl [^`\n]*?(?<=[ ,])trainjobs?(?=[ ,/`\n]|$)[^`\n]*")
+"""A command that Kubeflow's TrainJobs would answer where both are installed."""
+
+
+def test_commands_tell_trainjobs_from_kubeflows():
+    texts = [*PAGES, *ROOT.glob("charts/**/*.txt"), *ROOT.glob("trainjob/**/*.py"), *ROOT.glob("operator/**/*.py")]
+    assert [found for path in texts for found in AMBIGUOUS.findall(path.read_text())] == []
+    assert AMBIGUOUS.findall("kubectl wait --for=condition=Complete trainjob/x") != []
+
+
 def test_readme_and_the_quickstart_show_one_trainjob():
     first, second = (yaml.safe_load(trainjob_of(page, "data")) for page in ("README.md", "docs/quickstart.md"))
     assert first == second

@@ -1,0 +1,82 @@
+"""Jobs in a queue of Kueue: evictions are told, and a RayJob that runs keeps its queue."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from operator_objects import Object, ray_job, trainjob
+
+from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob_operator.names import QUEUE_LABEL
+from trainjob_operator.queues import with_kept_queue
+from trainjob_operator.status import derive
+from trainjob_operator.verdict import Observed
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TIMEOUT = "Exceeded the PodsReady timeout team/rayjob-job"
+NO_QUOTA = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "insufficient quota"}
+EVICTED = {"type": "Evicted", "status": "True", "reason": "PodsReadyTimeout", "message": TIMEOUT}
+BEFORE = EVICTED | {"status": "False", "reason": "QuotaReserved", "message": f"Previously: {TIMEOUT}"}
+TOLD = f"Kueue has evicted the job 3 times (PodsReadyTimeout): {TIMEOUT}"
+
+
+def queued(queue: str) -> Object:
+    return {"labels": {QUEUE_LABEL: queue}}
+
+
+def workload(*conditions: Object, count: int = 3, active: bool = True) -> Object:
+    evictions = [{"reason": "PodsReadyTimeout", "underlyingCause": "WaitForStart", "count": count}]
+    status = {"conditions": list(conditions), "schedulingStats": {"evictions": evictions}}
+    return {"metadata": {"name": "rayjob-job"}, "spec": {"active": active}, "status": status}
+
+
+def message(observed: Any, *workloads: Object) -> str:
+    status = derive(trainjob(queued("a")), 1, TrainJobStatus(), Observed(observed, workloads=workloads), NOW)
+    return str(status.message)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (workload(NO_QUOTA, EVICTED), f"insufficient quota; {TOLD}"),
+        (workload(NO_QUOTA, EVICTED, count=1), f"insufficient quota; {TOLD.replace('3 times', 'once')}"),
+        (workload(NO_QUOTA), "insufficient quota"),
+        (
+            workload(EVICTED, active=False),
+            f"the Workload rayjob-job is deactivated: its spec.active is false; {TOLD}",
+        ),
+    ],
+)
+def test_a_queue_says_that_it_has_evicted_the_job(found: Object, told: str):
+    assert message(ray_job("Suspended", suspend=True), found) == told
+
+
+def test_a_job_that_waits_for_its_pods_again_says_so_and_one_that_trains_does_not():
+    again = f"Kueue has evicted the job 3 times (PodsReadyTimeout): Previously: {TIMEOUT}"
+    assert message(ray_job("Initializing"), workload(BEFORE)) == again
+    assert message(ray_job("Running", "RUNNING"), workload(BEFORE)) == ""
+
+
+@pytest.mark.parametrize("asked", [{}, queued("b")])
+def test_a_rayjob_that_runs_keeps_its_queue(asked: Object):
+    found = ray_job("Running", "RUNNING")
+    found["metadata"] |= queued("a")
+    job, error = with_kept_queue(trainjob(asked), found)
+    assert job.metadata.labels[QUEUE_LABEL] == "a"
+    assert error is not None
+    assert error.reason == "QueueChanged"
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, None),
+        (queued("b"), {"metadata": queued("a"), "spec": {"suspend": True}}),
+        ({}, {"metadata": queued("a"), "spec": {"suspend": True}}),
+        (queued("a"), {"metadata": queued("a"), "spec": {}}),
+        (queued("a"), {"metadata": {}, "spec": {}}),
+        ({}, {"metadata": {"labels": None}, "spec": {}}),
+    ],
+)
+def test_the_queue_is_the_trainjobs_otherwise(asked: Object, found: Object | None):
+    assert with_kept_queue(job := trainjob(asked), found) == (job, None)
