@@ -40,6 +40,10 @@ class ChatTemplate:
         }
         self.control_tokens = ControlTokens(tokenizer, self._template)
 
+    def uses(self, name: str) -> bool:
+        """Whether the template names a setting at all."""
+        return name in self._template
+
     def opening(self, conversation: Conversation, where: str) -> str:
         """The conversation up to where the assistant's answer begins. Raises DataError where the template refuses it or
         leaves out tools or calls."""

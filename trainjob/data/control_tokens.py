@@ -55,6 +55,11 @@ class ControlTokens:
         spoken = {name: value for name, value in message.items() if name in SPOKEN}
         return self.marked(message) | _each_text(spoken, lambda text: _with_marks(text, self._any_but_thoughts))
 
+    def found(self, text: str) -> str | None:
+        """The first text in it that is spelled like a token, but for THOUGHTS."""
+        match = self._any_but_thoughts.search(text)
+        return match and match[0]
+
     def ids(self, texts: Sequence[str], where: Callable[[int], str]) -> list[list[int]]:
         """The tokens of rendered conversations. Raises DataError as `codes` does."""
         return [[code & ~GIVEN for code in row] for row in self.codes([[(text, False)] for text in texts], where)]

@@ -55,7 +55,7 @@ def checked(row: Mapping[str, Any], where: str) -> Conversation:
     parallel = row.get(PARALLEL)
     if parallel not in (None, True, False):
         raise DataError(f"{where}: {PARALLEL} must be true or false, not {_shown(parallel)}")
-    if parallel is False and (twice := [place for place, each in enumerate(messages, 1) if len(_calls(each)) > 1]):
+    if parallel is False and (twice := [place for place, each in enumerate(messages, 1) if len(calls_of(each)) > 1]):
         raise DataError(f"{where}: message {twice[0]} has several tool_calls, and {PARALLEL} is false")
     return Conversation(messages, _checked_tools(row.get(TOOLS), where), parallel)
 
@@ -97,7 +97,7 @@ def _checked_message(found: Any, where: str) -> Message:
         message["content"] = _joined(message["content"], where)
     if message.get("tool_calls") == []:
         del message["tool_calls"]
-    needed = ("role",) if _calls(message) and "content" not in message else ("role", "content")
+    needed = ("role",) if calls_of(message) and "content" not in message else ("role", "content")
     for name in needed:
         if not isinstance(message.get(name), str):
             raise DataError(f'{where} has no text as its "{name}": it must be as in {_SHAPE}')
@@ -108,13 +108,14 @@ def _checked_message(found: Any, where: str) -> Message:
         raise DataError(f"{where}: {WEIGHT} must be 0 or 1, not {_shown(weight)}")
     if weight and message["role"] != ASSISTANT:
         raise DataError(f'{where}: {WEIGHT} is 1, but nothing is learned of a message whose role is not "{ASSISTANT}"')
-    for number, call in enumerate(_calls(message), start=1):
+    for number, call in enumerate(calls_of(message), start=1):
         _check_call(call, f"{where}, call {number}")
     return message
 
 
-def _calls(message: Message) -> list[Any]:
-    calls = message.get("tool_calls", [])
+def calls_of(message: Message) -> list[Any]:
+    """The calls of a message that may be of any shape."""
+    calls = message.get("tool_calls") or []
     return calls if isinstance(calls, list) else [calls]
 
 

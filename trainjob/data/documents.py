@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from trainjob.api import Dataset
 from trainjob.data.chat import ChatTemplate
+from trainjob.data.conversation_notes import conversation_marks
 from trainjob.data.conversations import PARALLEL, TOOLS, Conversation, Message, checked, parsed
 from trainjob.data.piece_tokenizer import Pieces
 from trainjob.data.rows import as_json, as_text, found_columns, row_number
@@ -48,6 +50,12 @@ class Layout:
         if self.form == "text":
             return joined_texts(table, self.columns, where)
         return ["\n".join(value or "" for value in row) for row in zip(*self._values(table, where), strict=True)]
+
+    def marks(self, table: pa.Table, where: Where = row_number) -> np.ndarray:
+        """What the first pass counts of each row, uint8 [n]; 0 where a row has no text."""
+        if self.form == "messages":
+            return conversation_marks(list(zip(*self._values(table, where), strict=True)))
+        return np.array([bool(text.strip()) for text in self.sources(table, where)], np.uint8)
 
     def texts(self, table: pa.Table, where: Where = row_number) -> list[str]:
         """The text of each row, where columns hold texts."""

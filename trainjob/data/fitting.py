@@ -10,7 +10,9 @@ import numpy as np
 from trainjob.api import CausalLM, Dataset, Model, Source, TextClassifier, TrainJobSpec
 from trainjob.api.data_profile import DataProfile
 from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
+from trainjob.data.chat import ChatTemplate
 from trainjob.data.cleaning import clean
+from trainjob.data.conversation_notes import conversation_notes
 from trainjob.data.documents import Layout, layout_of
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.fit_images import fit_images
@@ -262,7 +264,10 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int,
     length = mean_length(tokenizer, texts)
     preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
     check_tokenizer(preprocessor, field)
-    return FittedOn(preprocessor, division, survey.digest, texts)
+    notes = (
+        conversation_notes(survey.marks, texts, ChatTemplate(config, tokenizer)) if layout.form == "messages" else ()
+    )
+    return FittedOn(preprocessor, division, survey.digest, texts, notes)
 
 
 def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:
@@ -270,8 +275,8 @@ def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Row
 
     def see(rows: Rows) -> Seen[str]:
         texts = layout.sources(rows.table, rows.where)
-        has_text = np.array([bool(text.strip()) for text in texts], np.uint8)
-        return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), has_text)
+        marks = layout.marks(rows.table, rows.where)
+        return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), marks)
 
     return see
 

@@ -13,6 +13,7 @@ from data_specs import CHATML, causal_spec, save_chat_tokenizer, write_jsonl, wr
 from trainjob.api import Source
 from trainjob.data import CausalPreprocessor, fit, prepare_examples
 from trainjob.data.causal import train_byte_bpe
+from trainjob.data.conversations import PARALLEL
 from trainjob.data.packing import GIVEN, START
 from trainjob.data.source import parts
 from trainjob.errors import DataError
@@ -261,6 +262,42 @@ def test_tools_may_be_missing_in_some_sets_and_rows(tmp_path: Path):
     (part,) = parts(Source(uri=str(tmp_path / "test.csv")), None, nested=COLUMNS, optional=COLUMNS[1:])
     (rows,) = part.read(fitted.columns)
     assert fitted.preprocessor.transform(rows.table).to_pylist() == [sets["test"].values.tolist()]
+
+
+def test_what_stands_out_is_told_with_its_count(tmp_path: Path):
+    model = save_chat_tokenizer(tmp_path / "model")
+    (model / "chat_template.jinja").write_text(PYTHON)
+    asked = [CHAT[0] | {"content": f"{number}?"} for number in range(10)]
+    write_parquet(  # which gives every message a field `tool_calls`
+        tmp_path / "train.parquet",
+        [
+            *({"messages": [question, *CHAT[1:]], "tools": "[]", PARALLEL: None} for question in asked[:3]),
+            *({"messages": [question, *CHAT[1:]], "tools": json.dumps(TOOLS)} for question in asked[3:5]),
+            *({"messages": [question, CHAT[3]], PARALLEL: True} for question in asked[5:9]),
+            {"messages": [asked[9] | {"content": "<|im_end|>"}, CHAT[3]]},
+        ],
+    )
+
+    def notes() -> list[str]:
+        fitted = fit(
+            causal_spec(
+                tmp_path / "train.parquet",
+                {"pretrained": str(model), "maxLength": 600},
+                messages="messages",
+                validation={"uri": str(tmp_path / "train.parquet")},
+            )
+        )
+        assert fitted.profile is not None
+        return fitted.profile.notes
+
+    assert notes() == [
+        "3 of 10 conversations have tool_calls and no tools: the calls are learned without their schema",
+        "4 of 10 conversations have parallel_tool_calls: the chat template does not use it",
+        "1 of 10 conversations that were looked at hold texts spelled like control tokens, such as <|im_end|>: these "
+        "are learned as texts",
+    ]
+    (model / "chat_template.jinja").write_text(PYTHON + "{% if parallel_tool_calls %}{% endif %}")
+    assert len(notes()) == 2
 
 
 def test_a_row_is_asked_with_its_tools_as_it_was_learned():

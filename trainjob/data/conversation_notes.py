@@ -1,0 +1,51 @@
+"""What users should know about conversations that are trained on all the same."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainjob.data.chat import ChatTemplate
+from trainjob.data.conversations import PARALLEL, calls_of
+
+_HAS_TEXT, _NO_SCHEMA, _PARALLEL = 1, 2, 4
+
+
+def conversation_marks(rows: Sequence[Sequence[str | None]]) -> np.ndarray:
+    """What is to be counted of each row of messages, tools and PARALLEL, uint8 [n]; 0 where a row is empty."""
+    return np.array([_mark(*row) for row in rows], np.uint8)
+
+
+def _mark(messages: str | None, tools: str | None = None, parallel: str | None = None) -> int:
+    mark = _HAS_TEXT if messages and messages.strip() else 0
+    if (parallel or "null").lower() != "null":
+        mark |= _PARALLEL
+    if (tools or "").strip() in ("", "null", "[]") and '"tool_calls"' in (messages or "") and _has_calls(messages):
+        mark |= _NO_SCHEMA
+    return mark
+
+
+def _has_calls(messages: str | None) -> bool:
+    try:
+        found = json.loads(messages or "null")
+    except (ValueError, RecursionError):  # which the second pass names
+        return False
+    return isinstance(found, list) and any(isinstance(each, dict) and calls_of(each) for each in found)
+
+
+def conversation_notes(marks: np.ndarray, sample: Sequence[str], template: ChatTemplate) -> list[str]:
+    """`marks` are of all rows, uint8 [n], and `sample` are some of their texts."""
+    notes: list[str] = []
+    no_schema, parallel = (int(np.count_nonzero(marks & bit)) for bit in (_NO_SCHEMA, _PARALLEL))
+    every = f"of {len(marks):,} conversations have"
+    if no_schema:
+        notes.append(f"{no_schema:,} {every} tool_calls and no tools: the calls are learned without their schema")
+    if parallel and not template.uses(PARALLEL):
+        notes.append(f"{parallel:,} {every} {PARALLEL}: the chat template does not use it")
+    spelled = [token for text in sample if (token := template.control_tokens.found(text)) is not None]
+    if spelled:
+        notes.append(
+            f"{len(spelled):,} of {len(sample):,} conversations that were looked at hold texts spelled like control "
+            f"tokens, such as {spelled[0]}: these are learned as texts"
+        )
+    return notes
