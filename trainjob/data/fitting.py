@@ -24,6 +24,7 @@ from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.profile import Keys, class_sizes, joined, set_profile
 from trainjob.data.remote_model import local_model
 from trainjob.data.rows import Part, Rows
+from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import FittedOn, Look, Seen, digest_of, survey_classes, take_survey
@@ -216,7 +217,7 @@ def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[
 
 def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Rows]:
     for part in some:
-        yield from part.read(columns)
+        yield from ROWS_READ.counted(part.read(columns))
 
 
 def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:

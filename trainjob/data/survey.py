@@ -17,6 +17,7 @@ from trainjob.data.labels import label_numbers
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.profile import Keys
 from trainjob.data.rows import Part, Rows
+from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.split import Split, fit_split
 from trainjob.data.tasks import Mapper, tasks_of
 from trainjob.errors import DataError, listed
@@ -185,7 +186,7 @@ def _look_at(task: tuple[list[Part], int], look: Look[T]) -> _Share[T]:
     sample, numbers = Sample[T](look.sampled, floor), dict[str, int]()
     labels, hashes, marks = [np.empty(0, np.int64)], [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
     for part in parts:
-        for rows in part.read(look.columns):
+        for rows in ROWS_READ.counted(part.read(look.columns)):
             seen = look.see(rows)
             sample.add(seen.hashes, seen.item)
             hashes.append(seen.hashes)
@@ -215,6 +216,7 @@ def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Ma
         hashes.append(share.hashes)
         marks.append(share.marks)
         sample.merge(share.sample)
+        ROWS_READ.done = max(ROWS_READ.done, sum(map(len, labels)))  # other processes may have read them
     if not numbers:
         raise DataError(f"{listed(source.all_uris)} holds no rows")
     classes = sorted(numbers)

@@ -1,11 +1,14 @@
 """What the driver tells of the run as a whole: the workers' snapshots and, at the end, how it ended."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.progress.phases import PhaseClock
+
+SECONDS_BETWEEN_COUNTS = 1.0
 
 OnStatus = Callable[[TrainingStatus], None]
 
@@ -27,9 +30,16 @@ class Snapshots:
         else:
             self._add(lambda last: status.model_copy(update={"tuning": status.tuning or last.tuning}))
 
-    def preparing(self, percent: float | None) -> None:
-        """The driver prepares the data."""
+    def preparing(self, percent: float | None, phase: Callable[[], Phase]) -> None:
+        """The driver prepares the data, in a phase that is asked for every second until another stage begins."""
         self._add(lambda _: TrainingStatus(stage="Preparing", percent=percent))
+        threading.Thread(target=self._watch, args=(phase,), daemon=True).start()
+
+    def _watch(self, phase: Callable[[], Phase]) -> None:
+        while self._last.stage == "Preparing" and not self._ended:
+            if (now := phase()).done:
+                self.counts(now)
+            time.sleep(SECONDS_BETWEEN_COUNTS)
 
     def starting(self, message: str = "") -> None:
         """The workers start."""

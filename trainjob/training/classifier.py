@@ -15,6 +15,7 @@ from trainjob.data.fitting import tell_of_data
 from trainjob.data.hub import is_cached_only
 from trainjob.data.prepare import Loading, bytes_of_sets
 from trainjob.data.remote_model import local_model
+from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.source import UNLABELLED
 from trainjob.data.tasks import Mapper, one_by_one
 from trainjob.errors import UserError
@@ -182,7 +183,9 @@ class Training:
                 fitted = Fitted.load(kept)
                 check_unchanged(self.spec, fitted, mapped)
                 return fitted
+            ROWS_READ.begin()
             fitted = fit(self.spec, mapped)
+            ROWS_READ.begin(_rows_to_prepare(fitted))
             fitted.save(kept)
             tell_of_data(fitted)
             return fitted
@@ -203,6 +206,12 @@ def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
         if not isinstance(ended, Stopped):
             return ended
         wait_until_gone(ended.leaving)
+
+
+def _rows_to_prepare(fitted: Fitted) -> int:
+    """Rows that the second pass reads: a source that is split once for each side."""
+    split = 0 if fitted.split is None else fitted.rows["train"] + fitted.rows["validation"]
+    return sum(fitted.rows.values()) + split
 
 
 def _modules(spec: TrainJobSpec) -> list[str]:

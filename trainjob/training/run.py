@@ -10,6 +10,7 @@ from pathlib import Path
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.training_status import Phase
 from trainjob.data import Fitted
+from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.split_folders import as_begun, with_split_folders
 from trainjob.errors import StorageError, Superseded, UserError, notify
 from trainjob.evaluation import AnyScores
@@ -111,7 +112,7 @@ def _run(
             snapshots.take_up(reached(job, contents.records, contents.trials))
             return Finished(folder, contents.summary, contents.evaluation, contents.comparison, already=True)
         attempts = begin(folder, job)
-        snapshots.preparing(None if job.spec.model.function is not None else 0.0)
+        snapshots.preparing(None if job.spec.model.function is not None else 0.0, _reading)
         retry = partial(
             with_retries, job=job, run=folder, attempts=attempts, on_retry=snapshots.restarting, retries=retries
         )
@@ -124,6 +125,11 @@ def _run(
                 write_results(folder, summary, None)
                 return Finished(folder, summary, {}, None, already=False)
             return _run_model(job, folder, attempts, receiver.address, retry, snapshots, started)
+
+
+def _reading() -> Phase:
+    total = ROWS_READ.total and max(ROWS_READ.total, ROWS_READ.done)
+    return Phase(name="reading", done=ROWS_READ.done, total=total, unit="rows")
 
 
 def _with_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> TrainJob:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.jobs import eventually
 from trainjob.api import Checkpoints
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.progress import phases
@@ -71,8 +72,9 @@ def test_another_phase_has_a_pace_of_its_own():
 def test_the_drivers_phases_end_with_the_next_snapshot(monkeypatch: pytest.MonkeyPatch, seen: list[TrainingStatus]):
     monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
     snapshots = Snapshots(seen.append)
-    snapshots.preparing(0.0)
-    snapshots.counts(Phase(name="reading", done=4096, unit="rows"))
-    assert (seen[-1].stage, seen[-1].phase) == ("Preparing", Phase(name="reading", done=4096, unit="rows"))
+    reading = Phase(name="reading", done=4096, unit="rows")
+    snapshots.preparing(0.0, lambda: reading)
+    eventually(lambda: seen[-1].phase == reading, 60)
+    assert seen[-1].stage == "Preparing"
     snapshots.starting()
-    assert seen[-1].phase is None
+    assert (seen[-1].stage, seen[-1].phase) == ("Starting", None)
