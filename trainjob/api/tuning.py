@@ -4,6 +4,7 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
 
 from pydantic import ConfigDict, Field, create_model, model_validator
@@ -232,3 +233,11 @@ def set_in(document: dict[str, Any], path: str, value: Value) -> None:
     for parent in parents:
         document = document[parent]
     document[name] = value
+
+
+def number_of_trials(tuning: Tuning) -> int:
+    """That a search makes."""
+    if tuning.search != "grid":
+        return tuning.trials or TRIALS
+    combinations = prod(len(values_of(parameter)) for parameter in tuning.tuned.values())
+    return min(combinations, tuning.trials or MOST_TRIALS)

@@ -1,20 +1,51 @@
 """A run's folder → the model's card: `README.md` in the format of the Hugging Face hub."""
 
+from dataclasses import dataclass
 from posixpath import basename
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
-from trainjob.api import Model
+from trainjob.api import Dataset, Model
 from trainjob.errors import listed
 from trainjob.evaluation import AnyScores, LanguageScores, Scores
 from trainjob.report.confusion import shown_classes
-from trainjob.report.formatting import capitalized
+from trainjob.report.formatting import capitalized, cell
 from trainjob.report.render import describe_model, usage
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents
 
+
+@dataclass(frozen=True)
+class _Library:
+    """What loads the model besides trainjob."""
+
+    name: str
+    code: str
+
+
+_TEXT = _Library(
+    "transformers",
+    'from transformers import pipeline\n\nclassify = pipeline("text-classification", model="FOLDER")',
+)
+_IMAGE = _Library(
+    "transformers",
+    "from transformers import AutoImageProcessor, AutoModelForImageClassification\n\n"
+    'processor = AutoImageProcessor.from_pretrained("FOLDER", backend="pil")\n'
+    'model = AutoModelForImageClassification.from_pretrained("FOLDER")',
+)
+_LANGUAGE = _Library(
+    "transformers",
+    "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
+    'tokenizer = AutoTokenizer.from_pretrained("FOLDER")\n'
+    'model = AutoModelForCausalLM.from_pretrained("FOLDER")',
+)
+_ADAPTER = _Library(
+    "peft",
+    "from peft import AutoPeftModelForCausalLM\n\n"
+    'model = AutoPeftModelForCausalLM.from_pretrained("FOLDER")  # loads the decoder and adds the adapter',
+)
 _TASKS = {
     "text_classifier": "text-classification",
     "image_classifier": "image-classification",
@@ -34,8 +65,9 @@ def card(run: Contents) -> str:
     model, dataset = run.job.spec.model, listed([file_name(uri) for uri in run.job.spec.dataset.train.all_uris])
     sets = sorted(run.evaluation.items())  # test comes before validation
     commands, code = (text for _, text in usage("FOLDER", model))
+    trained = run.summary.trained_parameters
     text = template("card.md.j2").render(
-        metadata=yaml.safe_dump(_metadata(run, dataset), sort_keys=False, allow_unicode=True),
+        metadata=yaml.safe_dump(_metadata(run, run.job.spec.dataset), sort_keys=False, allow_unicode=True),
         run=run,
         spec=run.job.spec,
         summary=run.summary,
@@ -44,10 +76,32 @@ def card(run: Contents) -> str:
         dataset=dataset,
         sets=sets,
         shown=shown_classes(sets[0][1]) if isinstance(sets[0][1], Scores) else [],
+        trained=trained if trained != run.summary.parameters else None,
+        other_library=_library(model),
+        columns=listed([f"`{cell(column)}`" for column in run.job.spec.dataset.text or []]),
         commands=commands.splitlines(),
         code=code,
     )
     return f"{text}\n"
+
+
+def _library(model: Model) -> _Library | None:
+    """None where trainjob alone loads the model."""
+    if model.causal_lm:
+        return _ADAPTER if model.causal_lm.lora else _LANGUAGE
+    if model.image_classifier:
+        return _IMAGE if model.image_classifier.pretrained else None
+    return _TEXT
+
+
+def _files_of(dataset: Dataset, set_name: str) -> str:
+    """The files that the rows of a set are from; those of training where the validation rows are split off them."""
+    uris = dataset.train.all_uris
+    if set_name == "test" and dataset.test is not None:
+        uris = dataset.test.all_uris
+    if set_name == "validation" and (own := dataset.validation.uris or [dataset.validation.uri]) != [None]:
+        uris = sorted(map(str, own))
+    return listed([file_name(uri) for uri in uris])
 
 
 def file_name(uri: str) -> str:
@@ -55,20 +109,20 @@ def file_name(uri: str) -> str:
     return basename(urlsplit(uri).path.rstrip("/")) or "data"
 
 
-def _metadata(run: Contents, dataset: str) -> dict[str, Any]:
+def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:
     """What the hub reads: the YAML above the text."""
     task = _TASKS[run.job.spec.model.chosen]
-    base = _base_model(run.job.spec.model)
+    base, library = _base_model(run.job.spec.model), _library(run.job.spec.model)
     results = [
         {
             "task": {"type": task},
-            "dataset": {"name": dataset, "type": dataset, "split": name},
+            "dataset": {"name": (files := _files_of(dataset, name)), "type": files, "split": name},
             "metrics": _metrics(scores),
         }
         for name, scores in sorted(run.evaluation.items())
     ]
     return {
-        "library_name": "trainjob",
+        "library_name": library.name if library else "trainjob",
         "pipeline_tag": task,
         "tags": ["trainjob", task],
         **({"base_model": base} if base else {}),

@@ -120,9 +120,8 @@ def describe_model(model: Model) -> str:
 def stages(summary: Summary) -> list[tuple[str, float, float]]:
     """Name, seconds and share of each stage; `other` is the time between start and end that no stage accounts for."""
     known = dict(summary.seconds)
-    elapsed = (summary.finished - summary.started).total_seconds()
-    other = elapsed - sum(known.values())
-    if summary.attempts == 1 and known and other > 0.01 * elapsed:
+    other = summary.elapsed - sum(known.values())
+    if known and other > 0.01 * summary.elapsed:
         known["other"] = other
     total = sum(known.values())
     return [(name, seconds, seconds / total if total else 0.0) for name, seconds in known.items()]

@@ -1,6 +1,7 @@
 """The trials of `spec.tuning`: a table, their curves, their parameters side by side, and which of these mattered."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from trainjob.api.tuning import number_of_trials
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Record, inline_svg
 from trainjob.report.formatting import duration, percent, readable, score
 from trainjob.runs.contents import Contents
-from trainjob.runs.trials import Trial, names_of, ranked_trials, read_trial_records, study_of
+from trainjob.runs.trials import State, Trial, names_of, ranked_trials, read_trial_records, study_of
 from trainjob.storage import Folder
 
 FEWEST_FOR_IMPORTANCE = 5
@@ -28,6 +30,12 @@ REMARK = (
 class TrialsView:
     """What the report shows of a search."""
 
+    progress: str
+    """How many trials have ended, and which is the best so far, in words."""
+    best: Trial | None
+    """None before any has a value."""
+    metric: str
+    """By which they are ranked."""
     headings: list[str]
     table: list[tuple[str, ...]]
     """A line for each trial, best first, with a cell for each of the headings."""
@@ -50,12 +58,29 @@ def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
     importances = _importances(run, ranked)
     curves = _curves(read_trial_records(folder, run.trials), checkpoints.metric, ranked)
     return TrialsView(
+        _progress(run, ranked, names),
+        ranked[0] if ranked else None,
+        readable(checkpoints.metric),
         ["Trial", "State", readable(checkpoints.metric), "Epochs", "Time", *names.values()],
         [_line(trial, list(names)) for trial in [*ranked, *others]],
         [(names[path], percent(share)) for path, share in importances.items()],
         REMARK if importances else "",
         [*curves, *_side_by_side(run, ranked, names)],
     )
+
+
+def _progress(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> str:
+    assert run.job.spec.tuning is not None
+    counts = Counter(trial.state for trial in run.trials)
+    ended = sum(count for state, count in counts.items() if state != "running")
+    said = f"{ended} of {number_of_trials(run.job.spec.tuning)} trials have ended"
+    states: dict[State, str] = {"running": "running", "stopped": "stopped early", "failed": "failed"}
+    said += "".join(f", {counts[state]} {word}" for state, word in states.items() if counts[state])
+    if not ranked:
+        return said
+    parameters = ", ".join(f"{names[path]} {value}" for path, value in ranked[0].parameters.items())
+    metric = readable(run.job.spec.checkpoints.metric)
+    return f"{said}. The best so far is trial {ranked[0].number}: {metric} {score(ranked[0].value)} with {parameters}"
 
 
 def _line(trial: Trial, paths: list[str]) -> tuple[str, ...]:

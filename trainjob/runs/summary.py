@@ -65,6 +65,8 @@ class Summary(StrictModel):
     """How often the run was started."""
     parameters: int | None = None
     """Parameters of the model; none for a function."""
+    trained_parameters: int | None = None
+    """Of these, those that training changes: an adapter's, or the head's of a frozen encoder."""
     rows: dict[str, int] = {}
     """Rows of `train`, `validation` and, where there is one, `test`."""
     classes: int | None = None
@@ -93,6 +95,14 @@ class Summary(StrictModel):
     """Version of Python and of each package that shapes the result."""
     hardware: Hardware
     """The machine of the driver."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the run took: of one that was continued, those of the stages, as nothing happened between its
+        attempts."""
+        if self.attempts > 1 and self.seconds:
+            return sum(self.seconds.values())
+        return (self.finished - self.started).total_seconds()
 
 
 def read_summary(run: Folder) -> Summary | None:

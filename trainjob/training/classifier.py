@@ -87,6 +87,8 @@ class Training:
     on_start: Callable[[], None]
     """Is called when workers start."""
     data_time: Stopwatch = field(default_factory=Stopwatch)
+    launches: list[float] = field(default_factory=list[float])
+    """When workers were started, in seconds since 1970: once, and again after each failure."""
 
     def train(self) -> tuple[Outcome, Fitted]:
         assert self.spec.dataset is not None
@@ -100,7 +102,7 @@ class Training:
             with self.data_time.running():
                 save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
             work = partial(train, self._task(fitted, partial(load_arrays, arrays)))
-            return self.retry(partial(workers.run, work)), fitted
+            return self.launched(partial(workers.run, work)), fitted
 
     def _train_on_ray(self) -> tuple[Outcome, Fitted]:
         assert self.spec.dataset is not None
@@ -173,7 +175,21 @@ class Training:
             assert outcome is not None
             return outcome
 
-        return in_thread(partial(self.retry, once))
+        return in_thread(partial(self.launched, once))
+
+    def launched(self, work: Callable[[], Outcome]) -> Outcome:
+        """Does `work` on workers, again after a failure that may pass."""
+
+        def once() -> Outcome:
+            self.launches.append(time.time())
+            return work()
+
+        return self.retry(once)
+
+    def seconds_to_start(self, entered: float, started: float) -> float:
+        """From the driver's start at `started` until its workers began at `entered`, without the data's preparation and
+        without the time in which workers trained that failed later."""
+        return entered - started - self.data_time.seconds - (self.launches[-1] - self.launches[0])
 
     def _fitted(self, mapped: Mapper = one_by_one) -> Fitted:
         """What an earlier attempt has kept in the run's folder, or what is fitted now, on rows that `mapped` reads."""

@@ -33,6 +33,8 @@ class Outcome(StrictModel):
     """Whether early stopping ended training."""
     parameters: int
     """Of the model."""
+    trained_parameters: int | None = None
+    """Of these, those that training changes."""
     precision: str
     """bf16, fp16 or float32."""
     device: str

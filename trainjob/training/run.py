@@ -178,8 +178,8 @@ def _run_model(
         summary = summarize(tuned.job, outcome, attempts, fitted, training.threads, seconds)
     else:
         outcome, fitted = training.train()
-        data_seconds = training.data_time.seconds
-        seconds = {"start": outcome.entered - started - data_seconds, "data": data_seconds} | outcome.seconds
+        start = training.seconds_to_start(outcome.entered, started)
+        seconds = {"start": start, "data": training.data_time.seconds} | outcome.seconds
         summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
     if job.spec.model.classifier is not None:
         _add_sources(job, folder, fitted)

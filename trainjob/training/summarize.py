@@ -12,6 +12,7 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.numbers import not_finite
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
+from trainjob.api.tuning import number_of_trials
 from trainjob.data import Fitted
 from trainjob.data.source import UNLABELLED
 from trainjob.evaluation import AnyScores
@@ -25,7 +26,6 @@ from trainjob.runs.trials import Trial
 from trainjob.storage import Folder
 from trainjob.training.outcome import Outcome
 from trainjob.tuning.board import tuning_status
-from trainjob.tuning.points import number_of_trials
 
 PACKAGES = ("trainjob", "torch", "ray", "transformers", "tokenizers", "pyarrow", "numpy")
 STAGES = ("start", "data", "training", "validation", "checkpoints", "evaluation")
@@ -49,6 +49,7 @@ def summarize(
         finished=datetime.now(UTC),
         attempts=attempts.count,
         parameters=outcome.parameters,
+        trained_parameters=outcome.trained_parameters,
         rows=rows,
         classes=len(fitted.preprocessor.classes) or None,
         data=fitted.profile,

@@ -6,10 +6,11 @@ from typing import Any, get_args
 
 from trainjob.api import Checkpoints, Tuning
 from trainjob.api.training_status import BestTrial, TrainingStatus, TuningStatus
+from trainjob.api.tuning import number_of_trials
 from trainjob.errors import UserError
 from trainjob.runs.trials import State, Trial, names_of, ranked_trials, read_trials, write_trial
 from trainjob.storage import Folder
-from trainjob.tuning.points import number_of_trials, point
+from trainjob.tuning.points import point
 
 _SHOWN_ERRORS = 3
 

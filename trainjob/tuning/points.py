@@ -3,11 +3,11 @@
 import random
 from collections.abc import Sequence
 from itertools import islice, product
-from math import exp, log, prod
+from math import exp, log
 from typing import Any
 
 from trainjob.api import Tuning
-from trainjob.api.tuning import MOST_TRIALS, TRIALS, Parameter, Value, values_of
+from trainjob.api.tuning import Parameter, Value, values_of
 from trainjob.runs.trials import Trial, distributions_of, study_of
 
 Point = dict[str, Value]
@@ -15,13 +15,6 @@ Point = dict[str, Value]
 
 DIGITS = 6
 """Digits of a number that count, so that what is shown is what was used."""
-
-
-def number_of_trials(tuning: Tuning) -> int:
-    if tuning.search != "grid":
-        return tuning.trials or TRIALS
-    combinations = prod(len(values_of(parameter)) for parameter in tuning.tuned.values())
-    return min(combinations, tuning.trials or MOST_TRIALS)
 
 
 def point(tuning: Tuning, number: int, earlier: Sequence[Trial], lower_is_better: bool) -> Point:

@@ -111,8 +111,12 @@ def test_what_the_stages_leave_of_the_time_is_other(text_run: Folder) -> None:
 
 
 def test_the_time_between_attempts_is_no_stage(text_run: Folder) -> None:
+    """Hours may lie between them, in which nothing happened."""
     text_run.write("summary.json", summary(attempts=2, seconds={"start": 10.0, "training": 30.0}))
-    assert Page(render(text_run)).tables["stages"][1:] == [
+    page = Page(render(text_run))
+    assert page.terms["Taken by 2 attempts"] == "40.0 s"
+    assert "From start to end" not in page.terms
+    assert page.tables["stages"][1:] == [
         ["start", "10.0 s", "25.0%"],
         ["training", "30.0 s", "75.0%"],
     ]

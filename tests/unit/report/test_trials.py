@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from report_runs import TUNED_JOB, Page, searched, write_run
+from report_runs import LAYERS, RATE, TUNED_JOB, Page, searched, write_run
 from trainjob.errors import UserError
 from trainjob.report.formatting import MISSING
 from trainjob.report.render import render
-from trainjob.runs.trials import trial_folder
+from trainjob.runs.trials import Trial, trial_folder, write_trial
 
 
 def test_all_trials_are_in_the_table_best_first_and_failed_last(tmp_path: Path) -> None:
@@ -20,6 +20,15 @@ def test_all_trials_are_in_the_table_best_first_and_failed_last(tmp_path: Path) 
     assert len(others) == 10
     assert failed[:3] == ["12", "failed: training <diverged>", MISSING]
     assert "The search" in page.text
+
+
+def test_a_search_under_way_says_how_far_it_is(tmp_path: Path) -> None:
+    run = searched(tmp_path, 5)
+    write_trial(run, Trial(number=6, parameters={RATE: 1e-3, LAYERS: 2}, state="running"))
+    page = Page(render(run))
+    assert "5 of 12 trials have ended, 1 running, 1 failed. The best so far is trial 3: validation loss" in page.text
+    assert "No epoch is complete yet" not in page.text
+    assert page.terms["Validation loss, trial 3, the best so far"] == "0.1000"
 
 
 def test_what_matters_comes_first(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     assert (outcome.best_epoch, outcome.best_step) == (best["epoch"], best["step"]) != (3, 15)
     assert outcome.best_checkpoint == f"epoch-{best['epoch']:04d}-step-{best['step']:08d}"
     assert outcome.best_value == outcome.validation.loss == best["validation_loss"]
-    assert outcome.parameters == 16 * 8 + 8 + 8 * 3 + 3
+    assert outcome.parameters == outcome.trained_parameters == 16 * 8 + 8 + 8 * 3 + 3
     assert (outcome.precision, outcome.device) == ("float32", "cpu")
     assert outcome.seconds.keys() == {"training", "validation", "checkpoints", "evaluation"}
     assert since <= outcome.entered <= time.time()

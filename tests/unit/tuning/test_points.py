@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from trainjob.api import Tuning
+from trainjob.api.tuning import number_of_trials
 from trainjob.runs.trials import Trial
-from trainjob.tuning.points import number_of_trials, point
+from trainjob.tuning.points import point
 
 RATE, BATCH, EPOCHS = "training.optimizer.adamW.learningRate", "training.batchSize", "training.epochs"
 
