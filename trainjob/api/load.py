@@ -42,6 +42,14 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
     return with_defaults(checked(data, document, TrainJob))
 
 
+def with_overrides(text: str, name: str, overrides: Sequence[str]) -> TrainJob:
+    """The TrainJob of a run, whose YAML is `text`, with `overrides` applied; `name` is what errors call it. Raises
+    InvalidDocument."""
+    document = parse(text, lambda line, _: Place(line, f"{name}:{line}"))
+    apply_overrides(document, overrides)
+    return checked(without_nulls(document.data, TrainJob), document, TrainJob)
+
+
 def read_document(path: Path, kind: str | None = None) -> Document:
     """The only YAML document in a file or, of several, the only one of a `kind`. Raises InvalidDocument."""
     return parse(

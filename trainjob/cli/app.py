@@ -50,6 +50,7 @@ EXAMPLES = {
         trainjob predict s3://runs/digits --image 7.png --image 9.png""",
     baseline: """
         trainjob baseline runs/tags
+        trainjob baseline runs/tags --set 'spec.baselines={tfidf: {}}'
         trainjob baseline s3://runs/tags --json""",
     compress: """
         trainjob compress runs/tags --int8

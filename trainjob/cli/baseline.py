@@ -1,13 +1,17 @@
 """`trainjob baseline`"""
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.options import Overrides
 from trainjob.cli.output import console, printable_json
 from trainjob.errors import UserError
+from trainjob.runs.files import TRAINJOB
 
 if TYPE_CHECKING:
+    from trainjob.api import TrainJob
     from trainjob.runs.comparison import Comparison
 
 
@@ -15,34 +19,48 @@ def baseline(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
     ],
+    overrides: Overrides,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare a finished run's model with baselines.
 
-    The baselines are those of spec.baselines, or the usual ones where it names none. The report is written again.
+    The baselines are those of spec.baselines, or the usual ones where it names none; --set changes fields of
+    spec.baselines, which the run keeps. The report is written again.
     """
     from trainjob.api.defaults import usual_baselines
     from trainjob.baselines.compare import compare_with_baselines
     from trainjob.report.render import write_report
     from trainjob.runs.contents import read_contents
-    from trainjob.runs.folder import locked
+    from trainjob.runs.folder import keep_baselines, locked
     from trainjob.storage import Folder
 
     folder = Folder(run)
     contents = read_contents(folder)
     if contents.summary is None:
         raise UserError(f"{run}: this run has not finished; continue it with `trainjob run`")
-    baselines = contents.job.spec.baselines
-    chosen = baselines if baselines is not None and baselines.named else usual_baselines(contents.job.spec.model)
+    job = _overridden(contents.job_yaml, overrides) if overrides else contents.job
+    baselines = job.spec.baselines
+    chosen = baselines if baselines is not None and baselines.named else usual_baselines(job.spec.model)
     if chosen is None:
         raise UserError(f"{run}: this model has no baselines; they are for textClassifier and imageClassifier")
     with locked(folder):
-        comparison = compare_with_baselines(contents.job, folder, chosen.named)
+        comparison = compare_with_baselines(job, folder, chosen.named)
+        if overrides:
+            keep_baselines(folder, contents.job, baselines)
         write_report(folder)
     if as_json:
         print(printable_json(comparison.model_dump_json(by_alias=True, indent=2)))
     else:
         _show(comparison)
+
+
+def _overridden(text: str, overrides: list[str]) -> "TrainJob":
+    """The run's TrainJob, with fields of spec.baselines set."""
+    from trainjob.api.load import with_overrides
+
+    if other := next((each for each in overrides if not re.match(r"spec\.baselines(?=[.=])", each)), None):
+        raise UserError(f"--set {other}: of a finished run, only fields of spec.baselines can be set")
+    return with_overrides(text, TRAINJOB, overrides)
 
 
 def _show(comparison: "Comparison") -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import yaml
 from pydantic import AwareDatetime, ValidationError
 
-from trainjob.api import TrainJob
+from trainjob.api import Baselines, TrainJob
 from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError, UserError, listed, notify
 from trainjob.redaction import redacted
@@ -170,6 +170,18 @@ def check_same(run: Folder, job: TrainJob) -> None:
             + "\n".join(changed)
             + "\nTake the old values back to continue it, --fresh to start anew, or another metadata.name."
         )
+
+
+def changed_fields(old: TrainJob, new: TrainJob) -> list[str]:
+    """Paths of the fields of `spec` that differ."""
+    before, after = flat(to_dict(old)), flat(to_dict(new))
+    paths = sorted(path for path in before.keys() | after.keys() if path.startswith("spec."))
+    return [path for path in paths if before.get(path) != after.get(path)]
+
+
+def keep_baselines(run: Folder, job: TrainJob, baselines: Baselines | None) -> None:
+    """Write the run's TrainJob, `job`, with other baselines."""
+    write_job(run, job.model_copy(update={"spec": job.spec.model_copy(update={"baselines": baselines})}))
 
 
 def check_there(run: Folder) -> None:

@@ -12,14 +12,14 @@ from trainjob.api.training_status import Phase
 from trainjob.data import Fitted
 from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.split_folders import as_begun, with_split_folders
-from trainjob.errors import StorageError, Superseded, UserError, notify
+from trainjob.errors import StorageError, Superseded, UserError, listed, notify
 from trainjob.evaluation import AnyScores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
-from trainjob.runs.contents import read_contents, read_job
-from trainjob.runs.files import FITTED, REPORT, SPLIT, SUMMARY
-from trainjob.runs.folder import Attempts, begin, check_same, clear, locked, run_folder
+from trainjob.runs.contents import Contents, read_contents, read_job
+from trainjob.runs.files import BASELINES, FITTED, REPORT, SPLIT, SUMMARY
+from trainjob.runs.folder import Attempts, begin, changed_fields, check_same, clear, keep_baselines, locked, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
 from trainjob.scratch import sweep
@@ -110,7 +110,8 @@ def _run(
                 with suppress(StorageError):
                     write_pages(folder)
             snapshots.take_up(reached(job, contents.records, contents.trials))
-            return Finished(folder, contents.summary, contents.evaluation, contents.comparison, already=True)
+            comparison = _taken_up(job, folder, contents, snapshots)
+            return Finished(folder, contents.summary, contents.evaluation, comparison, already=True)
         attempts = begin(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0, _reading)
         retry = partial(
@@ -187,6 +188,29 @@ def _run_model(
     sets = {"validation": outcome.validation, "test": outcome.test}
     evaluation = {name: scores for name, scores in sets.items() if scores is not None}
     return Finished(folder, summary, evaluation, _compared(job, folder, snapshots), already=False)
+
+
+def _taken_up(job: TrainJob, folder: Folder, contents: Contents, snapshots: Snapshots) -> Comparison | None:
+    """The comparison of a finished run with the baselines of `job`, computed anew where these have changed. Gives a
+    Notice of other fields that have changed, which have no effect any more."""
+    changed = [path for path in changed_fields(contents.job, job) if not path.startswith("spec.baselines")]
+    if changed:
+        notify(f"the run has finished: these fields have changed and have no effect: {listed(changed)}")
+    if job.spec.model.classifier is None or job.spec.baselines == contents.job.spec.baselines:
+        return contents.comparison
+    names = job.spec.baselines.named if job.spec.baselines is not None else []
+    from trainjob.report.render import write_report
+
+    notify(f"spec.baselines has changed: computing {listed(names)}" if names else "spec.baselines has become empty")
+    with locked(folder):
+        comparison = _compared(job, folder, snapshots)
+        if names and comparison is None:  # it failed, and was told
+            return contents.comparison
+        keep_baselines(folder, contents.job, job.spec.baselines)
+        if not names:
+            folder.delete(BASELINES)
+        write_report(folder)
+    return comparison
 
 
 def _add_sources(job: TrainJob, folder: Folder, fitted: Fitted) -> None:
