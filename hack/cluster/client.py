@@ -24,6 +24,7 @@ _APIS = {
     "events": "/api/v1",
     "networkpolicies": "/apis/networking.k8s.io/v1",
     "pods": "/api/v1",
+    "resourcequotas": "/api/v1",
     "secrets": "/api/v1",
     "serviceaccounts": "/api/v1",
 }

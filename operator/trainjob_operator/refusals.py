@@ -39,7 +39,8 @@ def sources_of(ray_job: Object, pods: Sequence[Object]) -> dict[Source, Sequence
 
 
 def refusals(ray_job: Object, pods: Sequence[Object], events: Iterable[Object]) -> Iterator[tuple[str, str]]:
-    """Reason and message of the latest Event of each source in the present attempt."""
+    """Reason and message of the latest Event of each source in the present attempt. KubeRay 1.7 leaves the message of
+    an Event that repeats itself as it was at first."""
     sources, begun, latest = sources_of(ray_job, pods), _begin(ray_job), dict[Source, Object]()
     for event in sorted(events, key=_time):
         source = source_of(event)

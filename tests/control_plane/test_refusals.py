@@ -16,7 +16,7 @@ RUNNING = {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "image":
 
 @pytest.mark.parametrize("what", ["rayclusters.ray.io", "services"])
 def test_a_quota_for_what_comes_before_the_pods(jobs: Jobs, what: str):
-    jobs.kubectl("create", "quota", "small", f"--hard=count/{what}=0")
+    forbid(jobs, what)
     jobs.create()
     status = jobs.until(phase="Pending", reason="QuotaExceeded")
     assert f"count/{what}" in status["message"]
@@ -28,7 +28,7 @@ def test_a_quota_for_what_comes_before_the_pods(jobs: Jobs, what: str):
 
 def test_a_secret_that_kuberay_cannot_create(jobs: Jobs):
     """It makes no Event of that."""
-    jobs.kubectl("create", "quota", "small", "--hard=count/secrets=0")
+    forbid(jobs, "secrets")
     jobs.create()
     cluster = jobs.until(phase="Pending", reason="PodsStarting")["rayClusterName"]
     eventually(lambda: jobs.get("rayclusters", cluster))
@@ -38,7 +38,7 @@ def test_a_secret_that_kuberay_cannot_create(jobs: Jobs):
 
 
 def test_a_quota_for_the_submitters_job(jobs: Jobs):
-    jobs.kubectl("create", "quota", "small", "--hard=count/jobs.batch=0")
+    forbid(jobs, "jobs.batch")
     jobs.create()
     start_pods(jobs)
     assert "count/jobs.batch" in jobs.until(phase="Pending", reason="QuotaExceeded")["message"]
@@ -56,6 +56,18 @@ def test_a_policy_that_refuses_the_submitters_pod(jobs: Jobs):
         assert status["message"].startswith("the driver has not started within spec.deadlines.start, 1s; it waited for")
         assert [each["reason"] for each in status["waiting"]] == ["AdmissionDenied"]
         eventually(lambda: not jobs.cluster.find("pods", jobs.namespace))
+
+
+def forbid(jobs: Jobs, what: str) -> None:
+    """Has a quota refuse all objects of a kind. Until they are counted it refuses them as well, but in other words; the
+    controller manager takes half a minute to find a new custom resource."""
+    jobs.kubectl("create", "quota", "small", f"--hard=count/{what}=0")
+
+    def is_counted() -> bool:
+        status = (jobs.get("resourcequotas", "small") or {}).get("status", {})
+        return f"count/{what}" in status.get("used", {})
+
+    eventually(is_counted, seconds=90)
 
 
 def start_pods(jobs: Jobs) -> None:
