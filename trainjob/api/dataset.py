@@ -35,8 +35,9 @@ class Source(OneOf):
     uris: DataURIs | None = None
     """Several of these in the place of `uri`, in any order; no file may be in two of them."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
-    """csv, jsonl (a JSON object a line), parquet, images (a folder for each class) or mnist (IDX files); by default
-    told by the file's ending."""
+    """csv, jsonl (a JSON object a line, or one array of objects), parquet, images (a folder for each class) or mnist
+    (IDX files); by default told by the file's ending. csv and jsonl may be compressed (.gz, .bz2, .zst, or .zip with
+    one file). Folders `name=value` are columns of the tables in them."""
 
     @property
     def all_uris(self) -> list[str]:

@@ -55,11 +55,14 @@ def _is_file(uri: str, file: Path) -> bool:
 
 def read(part: "Part", needed: list[str]) -> "Iterator[Rows]":
     """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007."""
-    from trainjob.data.tables import CSVFile, JSONLinesFile
+    from trainjob.data.json_lines import JSONLinesFile
+    from trainjob.data.partitions import Partition
+    from trainjob.data.tables import CSVFile
 
-    if not isinstance(part, CSVFile | JSONLinesFile):
+    file, others = (part.part, part.names) if isinstance(part, Partition) else (part, [])
+    if not isinstance(file, CSVFile | JSONLinesFile):
         return part.read(None)
-    names = part.names()
+    names = list(dict.fromkeys([*file.names(), *others]))
     return part.read(names + [name for name in needed if name not in names])
 
 

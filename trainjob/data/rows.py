@@ -16,6 +16,7 @@ from typing import IO, Protocol
 import numpy as np
 import pyarrow as pa
 
+from trainjob.data import archives
 from trainjob.data.arrays import as_arrow
 from trainjob.errors import DataError
 from trainjob.redaction import has_hidden
@@ -91,7 +92,7 @@ def readable(uri: str, kind: str) -> Generator[None]:
                 if error.errno is not None or "AWS" in str(error) or "google::" in str(error):
                     raise
                 raise DataError(f"{uri} is not a sound {kind} file: {error}") from error
-    except (pa.ArrowException, EOFError) as error:
+    except (pa.ArrowException, EOFError, *archives.UNSOUND) as error:
         raise DataError(f"{uri} is not a sound {kind} file: {error}") from error
 
 
@@ -100,7 +101,9 @@ def is_http(uri: str) -> bool:
 
 
 def open_stream(uri: str, endpoint: str | None) -> pa.NativeFile:
-    """The file from its start to its end, decompressed where its name ends in .gz, .bz2 or .zst."""
+    """The file from its start to its end, decompressed where its name ends in .gz, .bz2, .zst or .zip."""
+    if archives.is_zip(uri):
+        return archives.only_member(open_seekable(uri, endpoint), uri)
     if is_http(uri):
         return pa.input_stream(_download(uri), compression=_compression(uri))
     filesystem, path = open_filesystem(uri, endpoint)

@@ -16,15 +16,17 @@ from pyarrow import fs
 
 from trainjob.api import Dataset, Source
 from trainjob.data.image_files import IDXFiles, ImageFiles
+from trainjob.data.json_lines import JSONLinesFile
+from trainjob.data.partitions import partitioned
 from trainjob.data.rows import Part, is_http
-from trainjob.data.tables import CSVFile, JSONLinesFile, ParquetRows
+from trainjob.data.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, listed, notify
 from trainjob.storage import concurrently, open_filesystem, storage_errors
 
 UNLABELLED = "unlabelled"
 """The set whose rows train with the labels that a teacher gives them."""
 IMAGES_PER_PART = 64
-_COMPRESSED = (".gz", ".bz2", ".zst")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zip")
 _IMAGES = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".avif", ".tif", ".tiff", ".pgm", ".ppm")
 _ENDINGS = {
     ".csv": "csv",
@@ -81,13 +83,10 @@ def parts(
     nested, optional = tuple(nested), tuple(optional)
     if kind == "parquet":
         files = [file for place in places for file in place.files]
-        whole = [
-            ParquetRows(file.uri, endpoint, file.size, nested=tuple(nested), optional=tuple(optional)) for file in files
-        ]
-        return [share for shares in concurrently(ParquetRows.split, whole) for share in shares]
-    return [
-        part for place in places for part in _parts(kind, place, endpoint, labelled, tuple(nested), tuple(optional))
-    ]
+        whole = [ParquetRows(file.uri, endpoint, file.size, nested=nested, optional=optional) for file in files]
+        split = concurrently(ParquetRows.split, whole)
+        return [partitioned(share, file.name) for file, shares in zip(files, split, strict=True) for share in shares]
+    return [part for place in places for part in _parts(kind, place, endpoint, labelled, nested, optional)]
 
 
 def _parts(
@@ -105,8 +104,10 @@ def _parts(
             raise DataError(f"{place.uri} must be a folder that holds a folder of images for each class")
         return _image_parts(place.files, place.uri.rstrip("/"), endpoint, labelled)
     if kind == "csv":
-        return [CSVFile(file.uri, endpoint, file.size, optional) for file in place.files]
-    return [JSONLinesFile(file.uri, endpoint, file.size, nested, optional) for file in place.files]
+        return [partitioned(CSVFile(file.uri, endpoint, file.size, optional), file.name) for file in place.files]
+    return [
+        partitioned(JSONLinesFile(file.uri, endpoint, file.size, nested, optional), file.name) for file in place.files
+    ]
 
 
 def sources_of(dataset: Dataset) -> dict[str, Source]:
@@ -256,12 +257,17 @@ def format_of(name: str) -> str | None:
     return _ENDINGS.get(path.suffix)
 
 
-def common_format(files: Iterable[File], uris: Sequence[str]) -> str:
+def common_format(files: Sequence[File], uris: Sequence[str]) -> str:
     kinds = sorted({kind for file in files if (kind := format_of(file.name))})
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
         raise DataError(f"{listed(uris)} holds files of several formats ({', '.join(kinds)}): name one with `format`")
+    if zipped := [file.uri for file in files if file.name.lower().endswith(".zip")]:
+        raise DataError(
+            f"{listed(zipped)}: a ZIP archive is read where it holds one table: set `format`, or call it .csv.zip or "
+            ".jsonl.zip. Unpack any other, and name the folder"
+        )
     raise DataError(
         f"{listed(uris)}: the format cannot be told from the name; "
         "use .csv, .jsonl, .parquet, a folder of images or IDX files, or set `format`"

@@ -1,13 +1,11 @@
-"""Readers of CSV, JSON Lines and Parquet."""
+"""Readers of CSV and Parquet."""
 
 import codecs
 import csv
 import io
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,16 +28,15 @@ from trainjob.data.rows import (
 from trainjob.errors import DataError
 
 CSV_BLOCK_BYTES = 8 * 2**20
-"""Also the largest row of a CSV file, and the longest line of JSON Lines."""
-JSON_TABLE_BYTES = 64 * 2**20
-"""Lines of JSON that are read together, however few rows they are."""
+"""Also the largest row of a CSV file."""
 HEADER_BYTES = 2**20
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
+"""The first line by which Excel is told what stands between the values."""
 DELIMITERS = ",;\t"
 ROW_GROUPS_BYTES = 64 * 2**20
 """Row groups of a Parquet file are read together up to about this size."""
 if interrupts.are_handled():  # pyarrow would take signals over while it reads, and may lose one at the end
     pa.enable_signal_handlers(False)
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _text_table(
@@ -51,7 +48,8 @@ def _text_table(
 @dataclass(frozen=True)
 class CSVFile:
     """A file with a header and values between commas, or, where the header has none, semicolons or tabs; quoted values
-    may hold line breaks; blank lines are skipped. Rows count from 1 after the header."""
+    may hold line breaks; blank lines are skipped. A first line `sep=;` names the separator. Rows count from 1 after the
+    header."""
 
     uri: str
     endpoint: str | None
@@ -62,13 +60,13 @@ class CSVFile:
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "CSV"):
-            written, delimiter = self._header()
+            written, delimiter, skipped = self._header()
             header = _names_of(written)
             columns = columns and found_columns(columns, header, self.uri, self.optional)
             check_columns(header if columns is None else columns, header, self.uri)
             chosen = None if columns is None else [written[header.index(name)] for name in columns]
             first = 1
-            for table in self._tables(chosen, delimiter):
+            for table in self._tables(chosen, delimiter, skipped):
                 where = self._where(first)
                 table = table if chosen is None else _text_table(table, chosen, where)
                 yield Rows(unescaped(table) if is_of_predictions(written) else table, where)
@@ -84,16 +82,19 @@ class CSVFile:
     def _where(self, first: int) -> Callable[[int], Place]:
         return lambda index: Place(self.uri, "row", first + index)
 
-    def _header(self) -> tuple[list[str], str]:
-        """Names of the columns, and what stands between them."""
+    def _header(self) -> tuple[list[str], str, int]:
+        """Names of the columns, what stands between them, and how many lines come before them."""
         with open_stream(self.uri, self.endpoint) as file:
             head = file.read(HEADER_BYTES)
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise DataError(f"{self.uri} is UTF-16 text: save the file in UTF-8")
-        lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
+        text = head.decode("utf-8-sig", errors="replace")
+        told = _SEPARATOR_LINE.match(text)
+        delimiters, skipped = (told[1], 1) if told else (DELIMITERS, 0)
+        lines = io.StringIO(text[told.end() :] if told else text, newline="")
         headers: dict[str, list[str]] = {}
         problem = None
-        for delimiter in DELIMITERS:
+        for delimiter in delimiters:
             lines.seek(0)
             try:
                 rows = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -106,9 +107,9 @@ class CSVFile:
         chosen = next((delimiter for delimiter, header in headers.items() if len(header) > 1), next(iter(headers)))
         if not headers[chosen]:
             raise DataError(f"{self.uri} is empty: not even a header")
-        return headers[chosen], chosen
+        return headers[chosen], chosen, skipped
 
-    def _tables(self, columns: Sequence[str] | None, delimiter: str) -> Iterator[pa.Table]:
+    def _tables(self, columns: Sequence[str] | None, delimiter: str, skipped: int) -> Iterator[pa.Table]:
         convert = arrow_csv.ConvertOptions()
         if columns is not None:
             # As bytes: text is decoded by `as_text`, which can name the row.
@@ -116,7 +117,11 @@ class CSVFile:
                 include_columns=columns, column_types=dict.fromkeys(columns, pa.binary())
             )
         options = (
-            arrow_csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),  # threads would lose count of rows
+            arrow_csv.ReadOptions(
+                use_threads=False,  # threads would lose count of rows
+                block_size=CSV_BLOCK_BYTES,
+                skip_rows=skipped,
+            ),
             arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert,
         )
@@ -136,119 +141,9 @@ class CSVFile:
             ) from error
 
 
-@dataclass(frozen=True)
-class JSONLinesFile:
-    """A JSON object on each line; blank lines are skipped. Lines count from 1."""
-
-    uri: str
-    endpoint: str | None
-    size: int
-    nested: tuple[str, ...] = ()
-    """Columns that may hold lists and objects, which are read as JSON."""
-    optional: tuple[str, ...] = ()
-    """Columns that may be missing: they are null."""
-
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
-        """`columns` as text; all columns in inferred types where it is None."""
-        with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
-            for start, batch in enumerate(_batches(self._lines(file))):
-                objects = [self._parse(number, line) for number, line in batch]
-                where = self._where([number for number, _ in batch])
-                if columns is None:
-                    yield Rows(self._inferred(objects, where), where)
-                    continue
-                if start == 0:
-                    found_columns(columns, list(_names(objects)), self.uri, self.optional)
-                yield Rows(self._texts(objects, columns, where), where)
-
-    def names(self) -> list[str]:
-        """Names of the columns that hold no lists and no objects on any line."""
-        plain: dict[str, bool] = {}
-        with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
-            for number, line in self._lines(file):
-                for name, value in self._parse(number, line).items():
-                    plain[name] = plain.get(name, True) and not isinstance(value, (dict, list))
-        return [name for name, is_plain in plain.items() if is_plain]
-
-    def _lines(self, file: pa.NativeFile) -> Iterator[tuple[int, bytes]]:
-        """Number and content of each line that is not blank, without a byte order mark."""
-        buffered = io.BufferedReader(file)
-        for number, line in enumerate(iter(lambda: buffered.readline(CSV_BLOCK_BYTES + 1), b""), 1):
-            if len(line) > CSV_BLOCK_BYTES:
-                limit = f"{CSV_BLOCK_BYTES // 2**20} MiB"
-                raise DataError(f"{self.uri}, line {number} is longer than {limit}: shorten its values")
-            content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-            if content.strip():
-                yield number, content
-
-    def _where(self, numbers: list[int]) -> Callable[[int], Place]:
-        return lambda index: Place(self.uri, "line", numbers[index])
-
-    def _parse(self, number: int, line: bytes) -> dict[str, Any]:
-        where = f"{self.uri}, line {number}"
-        try:
-            row = json.loads(line.decode())
-            if _SURROGATE.search(line):  # without its other half it is not text, nor would Arrow take it
-                row = json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
-        except UnicodeDecodeError as error:
-            byte = line[error.start]
-            message = f"not UTF-8 text: byte 0x{byte:02x} at position {error.start}; save the file in UTF-8"
-            raise DataError(f"{where}: {message}") from None
-        except RecursionError:
-            raise DataError(f"{where}: nested too deeply") from None
-        except ValueError as error:
-            raise DataError(f"{where}: not JSON: {str(error).partition(';')[0]}") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: must be a JSON object such as {{}}, not {type(row).__name__}")
-        return row
-
-    def _inferred(self, objects: list[dict[str, Any]], where: Callable[[int], str]) -> pa.Table:
-        def column(name: str) -> pa.Array:
-            try:
-                return pa.array([row.get(name) for row in objects])
-            except (OverflowError, pa.ArrowException) as error:
-                raise DataError(
-                    f'{self.uri}: "{name}" has values of several types, or numbers beyond 64 bits, between {where(0)} '
-                    f"and {where(len(objects) - 1)}: {error}"
-                ) from None
-
-        names = _names(objects)
-        if not names:
-            raise DataError(f"{where(0)}: the object is empty, as are all that follow up to {where(len(objects) - 1)}")
-        return pa.table({name: column(name) for name in names})
-
-    def _texts(self, objects: list[dict[str, Any]], columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
-        def text(index: int, name: str) -> str | None:
-            value = objects[index].get(name)
-            if isinstance(value, (dict, list)) and name not in self.nested:
-                raise DataError(f'{where(index)}: "{name}" holds {type(value).__name__}, not text')
-            return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-        indices = range(len(objects))
-        return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
-
-
 def _names_of(header: list[str]) -> list[str]:
     """What the columns of a CSV file were called before they were written."""
     return unescaped_names(header) if is_of_predictions(header) else header
-
-
-def _batches(lines: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    """The lines, so many at a time as fit into a table and into memory."""
-    batch: list[tuple[int, bytes]] = []
-    size = 0
-    for number, line in lines:
-        batch.append((number, line))
-        size += len(line)
-        if len(batch) == TABLE_ROWS or size >= JSON_TABLE_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _names(objects: Iterable[dict[str, Any]]) -> dict[str, None]:
-    return dict.fromkeys(name for row in objects for name in row)
 
 
 @dataclass(frozen=True)

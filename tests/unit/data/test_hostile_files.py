@@ -12,7 +12,7 @@ import pytest
 from data_specs import idx_bytes, image_spec, read
 from PIL import Image
 
-from trainjob.data import fit, tables
+from trainjob.data import fit, json_lines
 from trainjob.data.image_files import MOST_PIXELS
 from trainjob.data.pictures import FORMATS
 from trainjob.errors import DataError
@@ -81,10 +81,10 @@ def test_a_line_of_json_that_fills_the_memory(begin: bytes, tmp_path: Path) -> N
 
 
 def test_long_lines_of_json_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "JSON_TABLE_BYTES", 1000)
+    monkeypatch.setattr(json_lines, "JSON_TABLE_BYTES", 1000)
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f'{{"text": "{"x" * 400}{number}"}}\n' for number in range(10)))
-    parts = list(tables.JSONLinesFile(str(path), None, 0).read(["text"]))
+    parts = list(json_lines.JSONLinesFile(str(path), None, 0).read(["text"]))
     assert [len(rows.table) for rows in parts] == [3, 3, 3, 1]
     assert [rows.where(0).rpartition(" ")[2] for rows in parts] == ["1", "4", "7", "10"]
 

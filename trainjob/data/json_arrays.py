@@ -1,0 +1,84 @@
+"""One JSON array of rows, as `json.dump` and many exports write it, cut into the texts of its items."""
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Iterator
+
+from trainjob.errors import DataError
+
+_PIECE_CHARACTERS = 2**20
+_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+def is_array(file: io.BufferedReader) -> bool:
+    """Whether a file that has just been opened begins with an array; reads nothing."""
+    return file.peek(1).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+
+
+def items(file: io.BufferedReader, uri: str, most_characters: int) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and text of each item, read piece by piece. Raises DataError for what is no array, and for an
+    item longer than `most_characters`."""
+    text = _Text(io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline=""))
+    text.next_sign()  # the bracket
+    number, sign = 0, text.next_sign()
+    if sign != "]":
+        text.place -= 1
+        sign = ","
+    while sign == ",":
+        number += 1
+        yield number, text.value(f"{uri}, item {number}", most_characters)
+        sign = text.next_sign()
+    if sign != "]":
+        raise DataError(f"{uri}: the JSON array is cut off or damaged after item {number:,}")
+    if text.next_sign():
+        raise DataError(f"{uri} goes on after the end of its JSON array: write one object a line, or one array of all")
+
+
+class _Text:
+    """The file's text from a place on, as far as it has been read."""
+
+    def __init__(self, file: io.TextIOWrapper) -> None:
+        self._file = file
+        self._text = ""
+        self.place = 0
+
+    def next_sign(self) -> str:
+        """The next character that is not blank, which it passes; empty at the end."""
+        self._skip_blanks()
+        self.place += 1
+        return self._text[self.place - 1 : self.place]
+
+    def value(self, where: str, most_characters: int) -> bytes:
+        """The text of the next value, which it passes. Raises DataError where there is none or it is too long."""
+        self._skip_blanks()
+        while True:
+            problem, end = "", len(self._text)
+            try:
+                end = json.JSONDecoder().raw_decode(self._text, self.place)[1]
+            except RecursionError:
+                raise DataError(f"{where}: nested too deeply") from None
+            except ValueError as error:
+                problem = str(error).partition(":")[0]
+            if end < len(self._text):  # so that a number cannot go on
+                found = self._text[self.place : end]
+                self.place = end
+                return found.encode("utf-8", "surrogateescape")
+            if len(self._text) - self.place > most_characters:
+                raise DataError(f"{where} is longer than {most_characters // 2**20} MiB, or not JSON: {problem}")
+            if not self._read():
+                raise DataError(f"{where}: not JSON: {problem or 'the array does not end'}")
+
+    def _skip_blanks(self) -> None:
+        blanks = _BLANKS.match(self._text, self.place)
+        assert blanks is not None
+        self.place = blanks.end()
+        if self.place == len(self._text) and self._read():
+            self._skip_blanks()
+
+    def _read(self) -> bool:
+        """Reads on. False at the end of the file."""
+        piece = self._file.read(_PIECE_CHARACTERS)
+        self._text, self.place = self._text[self.place :] + piece, 0
+        return bool(piece)

@@ -1,0 +1,138 @@
+"""Reader of JSON Lines, and of one array of objects."""
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from trainjob.data import json_arrays
+from trainjob.data.rows import TABLE_ROWS, Place, Rows, found_columns, open_stream, readable
+from trainjob.errors import DataError
+
+LINE_BYTES = 8 * 2**20
+"""The longest line, and the longest item of an array."""
+JSON_TABLE_BYTES = 64 * 2**20
+"""Rows that are read together, however few they are."""
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True)
+class JSONLinesFile:
+    """A JSON object on each line, blank lines skipped, or one array of objects. Lines and items count from 1."""
+
+    uri: str
+    endpoint: str | None
+    size: int
+    nested: tuple[str, ...] = ()
+    """Columns that may hold lists and objects, which are read as JSON."""
+    optional: tuple[str, ...] = ()
+    """Columns that may be missing: they are null."""
+
+    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+        """`columns` as text; all columns in inferred types where it is None."""
+        with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
+            unit, texts = self._rows(file)
+            for start, batch in enumerate(_batches(texts)):
+                where = self._where(unit, [number for number, _ in batch])
+                objects = [self._parse(where(index), text) for index, (_, text) in enumerate(batch)]
+                if columns is None:
+                    yield Rows(self._inferred(objects, where), where)
+                    continue
+                if start == 0:
+                    found_columns(columns, list(_names(objects)), self.uri, self.optional)
+                yield Rows(self._texts(objects, columns, where), where)
+
+    def names(self) -> list[str]:
+        """Names of the columns that hold no lists and no objects on any line."""
+        plain: dict[str, bool] = {}
+        with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
+            unit, texts = self._rows(file)
+            for number, text in texts:
+                for name, value in self._parse(Place(self.uri, unit, number), text).items():
+                    plain[name] = plain.get(name, True) and not isinstance(value, (dict, list))
+        return [name for name, is_plain in plain.items() if is_plain]
+
+    def _rows(self, file: pa.NativeFile) -> tuple[str, Iterator[tuple[int, bytes]]]:
+        """Whether rows are lines or the items of an array, and number and text of each."""
+        buffered = io.BufferedReader(file)
+        if json_arrays.is_array(buffered):
+            return "item", json_arrays.items(buffered, self.uri, LINE_BYTES)
+        return "line", self._lines(buffered)
+
+    def _lines(self, buffered: io.BufferedReader) -> Iterator[tuple[int, bytes]]:
+        """Number and content of each line that is not blank, without a byte order mark."""
+        for number, line in enumerate(iter(lambda: buffered.readline(LINE_BYTES + 1), b""), 1):
+            if len(line) > LINE_BYTES:
+                limit = f"{LINE_BYTES // 2**20} MiB"
+                raise DataError(f"{self.uri}, line {number} is longer than {limit}: shorten its values")
+            content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if content.strip():
+                yield number, content
+
+    def _where(self, unit: str, numbers: list[int]) -> Callable[[int], Place]:
+        return lambda index: Place(self.uri, unit, numbers[index])
+
+    def _parse(self, where: str, line: bytes) -> dict[str, Any]:
+        try:
+            row = json.loads(line.decode())
+            if _SURROGATE.search(line):  # without its other half it is not text, nor would Arrow take it
+                row = json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
+        except UnicodeDecodeError as error:
+            byte = line[error.start]
+            message = f"not UTF-8 text: byte 0x{byte:02x} at position {error.start}; save the file in UTF-8"
+            raise DataError(f"{where}: {message}") from None
+        except RecursionError:
+            raise DataError(f"{where}: nested too deeply") from None
+        except ValueError as error:
+            raise DataError(f"{where}: not JSON: {str(error).partition(';')[0]}") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{where}: must be a JSON object such as {{}}, not {type(row).__name__}")
+        return row
+
+    def _inferred(self, objects: list[dict[str, Any]], where: Callable[[int], str]) -> pa.Table:
+        def column(name: str) -> pa.Array:
+            try:
+                return pa.array([row.get(name) for row in objects])
+            except (OverflowError, pa.ArrowException) as error:
+                raise DataError(
+                    f'{self.uri}: "{name}" has values of several types, or numbers beyond 64 bits, between {where(0)} '
+                    f"and {where(len(objects) - 1)}: {error}"
+                ) from None
+
+        names = _names(objects)
+        if not names:
+            raise DataError(f"{where(0)}: the object is empty, as are all that follow up to {where(len(objects) - 1)}")
+        return pa.table({name: column(name) for name in names})
+
+    def _texts(self, objects: list[dict[str, Any]], columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
+        def text(index: int, name: str) -> str | None:
+            value = objects[index].get(name)
+            if isinstance(value, (dict, list)) and name not in self.nested:
+                raise DataError(f'{where(index)}: "{name}" holds {type(value).__name__}, not text')
+            return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+        indices = range(len(objects))
+        return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
+
+
+def _batches(lines: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines, so many at a time as fit into a table and into memory."""
+    batch: list[tuple[int, bytes]] = []
+    size = 0
+    for number, line in lines:
+        batch.append((number, line))
+        size += len(line)
+        if len(batch) == TABLE_ROWS or size >= JSON_TABLE_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _names(objects: Iterable[dict[str, Any]]) -> dict[str, None]:
+    return dict.fromkeys(name for row in objects for name in row)

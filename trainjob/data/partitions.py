@@ -1,0 +1,57 @@
+"""Columns that are in the names of folders, `label=sky/part-0.parquet`, as Spark, Hive and pandas write them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from trainjob.data.rows import Part, Rows
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A part of a table with the columns of its folders, which take the place of columns of the same name."""
+
+    part: Part
+    values: tuple[tuple[str, str | None], ...]
+    """Name and value of each column."""
+
+    @property
+    def uri(self) -> str:
+        return self.part.uri
+
+    @property
+    def size(self) -> int:
+        return self.part.size
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the folders' columns."""
+        return [name for name, _ in self.values]
+
+    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+        """As the part does."""
+        own = dict(self.values)
+        inner = None if columns is None else [name for name in columns if name not in own]
+        for rows in self.part.read(inner or None):
+            table = rows.table.drop_columns([name for name in own if name in rows.table.column_names])
+            for name, value in own.items():
+                table = table.append_column(name, pa.array([value] * len(rows.table), pa.string()))
+            chosen = table.column_names if columns is None else [name for name in columns if name in table.column_names]
+            yield Rows(table.select(chosen), rows.where)
+
+
+def partitioned(part: Part, name: str) -> Part:
+    """The part with the columns that `name`, its file's path below the root, tells of."""
+    values = partition_values(name)
+    return Partition(part, values) if values else part
+
+
+def partition_values(name: str) -> tuple[tuple[str, str | None], ...]:
+    """Name and value of each folder `name=value` of a path."""
+    steps = (folder.partition("=") for folder in PurePosixPath(name).parts[:-1])
+    return tuple((key, None if value == _NULL else unquote(value)) for key, equals, value in steps if key and equals)
