@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from os import PathLike
 from typing import Any, Self, cast
 
@@ -13,6 +14,7 @@ from trainjob.data.documents import Prompt
 from trainjob.errors import UserError
 from trainjob.models import load_language_model
 from trainjob.models.causal import CausalLM
+from trainjob.models.generation import stop_token_ids, tokens_only
 from trainjob.runs.model import model_folder, on_this_machine
 from trainjob.storage import Folder
 
@@ -42,7 +44,8 @@ class Sampling:
 
 
 class TextGenerator:
-    """A trained language model, on the GPU if there is one.
+    """A trained language model, on the GPU if there is one. Of its generation_config.json it heeds the tokens that end
+    a text; how tokens are chosen is for each call to say, and no repetition penalty of that file changes it.
 
     >>> generator = TextGenerator.load("runs/headlines")
     >>> generator.generate(["Once upon a time"], max_new_tokens=20)
@@ -51,6 +54,8 @@ class TextGenerator:
     def __init__(self, model: CausalLM, preprocessor: CausalPreprocessor) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model, self.preprocessor = model.to(self.device).eval(), preprocessor
+        network: Any = model.network
+        network.generation_config = tokens_only(network.generation_config)
         self._tokenizer = PreTrainedTokenizerFast(tokenizer_object=preprocessor.tokenizer)
 
     @classmethod
@@ -95,11 +100,6 @@ class TextGenerator:
         config = self.model.network.config.get_text_config()
         return getattr(config, "max_position_embeddings", None) or self.preprocessor.max_length
 
-    def _ends(self) -> list[int]:
-        """The tokenizer's token that ends a text, and those that the model came with, such as one that ends a turn."""
-        own: Any = cast("Any", self.model.network).generation_config.eos_token_id
-        return sorted({self.preprocessor.end_token_id, *(own if isinstance(own, list) else [own])} - {None})
-
     @torch.inference_mode()
     def _continued(self, prompts: list[list[int]], sampling: Sampling) -> list[str]:
         """Padding is on the left, so that all prompts end where the new tokens begin."""
@@ -114,11 +114,12 @@ class TextGenerator:
             attention_mask=mask.to(self.device),
             max_new_tokens=sampling.max_new_tokens,
             pad_token_id=end,
-            eos_token_id=self._ends(),
             **(draws if sampling.temperature > 0 else greedy),
             **stops,
         )
-        texts = (self.preprocessor.tokenizer.decode(row) for row in generated[:, longest:].tolist())
+        ends = stop_token_ids(self.model.network)
+        rows = (takewhile(lambda token: token not in ends, row) for row in generated[:, longest:].tolist())
+        texts = (self.preprocessor.tokenizer.decode(list(row)) for row in rows)
         return [_until(text, sampling.stop) for text in texts]
 
 

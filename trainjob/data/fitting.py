@@ -14,6 +14,7 @@ from trainjob.data.chat import ChatTemplate
 from trainjob.data.cleaning import clean
 from trainjob.data.conversation_notes import conversation_notes
 from trainjob.data.documents import Layout, layout_of
+from trainjob.data.ends import note_missing_turn_end
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.fit_images import fit_images
 from trainjob.data.image import ImagePreprocessor
@@ -265,6 +266,7 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int,
     length = mean_length(tokenizer, texts)
     preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
     check_tokenizer(preprocessor, field)
+    note_missing_turn_end(preprocessor, field)
     notes = (
         conversation_notes(survey.marks, texts, ChatTemplate(config, tokenizer)) if layout.form == "messages" else ()
     )

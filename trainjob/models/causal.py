@@ -19,6 +19,7 @@ from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
 from trainjob.models import gpu_attention, lora, master_weights, norms
+from trainjob.models.generation import set_ends
 from trainjob.models.objective import Gather
 from trainjob.models.pretrained import (
     check_fit,
@@ -93,8 +94,13 @@ class CausalLM(Trainable[PreTrainedModel]):
 def build(spec: api.CausalLM, preprocessor: CausalPreprocessor, as_stored: bool = False) -> CausalLM:
     """A new language model, as `models.build` says. Raises UserError if the pretrained decoder is missing or does not
     fit."""
-    if spec.decoder is None:
-        return CausalLM(_pretrained(spec, preprocessor, as_stored))
+    network = _from_scratch(spec, preprocessor) if spec.decoder else _pretrained(spec, preprocessor, as_stored)
+    set_ends(network, preprocessor)
+    return CausalLM(network)
+
+
+def _from_scratch(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrainedModel:
+    assert spec.decoder is not None
     config = LlamaConfig(
         vocab_size=preprocessor.vocabulary_size,
         hidden_size=spec.decoder.hidden_size,
@@ -109,20 +115,25 @@ def build(spec: api.CausalLM, preprocessor: CausalPreprocessor, as_stored: bool 
         bos_token_id=preprocessor.begin_token_id,
         eos_token_id=preprocessor.end_token_id,
     )
-    return CausalLM(LlamaForCausalLM(config))
+    return LlamaForCausalLM(config)
 
 
-def load(folder: Path) -> CausalLM:
+def load(folder: Path, preprocessor: CausalPreprocessor) -> CausalLM:
     """The language model that is saved in `folder`; of an adapter, the network that it is for and the adapter. Raises
     UserError where that network cannot be loaded."""
     base = lora.base_of(folder)
-    if base is None:
-        return CausalLM(load_saved(AutoModelForCausalLM, folder))
+    network = load_saved(AutoModelForCausalLM, folder) if base is None else _adapted(base, folder)
+    set_ends(network, preprocessor)
+    return CausalLM(network)
+
+
+def _adapted(base: str, folder: Path) -> PreTrainedModel:
+    """The network called `base`, with the adapter in `folder`."""
     field = f"{folder}/{lora.ADAPTER}"
     name = base if "://" not in base else str(local_folder(Folder(base), field, weights=True))
     network, _ = load_pretrained(AutoModelForCausalLM, name, field, "decoder")
     lora.restore(network, folder)
-    return CausalLM(network)
+    return network
 
 
 def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor, as_stored: bool) -> PreTrainedModel:

@@ -124,4 +124,4 @@ def load_language_model(folder: Path) -> "tuple[CausalLM, CausalPreprocessor]":
     from trainjob.models import causal
 
     with _sound(folder):
-        return causal.load(folder).eval(), preprocessor
+        return causal.load(folder, preprocessor).eval(), preprocessor

@@ -1,0 +1,46 @@
+"""The generation_config.json of a language model: where it stops, and how transformers samples from it by default."""
+
+from typing import Any, cast
+
+from transformers.generation.configuration_utils import GenerationConfig
+from transformers.modeling_utils import PreTrainedModel
+
+from trainjob.data import CausalPreprocessor
+from trainjob.data.ends import end_token_ids
+from trainjob.models.pretrained import quiet
+
+_OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")
+
+
+def set_ends(network: PreTrainedModel, preprocessor: CausalPreprocessor) -> None:
+    """Has generation stop at the tokens with which texts and answers end in training, besides those at which the
+    network stops already. Has the configuration be one that transformers saves."""
+    config: Any = cast("Any", network).generation_config
+    ends = list(dict.fromkeys([*stop_token_ids(network), *end_token_ids(preprocessor)]))
+    config.eos_token_id = ends if len(ends) > 1 else ends[0]
+    if not _is_valid(config) and any(getattr(config, name) is not None for name in _OF_SAMPLING):
+        config.do_sample = True  # transformers loads settings of sampling without it, but does not save them
+    if not _is_valid(config):
+        cast("Any", network).generation_config = tokens_only(config)
+
+
+def stop_token_ids(network: PreTrainedModel) -> list[int]:
+    """The tokens at which generation stops."""
+    own = cast("Any", network).generation_config.eos_token_id
+    return [] if own is None else own if isinstance(own, list) else [own]
+
+
+def tokens_only(config: Any) -> GenerationConfig:
+    """Of a generation configuration the special tokens alone. Without the rest, each next token is chosen by the
+    network's probabilities and by what a call asks for."""
+    names = ("bos_token_id", "eos_token_id", "pad_token_id")
+    return GenerationConfig(**{name: getattr(config, name) for name in names})
+
+
+def _is_valid(config: Any) -> bool:
+    try:
+        with quiet():
+            config.validate(strict=True)
+    except ValueError:
+        return False
+    return True
