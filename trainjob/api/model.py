@@ -89,7 +89,8 @@ class TextClassifier(Classifier):
     """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
     token embeddings."""
     pretrained: Pretrained | None = None
-    """A transformers encoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
+    """A transformers encoder, or a decoder, which classifies by a text's last token: a name on the Hugging Face hub or
+    a folder, also on s3:// or gs://. A decoder's tokenizer without a padding token pads with its eos_token."""
     encoder: Encoder | None = None
     """A small encoder trained from scratch."""
     max_length: Annotated[int, Field(ge=4, le=8192)] = 128

@@ -30,7 +30,7 @@ from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import FittedOn, Look, Seen, digest_of, survey_classes, take_survey
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
-from trainjob.data.text import TextPreprocessor, text_contents, train_wordpiece
+from trainjob.data.text import TextPreprocessor, pretrained_text_tokenizer, text_contents, train_wordpiece
 from trainjob.data.tokenizer_check import compared_texts
 from trainjob.data.tokenizers import LENGTH_ROWS, cut_share, mean_length, pretrained_tokenizer
 from trainjob.errors import Alarm, DataError, listed, notify
@@ -232,7 +232,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     if model.pretrained is not None:
-        tokenizer, config = pretrained_tokenizer(model.pretrained, model.max_length, texts=texts)
+        tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
     else:
         assert model.encoder is not None
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)

@@ -16,8 +16,16 @@ from trainjob.api import Cleaning
 from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
+from trainjob.data.hub import FIELD
 from trainjob.data.rows import as_text, check_columns, row_number
-from trainjob.data.tokenizers import load_tokenizer, padded_length, ready, save_tokenizer, special_token_id
+from trainjob.data.tokenizers import (
+    load_tokenizer,
+    padded_length,
+    pretrained_tokenizer,
+    ready,
+    save_tokenizer,
+    special_token_id,
+)
 from trainjob.errors import DataError
 
 PREPROCESSOR_FILE = "preprocessor.json"
@@ -78,11 +86,13 @@ class TextPreprocessor:
         return as_lists(values, np.array([len(row) for row in tokens], np.int64))
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """input_ids and attention_mask, both int64 [n, `padded_length`]."""
-        lengths = examples.lengths
-        mask = np.arange(padded_length(lengths, self.max_length)) < lengths[:, None]
+        """input_ids and attention_mask, both int64 [n, `padded_length`]. A text without tokens, such as an
+        empty one for a decoder, gets one padding token that the mask keeps."""
+        lengths = np.maximum(examples.lengths, 1)
+        places = np.arange(padded_length(lengths, self.max_length))
+        mask = places < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
-        input_ids[mask] = examples.values
+        input_ids[places < examples.lengths[:, None]] = examples.values
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
 
     def save(self, folder: Path) -> None:
@@ -118,13 +128,26 @@ def text_contents(texts: list[str]) -> list[bytes]:
     return [text.encode() for text in texts]
 
 
+def pretrained_text_tokenizer(name: str, max_length: int, texts: Sequence[str]) -> tuple[Tokenizer, dict[str, Any]]:
+    """As `pretrained_tokenizer`, and with a padding token: a decoder's tokenizer that has none pads with its eos_token.
+    Raises DataError where there is neither."""
+    tokenizer, config = pretrained_tokenizer(name, max_length, texts=texts)
+    if special_token_id(tokenizer, config, "pad_token") is None and config.get("eos_token") is not None:
+        config["pad_token"] = config["eos_token"]
+    try:
+        pad_token_id(tokenizer, config)
+    except DataError as error:
+        raise DataError(f"{FIELD}: {name}: {error}") from None
+    return tokenizer, config
+
+
 def pad_token_id(tokenizer: Tokenizer, config: dict[str, Any]) -> int:
     """Raises DataError where the tokenizer has no padding token."""
     number = special_token_id(tokenizer, config, "pad_token")
     for usual in ("[PAD]", "<pad>"):
         number = tokenizer.token_to_id(usual) if number is None else number
     if number is None:
-        raise DataError("the pretrained tokenizer has no padding token: use the tokenizer of a text encoder")
+        raise DataError("the tokenizer has no padding token: name a pad_token in tokenizer_config.json")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Text classifiers: a transformers encoder with a classification head."""
+"""Text classifiers: a transformers encoder, or a decoder, with a classification head."""
 
 from pathlib import Path
 from typing import Any
@@ -126,8 +126,27 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_sto
         **label_config(preprocessor.classes, spec.loss),
     )
     check_fit(network, PATH, name, spec.max_length, _longest_text(network), preprocessor.vocabulary_size)
+    if is_decoder(network.config.model_type):
+        _set_up_decoder(network, preprocessor.pad_token_id)
     set_dropout(head_of(network), spec.dropout)
     return network
+
+
+def is_decoder(model_type: str) -> bool:
+    """Whether a network of this type predicts next tokens and no masked ones."""
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    return model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+
+def _set_up_decoder(network: PreTrainedModel, pad_token_id: int) -> None:
+    """Names the padding token: a decoder classifies by a text's last token that is another one. Keys and values
+    are not kept, as nothing is generated."""
+    for config in {id(each): each for each in (network.config, network.config.get_text_config())}.values():
+        config.pad_token_id, config.use_cache = pad_token_id, False
 
 
 def _longest_text(network: PreTrainedModel) -> int | None:
