@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["Predictor", "TextGenerator", "__version__"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Imports what `trainjob` offers when it is first used: the command line must start at once."""
     if name == "Predictor":

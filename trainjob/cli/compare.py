@@ -1,11 +1,12 @@
 """`trainjob compare`"""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from trainjob.cli.output import console, say
+from trainjob.cli.output import console, printable_json, say
 
 
 def compare(
@@ -15,6 +16,7 @@ def compare(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it as HTML, with curves, to FILE.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what differs between runs, and which is better.
 
@@ -22,13 +24,16 @@ def compare(
     difference lies on one side of 0.
     """
     from trainjob.report.compare import compare as read
-    from trainjob.report.compare import differences, render_comparison, score_table
+    from trainjob.report.compare import differences, render_comparison, score_table, to_json
     from trainjob.storage import Folder
 
     compared = read([Folder(run) for run in runs])
     if output is not None:
         Folder(str(output.parent)).write(output.name, render_comparison(compared).encode())
         say(str(output))
+        return
+    if as_json:
+        print(printable_json(json.dumps(to_json(compared), indent=2, ensure_ascii=False)))
         return
     names = [run.name for run in compared]
     _show("Scores", names, score_table(compared))

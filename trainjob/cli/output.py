@@ -1,5 +1,6 @@
 """What the commands print: names, texts and paths come from data, and may hold what a terminal takes for commands."""
 
+import os
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+WIDEST = 10_000
+"""Columns of what is no terminal."""
 
 
 def printable(text: str) -> str:
@@ -28,7 +33,8 @@ def say(text: str, error: bool = False, colour: str | None = None) -> None:
 
 
 def console(**options: Any) -> "Console":
-    """Where tables and the live display are printed; of control characters only its own come through."""
+    """Where tables and the live display are printed; of control characters only its own come through. Into a pipe or a
+    file, lines are as long as they are: programs read them."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -38,4 +44,7 @@ def console(**options: Any) -> "Console":
                 is_text = segment.control is None
                 yield Segment(printable(segment.text), segment.style) if is_text else segment
 
-    return PrintableConsole(**options)
+    found = PrintableConsole(**options)
+    if not found.is_terminal and "COLUMNS" not in os.environ:
+        found.width = WIDEST
+    return found

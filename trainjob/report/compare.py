@@ -34,6 +34,7 @@ from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 _NOT_COMPARED = ("spec.storage",)
+_LONG = {"per_class", "confusion"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,28 @@ def score_table(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     """Name and, for each run, value of each measure."""
     columns = [_measures(run) for run in runs]
     return [(name, [column[name] for column in columns]) for name in columns[0]]
+
+
+def to_json(runs: Sequence[Run]) -> dict[str, Any]:
+    """The same as numbers: `runs` in their order, and of each of the `differences` a value a run, null for none."""
+    specs = [flat({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
+    return {
+        "runs": [_run_to_json(run) for run in runs],
+        "differences": {path: [spec.get(path) for spec in specs] for path, _ in differences(runs)},
+    }
+
+
+def _run_to_json(run: Run) -> dict[str, Any]:
+    scores, ahead = run.contents.evaluation.get(run.set_name), run.lead
+    return {
+        "name": run.name,
+        "uri": run.contents.uri,
+        "finished": run.contents.summary is not None,
+        "set": run.set_name or None,
+        "scores": scores and scores.model_dump(mode="json", by_alias=True, exclude=_LONG),
+        "standing": run.standing and run.standing.model_dump(mode="json", by_alias=True),
+        "leadOverFirst": ahead and {**ahead.model_dump(mode="json", by_alias=True), "verdict": ahead.verdict},
+    }
 
 
 def render_comparison(runs: Sequence[Run]) -> str:

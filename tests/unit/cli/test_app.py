@@ -163,3 +163,9 @@ def test_what_a_worker_raised_is_shown_as_its_own_traceback(job: Path, monkeypat
         "worker 1 failed: ArithmeticError: cannot go on",
         "The same command continues from the latest checkpoint, or starts anew if there is none yet.",
     ]
+
+
+def test_python_lists_what_the_package_offers():
+    import trainjob
+
+    assert {"Predictor", "TextGenerator", "__version__"} <= set(dir(trainjob))

@@ -62,3 +62,11 @@ def test_progress(terminal: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "\x9b" not in shown
     assert "\x1b]0;" not in shown
     assert "\\x9b31mprinted by a worker" in shown
+
+
+def test_a_pipe_gets_whole_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    table = Table("name", "value")
+    table.add_row("a-name-" * 30, "0.5")
+    console().print(table)
+    assert "a-name-" * 30 in capsys.readouterr().out

@@ -107,6 +107,13 @@ def test_the_command(tmp_path: Path) -> None:
     shown = " ".join(result.stdout.replace("│", " ").split())
     assert "spec.training.epochs 4 5" in shown
     assert f"It is {MISSING} better" in shown
+    result = CliRunner().invoke(app, ["compare", first.uri, second.uri, "--json"])
+    told = json.loads(result.stdout)
+    assert told["differences"] == {"spec.training.epochs": [4, 5]}
+    assert [run["name"] for run in told["runs"]] == ["first", "second"]
+    assert told["runs"][0]["leadOverFirst"] is None
+    assert told["runs"][1]["leadOverFirst"]["verdict"] == "better"
+    assert told["runs"][1]["scores"]["accuracy"] == 0.95
     file = tmp_path / "compared.html"
     result = CliRunner().invoke(app, ["compare", first.uri, second.uri, "--output", str(file)])
     assert result.stdout == f"{file}\n"
