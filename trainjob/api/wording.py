@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from trainjob.api.base import StrictModel
 from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
+from trainjob.api.missing_tasks import instead_of
 from trainjob.api.model import LAYER_NAME
 from trainjob.api.uris import DATA_URI, ENDPOINT, FOLDER_URI, MODEL
 from trainjob.redaction import without_secrets
@@ -146,8 +147,14 @@ def model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
 def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
     name, known = str(path[-1]), fields_of(model_at(path[:-1], root))
     by_bare_name = {_bare(field): field for field in known}
-    elsewhere = [place for place in _all_fields(root) if _bare(str(place[-1])) == _bare(name)]
+    if instead := instead_of(_bare(name)):
+        return f"unknown field: {instead}"
+    by_singular = {_singular(field): field for field in known}
+    if _bare(name) not in by_bare_name and (field := by_singular.get(_singular(name))):
+        return f"unknown field; did you mean {field}?"
+    elsewhere = [place for place in _all_fields(root) if _singular(str(place[-1])) == _singular(name)]
     if elsewhere and _bare(name) not in by_bare_name:
+        elsewhere.sort(key=lambda place: place[:2] != ("spec", "dataset"))
         return f"unknown field here; did you mean {' or '.join(map(dotted, elsewhere[:3]))}?"
     if close := difflib.get_close_matches(_bare(name), by_bare_name, n=1):
         return f"unknown field; did you mean {by_bare_name[close[0]]}?"
@@ -157,6 +164,10 @@ def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
 def _bare(name: str) -> str:
     """batch_size, batch-size and batchsize all mean batchSize."""
     return name.replace("_", "").replace("-", "").lower()
+
+
+def _singular(name: str) -> str:
+    return _bare(name).removesuffix("s")
 
 
 @cache

@@ -9,6 +9,7 @@ from trainjob_files import GOOD, problems, write
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.api.wording import PATTERNS
+from trainjob.errors import UserError
 
 BAD_FIELDS = [
     ("    epochs: 3", "    epochs: ten", "13  spec.training.epochs  expected a whole number, got 'ten'"),
@@ -299,3 +300,25 @@ def test_every_pattern_of_the_type_is_put_into_words() -> None:
         return set[str]().union(*map(patterns, schema)) if isinstance(schema, list) else set()
 
     assert patterns(TypeAdapter(TrainJob).json_schema()) == set(PATTERNS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("label: tag", "labels: tag", "spec.dataset.labels  unknown field; did you mean label?"),
+        ("spec:", "spec:\n  labels: tag", "spec.labels  unknown field here; did you mean spec.dataset.label"),
+        ("spec:", "spec:\n  task: regression", "spec.task  unknown field: the task follows from spec.model"),
+        ("model:", "model:\n    regressor: {}", "spec.model.regressor  unknown field: there is no regression: write a"),
+        ("model:", "model:\n    token-classifier: {}", "unknown field: there are no classes of single words"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_to_do_instead(tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = (
+        "apiVersion: trainjob.dev/v1alpha1\nkind: TrainJob\nmetadata: {name: tags}\nspec:\n  model:\n"
+        "    textClassifier: {encoder: {}}\n  dataset:\n    train: {uri: tags.csv}\n    text: [title]\n    label: tag\n"
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError) as caught:
+        load_trainjob(file, [])
+    assert said in str(caught.value)
