@@ -70,7 +70,7 @@ def test_events_are_listed_once_however_many_pods_wait(jobs: Jobs):
     jobs.cluster.apply(*(event(pod, reason) for pod in pods for reason in ("FailedMount", "BackOff")))
     metadata = {"namespace": jobs.namespace, "uid": UID}
     job = TrainJob.model_validate(document("job", metadata), by_alias=True, by_name=False)
-    ray_job = {"metadata": {"uid": UID}, "spec": {}, "status": {"rayClusterName": "a"}}
+    ray_job = {"metadata": {"name": "job", "uid": UID}, "spec": {}, "status": {"rayClusterName": "a"}}
 
     async def look() -> tuple[Observed, list[str]]:
         async with await new_client_from_config(str(jobs.cluster.kubeconfig)) as client:
