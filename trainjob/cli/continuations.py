@@ -35,7 +35,7 @@ def _continued(generator: "TextGenerator", data: str, output: Path, sampling: di
     layout = generator.preprocessor.layout
     columns = layout.prompt_columns
     for part in parts_of(data, output, layout.nested, layout.optional):
-        for rows in read(part, columns):
+        for rows in read(part, [name for name in columns if name not in layout.optional]):
             found_columns(columns, rows.table.column_names, part.uri, layout.optional)
             texts = generator.generate(layout.prompts(rows.table, rows.where), where=rows.where, **sampling)
             yield pa.table(shown(rows) | {"continuation": texts})

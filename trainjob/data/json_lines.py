@@ -48,13 +48,14 @@ class JSONLinesFile:
                 yield Rows(self._texts(objects, columns, where), where)
 
     def names(self) -> list[str]:
-        """Names of the columns that hold no lists and no objects on any line."""
+        """Names of the columns that hold no lists and no objects on any line, unless they are `nested`."""
         plain: dict[str, bool] = {}
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
             for number, text in texts:
                 for name, value in self._parse(Place(self.uri, unit, number), text).items():
-                    plain[name] = plain.get(name, True) and not isinstance(value, (dict, list))
+                    is_plain = name in self.nested or not isinstance(value, (dict, list))
+                    plain[name] = plain.get(name, True) and is_plain
         return [name for name, is_plain in plain.items() if is_plain]
 
     def _rows(self, file: pa.NativeFile) -> tuple[str, Iterator[tuple[int, bytes]]]:

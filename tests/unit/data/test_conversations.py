@@ -11,6 +11,7 @@ import trl
 from data_specs import CHATML, causal_spec, save_chat_tokenizer, write_jsonl, write_parquet
 
 from trainjob.api import Source
+from trainjob.cli.predicted_tables import read
 from trainjob.data import CausalPreprocessor, fit, prepare_examples
 from trainjob.data.causal import train_byte_bpe
 from trainjob.data.conversations import PARALLEL
@@ -262,6 +263,18 @@ def test_tools_may_be_missing_in_some_sets_and_rows(tmp_path: Path):
     (part,) = parts(Source(uri=str(tmp_path / "test.csv")), None, nested=COLUMNS, optional=COLUMNS[1:])
     (rows,) = part.read(fitted.columns)
     assert fitted.preprocessor.transform(rows.table).to_pylist() == [sets["test"].values.tolist()]
+
+
+def test_predictions_are_written_beside_the_columns_that_there_are(tmp_path: Path):
+    for number, row in enumerate(({"messages": CHAT}, {"messages": CHAT, "tools": TOOLS, "more": [1]})):
+        (part,) = parts(
+            Source(uri=str(write_jsonl(tmp_path / f"{number}.jsonl", [row]))),
+            None,
+            nested=COLUMNS,
+            optional=COLUMNS[1:],
+        )
+        (rows,) = read(part, COLUMNS[:1])
+        assert rows.table.column_names == list(row)[: 1 + number]
 
 
 def test_what_stands_out_is_told_with_its_count(tmp_path: Path):
