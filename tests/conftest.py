@@ -1,6 +1,7 @@
 """What several folders of tests share."""
 
 import gc
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from cluster.client import Cluster
 from cluster.jobs import new_namespace
 from environment import environment_kept
 from soak import SOAK
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script: runs would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest.register_assert_rewrite("folder_contract", "ownership")
 

@@ -40,11 +40,13 @@ def sources_of(ray_job: Object, pods: Sequence[Object]) -> dict[Source, Sequence
 
 def refusals(ray_job: Object, pods: Sequence[Object], events: Iterable[Object]) -> Iterator[tuple[str, str]]:
     """Reason and message of the latest Event of each source in the present attempt. KubeRay 1.7 leaves the message of
-    an Event that repeats itself as it was at first."""
+    an Event that repeats itself as it was at first, and may try to create an object that its cache does not show yet,
+    which is no refusal."""
     sources, begun, latest = sources_of(ray_job, pods), _begin(ray_job), dict[Source, Object]()
     for event in sorted(events, key=_time):
         source = source_of(event)
-        if event.get("reason", "").startswith(tuple(sources.get(source, ()))) and _time(event) >= (begun or _NEVER):
+        counts = event.get("reason", "").startswith(tuple(sources.get(source, ())))
+        if counts and _time(event) >= (begun or _NEVER) and not event.get("message", "").endswith("already exists"):
             latest[source] = event
     for (kind, _), event in latest.items():
         what = "the pod that submits the job: " if kind == "Job" else ""

@@ -84,6 +84,7 @@ def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
         "step": 2**40,
         "steps": 2**40,
         "percent": 100.0,
+        "phase": {"name": "validation", "done": 1, "total": 2, "unit": "rows"},
         "eta": 0.5,
         "workers": 2,
         "samplesPerSecond": 1e12,

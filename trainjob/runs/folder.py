@@ -135,7 +135,7 @@ def begin(run: Folder, job: TrainJob) -> Attempts:
     _write(run, attempts)  # first: it tells that the folder is a run's
     if not run.exists(TRAINJOB):
         write_job(run, job)
-    elif not _has_results(run):  # the spec may have been corrected since, and its data with it
+    elif not has_results(run):  # the spec may have been corrected since, and its data with it
         run.delete(FITTED)
         write_job(run, job)
     return attempts
@@ -146,7 +146,7 @@ def write_job(run: Folder, job: TrainJob) -> None:
     run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
 
 
-def _has_results(run: Folder) -> bool:
+def has_results(run: Folder) -> bool:
     """Whether anything has come of the run that another spec would invalidate: fitted rows, or what training wrote."""
     names = set(run.list()) - {TRAINJOB, ATTEMPTS, FITTED, LOGS, TENSORBOARD}
     if any(name in _OWN or _OWN_OF_RAY.fullmatch(name) for name in names):
@@ -156,7 +156,7 @@ def _has_results(run: Folder) -> bool:
 
 def check_same(run: Folder, job: TrainJob) -> None:
     """Raises UserError where the folder holds results of another TrainJob."""
-    if not run.exists(TRAINJOB) or not _has_results(run):
+    if not run.exists(TRAINJOB) or not has_results(run):
         return
     old, new = flat(yaml.safe_load(run.read(TRAINJOB))), flat(to_dict(job))
     changed = [

@@ -18,8 +18,18 @@ from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import Contents, read_contents, read_job
-from trainjob.runs.files import BASELINES, FITTED, REPORT, SPLIT, SUMMARY
-from trainjob.runs.folder import Attempts, begin, changed_fields, check_same, clear, keep_baselines, locked, run_folder
+from trainjob.runs.files import BASELINES, REPORT, TRAINJOB
+from trainjob.runs.folder import (
+    Attempts,
+    begin,
+    changed_fields,
+    check_same,
+    clear,
+    has_results,
+    keep_baselines,
+    locked,
+    run_folder,
+)
 from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
 from trainjob.scratch import sweep
@@ -94,11 +104,14 @@ def _run(
     retries: Callable[[], int],
 ) -> Finished:
     folder = owner.run
-    job = _with_split_folders(job, folder, fresh)
     has_finished = not fresh and read_summary(folder) is not None
+    if not has_finished:
+        _check_gpus(job)
+    job = _with_split_folders(job, folder, fresh)
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
         if not has_finished:
-            _check_before_claim(job, folder, fresh)
+            if not fresh:  # what is refused must not end a run that is under way
+                check_same(folder, job)
             owner.claim()
         if fresh:
             clear(folder)
@@ -138,7 +151,7 @@ def _with_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> TrainJob:
     dataset = job.spec.dataset
     if dataset is None:
         return job
-    if not fresh and (folder.exists(f"{FITTED}/{SPLIT}") or folder.exists(SUMMARY)):
+    if not fresh and folder.exists(TRAINJOB) and has_results(folder):
         begun = read_job(folder).spec.dataset
         dataset = dataset if begun is None else as_begun(dataset, begun)
     else:
@@ -146,16 +159,14 @@ def _with_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> TrainJob:
     return job.model_copy(update={"spec": job.spec.model_copy(update={"dataset": dataset})})
 
 
-def _check_before_claim(job: TrainJob, folder: Folder, fresh: bool) -> None:
-    """Raises UserError for what cannot be trained here: what is refused must not end a run that is under way."""
+def _check_gpus(job: TrainJob) -> None:
+    """Raises UserError where this machine lacks the GPUs that the workers ask for."""
     if job.spec.workers.gpus and not on_cluster():
         import torch
 
         from trainjob.training.devices import check_gpus
 
         check_gpus(job.spec.workers, torch.cuda.device_count())
-    if not fresh:
-        check_same(folder, job)
 
 
 def _run_model(

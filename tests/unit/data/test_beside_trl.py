@@ -136,8 +136,8 @@ def test_the_same_tokens_are_learned(form: Form, columns: list[str], tmp_path: P
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_tokens_are_learned_whatever_the_tokenizer_puts_before_a_text(kind: str, tmp_path: Path):
-    # trl finds no answer that begins with a blank where no token has that blank's place
-    for name, template in (("turns", TURNS), ("inst", INST))[: 1 if kind in ("trimmed", "bert") else 2]:
+    # trl finds no answer that begins with a blank where no token has that blank's place, and none at all with bert's
+    for name, template in (("turns", TURNS), ("inst", INST))[: {"bert": 0, "trimmed": 1}.get(kind, 2)]:
         (tmp_path / name).mkdir()
         assert_the_same(of_kind("messages", ["messages"], kind, template), tmp_path / name)
     assert_the_same(of_kind("completion", ["prompt", "completion"], kind, TURNS), tmp_path)

@@ -58,6 +58,7 @@ def test_a_runs_folder_has_no_secrets_and_is_still_a_trainjob(tmp_path: Path):
 def test_lists_of_addresses_keep_no_secrets(tmp_path: Path):
     job = trainjob(tmp_path, uris=[SIGNED, "s3://bucket/b.csv"])
     begin(run_folder(job), job)
+    run_folder(job).write("metrics.jsonl", b"")  # something has come of it
     text = (tmp_path / "job" / TRAINJOB).read_text()
     assert "c0ffee" not in text
     assert "s3://bucket/b.csv" in text
@@ -71,6 +72,7 @@ def test_lists_of_addresses_keep_no_secrets(tmp_path: Path):
 def test_a_new_signature_continues_a_run_and_another_query_does_not(tmp_path: Path):
     job = trainjob(tmp_path)
     begin(run_folder(job), job)
+    run_folder(job).write("metrics.jsonl", b"")  # something has come of it
     signed_anew = SIGNED.replace("c0ffee", "decaf") + "&X-Amz-Date=20261123"
     assert begin(run_folder(job), trainjob(tmp_path, signed_anew, value="other")).count == 2
     with pytest.raises(UserError, match=r"dataset\.train\.uri") as error:
