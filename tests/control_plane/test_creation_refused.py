@@ -1,12 +1,15 @@
 """What KubeRay and the Job controller cannot create is told, and does not hold a job's pods for ever."""
 
+import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from cluster.client import KubectlError
 from cluster.jobs import Jobs, eventually
+from nightly import at_night
 
 pytestmark = pytest.mark.operated
 
@@ -14,7 +17,7 @@ READY = {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready
 RUNNING = {"state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "image": "i", "imageID": "", "restartCount": 0}
 
 
-@pytest.mark.parametrize("what", ["rayclusters.ray.io", "services"])
+@pytest.mark.parametrize("what", [at_night("rayclusters.ray.io"), "services"])
 def test_a_quota_for_what_comes_before_the_pods(jobs: Jobs, what: str):
     forbid(jobs, what)
     jobs.create()
@@ -60,14 +63,14 @@ def test_a_policy_that_refuses_the_submitters_pod(jobs: Jobs):
 
 def forbid(jobs: Jobs, what: str) -> None:
     """Has a quota refuse all objects of a kind. Until they are counted it refuses them as well, but in other words; the
-    controller manager takes half a minute to find a new custom resource."""
+    controller manager takes minutes to find a new custom resource on a busy machine."""
     jobs.kubectl("create", "quota", "small", f"--hard=count/{what}=0")
 
     def is_counted() -> bool:
         status = (jobs.get("resourcequotas", "small") or {}).get("status", {})
         return f"count/{what}" in status.get("used", {})
 
-    eventually(is_counted, seconds=90)
+    eventually(is_counted, seconds=300)
 
 
 def start_pods(jobs: Jobs) -> None:
@@ -105,7 +108,23 @@ def denied(jobs: Jobs, resource: str, condition: str) -> Generator[None]:
             },
         },
     )
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", "labels": {"job-name": "probe"}},
+        "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+    }
+
+    def is_in_force() -> bool:
+        """The API server takes a moment to compile a policy."""
+        try:
+            jobs.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(pod))
+        except KubectlError as error:
+            return "not here" in str(error)
+        return False
+
     try:
+        eventually(is_in_force)
         yield
     finally:
         jobs.cluster.kubectl("delete", "validatingadmissionpolicybindings", name)
