@@ -12,7 +12,7 @@ import ray.train
 import torch
 from pydantic import TypeAdapter
 
-from trainjob.data import CausalPreprocessor, Examples, TextPreprocessor
+from trainjob.data import CausalPreprocessor, Examples, Fitted, TextPreprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.hub import from_cache
 from trainjob.data.loaders import (
@@ -141,7 +141,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     shard = Shard(rank, workers, training.batch_size, training.seed)
     batches, sets, rows = _data(task, shard)
     if rows < workers:
-        raise UserError(f"{rows} training rows are too few for {workers} workers: lower spec.workers.count")
+        raise UserError(too_few_rows(rows, workers, task.fitted))
     model = place(module, training, device, in_ray_train=task.in_ray_train)
 
     def on_rows(name: str, rows: int) -> None:
@@ -229,6 +229,16 @@ def _check_tokenizer(trainer: Trainer, task: Task, folder: Path) -> None:
         folder.mkdir()
         save_config(trainer.module, preprocessor, folder)
         check_export(folder, preprocessor.tokenizer, preprocessor.tokenizer_config, texts)
+
+
+def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
+    """What to say of fewer rows than workers: several of the user's rows may be packed into one."""
+    if not fitted.preprocessor.packs:
+        return f"{rows} training rows are too few for {workers} workers: lower spec.workers.count"
+    return (
+        f"the {fitted.training_rows} training rows fill only {rows} of at most maxLength tokens, too few for {workers} "
+        "workers: lower spec.workers.count or spec.model.causalLM.maxLength"
+    )
 
 
 def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from trainjob import Predictor, TextGenerator
 from trainjob.api import Model, TrainJobSpec
 from trainjob.cli.app import app
-from trainjob.data import CausalPreprocessor, Examples
+from trainjob.data import CausalPreprocessor, Examples, Fitted
 from trainjob.data.causal import train_byte_bpe
 from trainjob.data.loaders import InMemoryBatches
 from trainjob.data.packing import IGNORED
@@ -28,6 +28,7 @@ from trainjob.runs.checkpoints import files_of
 from trainjob.runs.model import on_this_machine
 from trainjob.runs.parts import Parts
 from trainjob.storage import Folder
+from trainjob.training.worker import too_few_rows
 
 TEXTS = [f"row {number} of {'many ' * (number % 7)}rows" for number in range(60)]
 CHAT = (
@@ -279,3 +280,11 @@ def test_of_an_adapter_checkpoints_hold_it_alone_and_training_goes_on_from_it(tm
     assert all(".lora_A." in name or ".lora_B." in name for name in names)
     assert TextGenerator.load(checkpoint).generate(["row"], max_new_tokens=4) != []
     assert (base / "model.safetensors").stat().st_size > sum(file.stat().st_size for file in checkpoint.rglob("*.bin"))
+
+
+def test_too_few_packed_rows_are_told_as_rows_of_the_users(tmp_path: Path):
+    fitted = Fitted(setup(tmp_path).preprocessor, None, None, {"train": 5, "validation": 1}, contents={})
+    message = too_few_rows(1, 2, fitted)
+    assert message.startswith(
+        "the 5 training rows fill only 1 of at most maxLength tokens, too few for 2 workers: lower"
+    )
