@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.data.arrays import as_arrow, as_numpy
+from trainjob.data.partitions import partition_values
 from trainjob.data.rows import Place, Rows, open_seekable, open_stream, readable
 from trainjob.errors import DataError
 
@@ -38,7 +39,7 @@ class ImageFiles:
         return not any("/" in name for name in self.names)
 
     def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
-        labels = [folder if slash else None for folder, slash, _ in (name.partition("/") for name in self.names)]
+        labels = [_label_of(name) for name in self.names]
         table = {"label": pa.array(labels, pa.string())}
         if columns is None or "image" in columns:
             table["image"] = pa.array([self._bytes(name) for name in self.names], pa.binary())
@@ -48,6 +49,12 @@ class ImageFiles:
         uri = f"{self.uri}/{name}"
         with readable(uri, "image"), open_seekable(uri, self.endpoint) as file:
             return file.read()
+
+
+def _label_of(name: str) -> str | None:
+    """The class in a file's path: `cat/1.png`, or `label=cat/1.png` as Hive and Spark name folders."""
+    folder, slash, _ = name.partition("/")
+    return dict(partition_values(name)).get("label", folder) if slash else None
 
 
 @dataclass(frozen=True)

@@ -218,6 +218,12 @@ def test_image_folders(tmp_path: Path) -> None:
     assert 20 < [row["label"] for row in rows[:70]].count("cat") < 50  # classes are mixed
 
 
+def test_image_folders_named_as_hive_names_them(tmp_path: Path) -> None:
+    write_images(tmp_path, {"label=cat": random_images(1, (2, 2)), "label=big%20dog": random_images(1, (2, 2))})
+    tables = [rows.table for part in parts(Source(uri=str(tmp_path)), None) for rows in part.read(["label"])]
+    assert sorted(label for table in tables for label in table["label"].to_pylist()) == ["big dog", "cat"]
+
+
 def test_labels_of_images_are_read_without_the_images(tmp_path: Path) -> None:
     write_images(tmp_path, {"cat": random_images(3)})
     for file in tmp_path.glob("*/*.png"):
