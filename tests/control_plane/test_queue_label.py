@@ -51,7 +51,9 @@ def test_a_suspended_job_leaves_its_queue(jobs: Jobs):
     jobs.patch("rayjobs", "job", {"spec": {"suspend": True}})  # as Kueue does
     jobs.until(phase="Suspended", reason="Queued")
     jobs.patch("trainjobs", "job", {"metadata": {"labels": {LABEL: None}}})
-    eventually(lambda: LABEL not in jobs.ray_job()["metadata"]["labels"])
+    eventually(
+        lambda: LABEL not in jobs.ray_job()["metadata"]["labels"], seconds=120, because=lambda: str(jobs.status())
+    )
     jobs.until(phase="Pending", reason="PodsStarting")
 
 

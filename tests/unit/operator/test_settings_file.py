@@ -41,17 +41,24 @@ def test_other_settings_are_noticed_and_the_same_ones_are_not(file: Path):
     asyncio.run(change())
 
 
+def replace(file: Path, text: str) -> None:
+    """At once, as the kubelet does: half a file would be another mistake."""
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.replace(file)
+
+
 @pytest.mark.parametrize("text", ["imag: trainjob:2", "image: [", None])
 def test_wrong_settings_are_told_once_and_do_not_count(file: Path, text: str | None, caplog: pytest.LogCaptureFixture):
     async def change() -> None:
         task = asyncio.create_task(await_other_settings(file, load_settings(file)))
-        file.unlink() if text is None else file.write_text(text)
+        file.unlink() if text is None else replace(file, text)
         async with asyncio.timeout(30):
             while not is_refused():
                 await asyncio.sleep(0.001)
         _, waits = await asyncio.wait([task], timeout=0.2)
         assert waits
-        file.write_text("image: trainjob:1")
+        replace(file, "image: trainjob:1")
         async with asyncio.timeout(30):
             while is_refused():
                 await asyncio.sleep(0.001)
