@@ -21,7 +21,8 @@ _received: signal.Signals | None = None
 
 
 def handle_signals() -> None:
-    """Installs the handler. Call it on the main thread; what ignores SIGINT, such as `nohup`, still does."""
+    """Installs the handler, on the main thread. A signal that this process ignores stays ignored, such as SIGINT in the
+    background of a shell script."""
     global _handled
     _handled = True
     for number in (signal.SIGINT, signal.SIGTERM):
