@@ -15,8 +15,8 @@ from trainjob.data.rows import Rows
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import standing
 from trainjob.runs.comparison import Cascade, CascadePoint
-from trainjob.runs.contents import read_job
 from trainjob.runs.files import FITTED, TRAINJOB
+from trainjob.runs.folder import read_job
 from trainjob.storage import Folder
 
 STEPS = 10

@@ -56,7 +56,7 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     from trainjob.evaluation import Confusion, scores
     from trainjob.models import sample_losses
     from trainjob.predictor import Predictor
-    from trainjob.runs.contents import read_job
+    from trainjob.runs.folder import read_job
     from trainjob.runs.model import run_folder_of
 
     run = run_folder_of(folder)

@@ -42,17 +42,6 @@ class Contents:
     """Those of `spec.tuning`, in order."""
 
 
-def read_job(run: Folder) -> TrainJob:
-    """The TrainJob that a run was begun with. Raises UserError where the folder is no run's."""
-    if not run.exists(TRAINJOB):
-        found = ", ".join(run.list()[:10]) or "nothing"
-        raise UserError(f"{run.uri} is no run's folder: expected {TRAINJOB} there, found {found}")
-    try:
-        return TrainJob.model_validate(yaml.safe_load(run.read(TRAINJOB)))
-    except (ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{run.uri}/{TRAINJOB} is damaged or of another version of trainjob: {error}") from error
-
-
 def read_contents(run: Folder) -> Contents:
     """Reads a run's folder.
 

@@ -146,6 +146,17 @@ def write_job(run: Folder, job: TrainJob) -> None:
     run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
 
 
+def read_job(run: Folder) -> TrainJob:
+    """The TrainJob that a run was begun with. Raises UserError where the folder is no run's."""
+    if not run.exists(TRAINJOB):
+        found = ", ".join(run.list()[:10]) or "nothing"
+        raise UserError(f"{run.uri} is no run's folder: expected {TRAINJOB} there, found {found}")
+    try:
+        return TrainJob.model_validate(yaml.safe_load(run.read(TRAINJOB)))
+    except (ValueError, yaml.YAMLError) as error:
+        raise UserError(f"{run.uri}/{TRAINJOB} is damaged or of another version of trainjob: {error}") from error
+
+
 def has_results(run: Folder) -> bool:
     """Whether anything has come of the run that another spec would invalidate: fitted rows, or what training wrote."""
     names = set(run.list()) - {TRAINJOB, ATTEMPTS, FITTED, LOGS, TENSORBOARD}
@@ -155,14 +166,16 @@ def has_results(run: Folder) -> bool:
 
 
 def check_same(run: Folder, job: TrainJob) -> None:
-    """Raises UserError where the folder holds results of another TrainJob."""
+    """Raises UserError where the folder holds results of another TrainJob. A field that an earlier version did not know
+    has its default."""
     if not run.exists(TRAINJOB) or not has_results(run):
         return
-    old, new = flat(yaml.safe_load(run.read(TRAINJOB))), flat(to_dict(job))
+    begun = read_job(run)
+    old, new = flat(to_dict(begun)), flat(to_dict(job))
     changed = [
         f"  {path}: {old.get(path, 'unset')} → {new.get(path, 'unset')}"
-        for path in sorted(old.keys() | new.keys())
-        if path.startswith("spec.") and not path.startswith(MAY_CHANGE) and old.get(path) != new.get(path)
+        for path in changed_fields(begun, job)
+        if not path.startswith(MAY_CHANGE)
     ]
     if changed:
         raise UserError(

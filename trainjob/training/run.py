@@ -17,7 +17,7 @@ from trainjob.evaluation import AnyScores
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
-from trainjob.runs.contents import Contents, read_contents, read_job
+from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import BASELINES, REPORT, TRAINJOB
 from trainjob.runs.folder import (
     Attempts,
@@ -28,6 +28,7 @@ from trainjob.runs.folder import (
     has_results,
     keep_baselines,
     locked,
+    read_job,
     run_folder,
 )
 from trainjob.runs.owner import Owner

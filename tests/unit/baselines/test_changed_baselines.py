@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from trainjob.api import TrainJob
 from trainjob.cli.app import app
 from trainjob.errors import Notice
-from trainjob.runs.contents import read_contents, read_job
+from trainjob.runs.contents import read_contents
+from trainjob.runs.folder import read_job
 from trainjob.storage import Folder
 from trainjob.training.run import Finished, run
 

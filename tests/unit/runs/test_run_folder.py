@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from trainjob.api import TrainJob
 from trainjob.errors import Notice, PassingError, StorageError, UserError
-from trainjob.runs.contents import read_job
-from trainjob.runs.folder import begin, check_there, clear, count_failure, locked, run_folder
+from trainjob.runs.folder import begin, check_there, clear, count_failure, locked, read_job, run_folder
 from trainjob.runs.history import History
 from trainjob.storage import Folder
 
@@ -74,6 +74,19 @@ def test_only_the_trainjob_that_began_a_run_may_continue_it(tmp_path: Path):
     assert "spec.training.epochs: 10 → 3" in message
     assert message.count("→") == 2
     assert "--fresh" in message
+
+
+def test_a_run_of_a_version_without_some_fields_continues_with_their_defaults(tmp_path: Path):
+    job = trainjob(tmp_path, None)
+    folder = run_folder(job)
+    begin(folder, job)
+    document = job.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"kind": job.kind}
+    folder.write("trainjob.yaml", yaml.safe_dump(document | {"apiVersion": job.api_version}).encode())
+    folder.write("metrics.jsonl", b"")
+    assert begin(folder, job).count == 2
+    training = job.spec.training.model_copy(update={"epochs": 3})
+    with pytest.raises(UserError, match=r"another spec:\n  spec\.training\.epochs: 10 → 3\n"):
+        begin(folder, job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})}))
 
 
 @pytest.mark.parametrize(
