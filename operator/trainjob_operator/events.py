@@ -14,7 +14,7 @@ from trainjob.api.trainjob_status import Condition, TrainJobStatus
 from trainjob_operator.api import EVENTS, Api, ApiError
 from trainjob_operator.interruptions import last_interruption
 from trainjob_operator.names import MANAGER
-from trainjob_operator.verdict import DELETING
+from trainjob_operator.verdict import DELETING, RAY_JOB_DELETING
 
 SEND_SECONDS = 2.0
 """So long at most an Event holds up the status that it tells of."""
@@ -33,7 +33,8 @@ def events_of(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[tuple[s
         yield "Created", f"created RayJob {after.ray_job_name}", False
     fails_again = after.phase == "Retrying" and before.attempt != after.attempt
     refusal, earlier = _refusal_of(after), _refusal_of(before)
-    if refusal is not None and refusal.reason not in (DELETING, earlier.reason if earlier is not None else None):
+    known = (DELETING, RAY_JOB_DELETING, earlier.reason if earlier is not None else None)
+    if refusal is not None and refusal.reason not in known:
         yield refusal.reason, refusal.message, True
     if before.phase != after.phase or fails_again:
         match after.phase:

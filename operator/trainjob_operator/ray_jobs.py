@@ -15,7 +15,7 @@ from trainjob_operator.network_policy import network_of, network_policy, policy_
 from trainjob_operator.queues import queue_of
 from trainjob_operator.render import asked_workers, changeable, digest, render
 from trainjob_operator.settings import Settings
-from trainjob_operator.verdict import has_finished
+from trainjob_operator.verdict import RAY_JOB_DELETING, deletion_of, has_finished
 
 _CHANGED_BY_OTHERS = "an admission policy or webhook changes what the operator writes into"
 
@@ -32,15 +32,19 @@ class RayJobs:
     settings: Settings
 
     async def get(self, job: TrainJob) -> KubernetesObject | None:
-        """The job's RayJob, or None where there is none. Raises RayJobError where another owner's has its name."""
+        """The job's RayJob, or None where there is none. Raises RayJobError where another owner's has its name: also a
+        TrainJob's that was deleted and created again, until Kubernetes has deleted its RayJob."""
         uid = job.metadata.uid
         found = await self.api.get(RAY_JOBS, *_place(job))
         if found is not None:
             found.setdefault("spec", {})  # which anybody may remove
         if found is None or uid == found["metadata"].get("labels", {}).get(UID_LABEL):
             return found
-        if uid in (owner["uid"] for owner in found["metadata"].get("ownerReferences", [])):
+        owners = found["metadata"].get("ownerReferences", [])
+        if uid in (owner["uid"] for owner in owners):
             return found
+        if any((owner["kind"], owner["name"]) == ("TrainJob", job.metadata.name) for owner in owners):
+            raise RayJobError(RAY_JOB_DELETING, deletion_of(found["metadata"]))
         raise RayJobError(
             "NameTaken", f"there is a RayJob {ray_job_name(job.metadata.name)} already that is not this TrainJob's"
         )
@@ -62,6 +66,8 @@ class RayJobs:
             if found is not None and job.spec.suspend:
                 await self._change(job, before, found)
             raise
+        if found is not None:
+            found = await self._move_to_queue(job, found)
         if found is not None and not self._is_rendered(job, found):
             return await self._change(job, before, found)
         try:
@@ -74,8 +80,7 @@ class RayJobs:
     async def _render(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None) -> KubernetesObject:
         """Has the whole RayJob as it should be."""
         desired = render(job, self.settings, before.training)
-        has_left_queue = queue_of(found) is not None and queue_of(desired) is None
-        if found is None or has_left_queue or has_drifted(found, desired):
+        if found is None or has_drifted(found, desired):
             with _refused_as("RayJobRefused"):
                 found = await self.api.apply(RAY_JOBS, *_place(job), desired)
             _refuse_if_changed(found, desired)
@@ -90,6 +95,15 @@ class RayJobs:
             changed = await self.api.merge(RAY_JOBS, *_place(job), changes)
         _refuse_if_changed(changed, changes)
         return changed
+
+    async def _move_to_queue(self, job: TrainJob, found: KubernetesObject) -> KubernetesObject:
+        """Has the job's queue, or none, on a RayJob that was in another one. Kueue refuses a write that changes the
+        queue and also resumes the RayJob, so this is a write of its own."""
+        queue = job.metadata.labels.get(QUEUE_LABEL)
+        if queue_of(found) in (None, queue):
+            return found
+        with _refused_as("RayJobRefused"):
+            return await self.api.merge(RAY_JOBS, *_place(job), {"metadata": {"labels": {QUEUE_LABEL: queue}}})
 
     async def _isolate(self, job: TrainJob) -> None:
         """Has the job's NetworkPolicy as it was made. Raises RayJobError where that is impossible: without it there

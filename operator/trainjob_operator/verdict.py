@@ -20,6 +20,9 @@ Object = Mapping[str, Any]
 DELETING = "Deleting"
 """Why a TrainJob that is being deleted gets no other RayJob."""
 
+RAY_JOB_DELETING = "RayJobDeleting"
+"""The reason of a TrainJob whose RayJob, or that of a TrainJob that had its name before, is being deleted."""
+
 _ENDED = ("Succeeded", "Failed")
 """Phases of pods that run no more."""
 
@@ -107,7 +110,7 @@ def _of_ray_job(job: TrainJob, before: TrainJobStatus, ray_job: Object, observed
     if "deletionTimestamp" in ray_job["metadata"]:
         if observed.error is not None and observed.error.reason == DELETING:
             return Verdict("Pending", DELETING)
-        return Verdict("Pending", "RayJobDeleting", _deletion(ray_job["metadata"]))
+        return Verdict("Pending", RAY_JOB_DELETING, deletion_of(ray_job["metadata"]))
     if ray_job["spec"].get("suspend") or (job.spec.suspend and QUEUE_LABEL not in job.metadata.labels):
         return _suspended(job, before, observed)
     if deployment in ("Suspending", "Suspended"):
@@ -181,9 +184,11 @@ def _suspended(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Ver
     return SUSPENDED if job.spec.suspend else Verdict("Suspended", "Queued", why_queued(job, observed.workloads))
 
 
-def _deletion(metadata: Object) -> str:
+def deletion_of(metadata: Object) -> str:
+    """What to say of a RayJob that is being deleted and has the name of the one to create."""
     message = f"RayJob {metadata['name']} is being deleted; another one is created once it is gone"
-    return f"{message}, which its finalizers hold up: {', '.join(metadata.get('finalizers', []))}"
+    finalizers = ", ".join(metadata.get("finalizers", []))
+    return f"{message}, which its finalizers hold up: {finalizers}" if finalizers else message
 
 
 def of_kind(pods: Sequence[Object], kind: str) -> list[Object]:

@@ -141,6 +141,16 @@ CHANGES = {
         ray_jobs=2,
         left={"backoffLimit": 3},
     ),
+    "deleted-and-created-again-and-its-rayjob-held": story(
+        AT_FIRST,
+        step(changed("rayjobs", metadata=HELD), RUNNING, then=TRAINS, says="Started", answers=True),
+        step(deleted("trainjobs"), created(retries=3), then=pending("RayJobDeleting")),
+        step(changed("rayjobs", metadata={"finalizers": []}), then=CREATED | {"attempt": 1}, says="Created"),
+        step(RUNNING, then=TRAINS, says="Started", answers=True),
+        SUCCESS,
+        ray_jobs=2,
+        left={"backoffLimit": 3},
+    ),
     "its-head-is-lost": story(
         AT_FIRST,
         step(pod("head", 1, **READY), pod("worker", 1, **READY), RUNNING, then=TRAINS, says="Started"),

@@ -89,6 +89,7 @@ def _manager(control_plane: ControlPlane) -> Component:
         "health": {"healthProbeBindAddress": f"127.0.0.1:{health}"},
         "metrics": {"bindAddress": "0"},
         "webhook": {"host": "127.0.0.1", "port": webhook, "certDir": str(folder)},
+        "waitForPodsReady": {"timeout": "30s", "recoveryTimeout": "30s"},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True, "webhookSecretName": "certificates"},
         "integrations": {"frameworks": ["ray.io/rayjob"]},
@@ -196,3 +197,19 @@ def test_a_workload_that_an_administrator_has_deactivated_stays_so(jobs: Jobs, q
     eventually(lambda: "deactivated" in jobs.status()["message"], because=lambda: str(jobs.status()))
     (workload,) = jobs.cluster.find("workloads", jobs.namespace)
     assert workload["spec"]["active"] is False
+
+
+def test_a_queued_job_leaves_its_queue(jobs: Jobs, quota: Quota):
+    jobs.create(metadata=IN_QUEUE)
+    jobs.until(phase="Suspended", reason="Queued")
+    jobs.patch("trainjob", "job", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}})
+    jobs.until(phase="Pending", reason="PodsStarting")
+    eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 2)
+
+
+def test_a_job_whose_pods_are_late_says_that_kueue_evicts_it(jobs: Jobs, quota: Quota):
+    quota.set(100)
+    jobs.create(metadata=IN_QUEUE)
+    jobs.until(phase="Pending", reason="PodsStarting")
+    evicted = "Kueue has evicted the job once (PodsReadyTimeout)"
+    eventually(lambda: evicted in str(jobs.status()), seconds=90, because=lambda: str(jobs.status()))

@@ -1,10 +1,11 @@
 """The queue of a RayJob that runs, where a policy refuses to change it, as Kueue does."""
 
 from collections.abc import Generator
+from functools import partial
 
 import pytest
 
-from cluster.client import Cluster
+from cluster.client import Cluster, KubectlError
 from cluster.jobs import Jobs, eventually
 
 pytestmark = pytest.mark.operated
@@ -34,7 +35,7 @@ def refused(cluster: Cluster, jobs: Jobs) -> Generator[None]:
 @pytest.mark.usefixtures("refused")
 def test_a_job_that_runs_stays_in_its_queue(jobs: Jobs):
     jobs.create(metadata={"labels": {LABEL: "gpus"}})
-    jobs.until(phase="Pending", reason="PodsStarting")
+    _until_refused(jobs)
     for change in ("cpus", None):
         jobs.patch("trainjobs", "job", {"metadata": {"labels": {LABEL: change}}})
         accepted = eventually(lambda: _accepted(jobs, "QueueChanged"), because=lambda: str(jobs.status()))
@@ -47,14 +48,32 @@ def test_a_job_that_runs_stays_in_its_queue(jobs: Jobs):
 @pytest.mark.usefixtures("refused")
 def test_a_suspended_job_leaves_its_queue(jobs: Jobs):
     jobs.create(metadata={"labels": {LABEL: "gpus"}})
-    jobs.until(phase="Pending", reason="PodsStarting")
+    _until_refused(jobs)
     jobs.patch("rayjobs", "job", {"spec": {"suspend": True}})  # as Kueue does
     jobs.until(phase="Suspended", reason="Queued")
-    jobs.patch("trainjobs", "job", {"metadata": {"labels": {LABEL: None}}})
-    eventually(
-        lambda: LABEL not in jobs.ray_job()["metadata"]["labels"], seconds=120, because=lambda: str(jobs.status())
-    )
+    for queue in ("cpus", None):
+        jobs.patch("trainjobs", "job", {"metadata": {"labels": {LABEL: queue}}})
+        eventually(partial(_is_in, jobs, queue), because=lambda: str(jobs.status()))
     jobs.until(phase="Pending", reason="PodsStarting")
+
+
+def _is_in(jobs: Jobs, queue: str | None) -> bool:
+    return jobs.ray_job()["metadata"]["labels"].get(LABEL) == queue
+
+
+def _until_refused(jobs: Jobs) -> None:
+    """Waits until the job's pods start and the policy is in force, which takes the API server a while."""
+    jobs.until(phase="Pending", reason="PodsStarting")
+    change = ("label", "rayjob", "job", "--overwrite", "--dry-run=server", f"{LABEL}=other")
+
+    def is_refused() -> bool:
+        try:
+            jobs.kubectl(*change)
+        except KubectlError as error:
+            return "field is immutable" in str(error)
+        return False
+
+    eventually(is_refused)
 
 
 def _accepted(jobs: Jobs, reason: str) -> dict[str, str] | None:
