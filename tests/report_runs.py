@@ -8,9 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from trainjob.api.data_profile import DataProfile
+from trainjob.evaluation.predictions import ranked_table, with_names
 from trainjob.evaluation.scores import Confusion, scores
+from trainjob.runs.predictions import write_predictions
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.runs.trials import Trial, trial_folder, write_trial
 from trainjob.storage import Folder
@@ -49,13 +52,14 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """The document's elements, the cells of its tables by id, its definitions and its visible text."""
+    """The document's elements, the cells of its tables by id, its definitions, list items and visible text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.tables: dict[str, list[list[str]]] = {}
         self.terms: dict[str, str] = {}
+        self.items: list[str] = []
         self.open: list[str] = []
         self._table: list[list[str]] = []
         self._term = ""
@@ -75,6 +79,8 @@ class Page(HTMLParser):
             self._table.append([])
         if tag in ("td", "th"):
             self._table[-1].append("")
+        if tag == "li":
+            self.items.append("")
         if tag == "dt":
             self._term = ""
         if tag == "dd":
@@ -92,6 +98,8 @@ class Page(HTMLParser):
         self.words.append(data)
         if "td" in self.open or "th" in self.open:
             self._table[-1][-1] += data
+        if "li" in self.open:
+            self.items[-1] = " ".join(f"{self.items[-1]} {data}".split())
         if "dt" in self.open:
             self._term += data
         if "dd" in self.open:
@@ -152,6 +160,17 @@ def finish(
             versions={"torch": "2.15.0"},
         ),
     )
+
+
+def predict(run: Folder, classes: list[str], labels: np.ndarray, probabilities: np.ndarray, **sources: object) -> None:
+    """Writes the predictions of a model that gives each row of labels int64 [n] these probabilities [n, C]; `sources`
+    are more columns."""
+    ranked = np.argsort(-probabilities, axis=1, kind="stable")
+    best = np.take_along_axis(probabilities, ranked, axis=1)
+    table = with_names(ranked_table(np.arange(len(labels)), ranked, best, labels), classes)
+    for name, column in sources.items():
+        table = table.append_column(name, pa.array(column))
+    write_predictions(run, "model", table)
 
 
 def searched(folder: Path, trials: int) -> Folder:

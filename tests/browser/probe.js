@@ -1,5 +1,6 @@
 // What of the page's text cannot be read: a sentence for each word that is broken between letters in a table, is cut off
-// or lies beyond the window with no box to scroll it into view, and one if the page itself scrolls sideways.
+// or lies beyond the window with no box to scroll it into view, for each image that is not shown, and one if the page
+// itself scrolls sideways.
 const faults = [];
 const fault = (what, word, element) => faults.push(
   `${what}: "${word}" in <${element.tagName.toLowerCase()}> of ${element.closest("[id]")?.id ?? "the page"}`);
@@ -45,5 +46,6 @@ while (texts.nextNode()) {
     check(range, word[0]);
   }
 }
+for (const image of document.images) if (!image.naturalWidth) fault("not shown", image.src.slice(0, 20), image);
 if (document.scrollingElement.scrollWidth > innerWidth) faults.push("the page scrolls sideways");
 return faults;

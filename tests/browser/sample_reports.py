@@ -1,12 +1,17 @@
 """Reports of every kind, of runs that were never trained."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+from PIL import Image
 
-from report_runs import FUNCTION_JOB, TEXT_JOB, TUNED_JOB, epoch, finish, searched, step, summary, write_run
+from report_runs import FUNCTION_JOB, TEXT_JOB, TUNED_JOB, epoch, finish, predict, searched, step, summary, write_run
+from trainjob.data.pictures import pictures
+from trainjob.data.thumbnails import thumbnail
 from trainjob.evaluation import language_scores
 from trainjob.evaluation.paired import Estimate, lead, standing
 from trainjob.evaluation.predictions import table
@@ -41,6 +46,10 @@ spec:
   model: {causalLM: {pretrained: organization/a-decoder-with-a-long-name-1.5B-instruct, lora: {}}}
   dataset: {train: {uri: /data/summaries.jsonl}, text: [text]}
 """
+TEXT = (
+    "Dear customer, you have won <b>a prize</b>! Answer within 24 hours to https://example.com/prizes?customer=1 " * 3
+)
+ROWS = 90
 RECORDS = [step(n, loss=2.0 / n, learning_rate=1e-3 / n, samples_per_second=100.0 + n % 7) for n in range(1, 41)] + [
     epoch(n, train_loss=1.0 / n, validation_loss=1.1 / n, validation_accuracy=0.2 * n, validation_f1=0.19 * n)
     for n in range(1, 5)
@@ -50,12 +59,15 @@ RECORDS = [step(n, loss=2.0 / n, learning_rate=1e-3 / n, samples_per_second=100.
 def text_with_baselines(folder: Path) -> str:
     run = write_run(folder, TEXT_JOB, RECORDS)
     finish(run, ["ham", "spam"])
+    _predict(run, ["ham", "spam"], text=[f"{TEXT} {'Ωmega' * number}" for number in range(ROWS)])
     write_comparison(run, _comparison())
     return render(run)
 
 
 def long_class_names(folder: Path) -> str:
-    return render(_of_classes(folder, LONG_NAMES))
+    run = _of_classes(folder, LONG_NAMES)
+    _predict(run, LONG_NAMES, text=["", "x" * 1000, *["\u0645\u0631\u062d\u0628\u0627 " * 50] * (ROWS - 2)])
+    return render(run)
 
 
 def forty_classes(folder: Path) -> str:
@@ -68,7 +80,9 @@ def hundred_classes(folder: Path) -> str:
 
 def images(folder: Path) -> str:
     run = write_run(folder, IMAGE_JOB, RECORDS)
-    finish(run, [str(digit) for digit in range(10)], _confusion(10))
+    digits = [str(digit) for digit in range(10)]
+    finish(run, digits, _confusion(10))
+    _predict(run, digits, thumbnail=[_thumbnail(number) for number in range(ROWS)])
     return render(run)
 
 
@@ -182,6 +196,31 @@ def _comparison() -> Comparison:
             Baseline(name="pixels", error="ConnectionError: https://model.example.com:8443/v1/chat/completions " * 3),
         ],
     )
+
+
+def _predict(run: Folder, classes: list[str], **columns: object) -> None:
+    """Every third row is wrong, surely or not."""
+    labels = np.arange(ROWS) % len(classes)
+    predicted = np.where(np.arange(ROWS) % 3 == 0, (labels + 1) % len(classes), labels)
+    probability = np.linspace(0.51, 0.999, ROWS)
+    probabilities = np.tile((1 - probability) / (len(classes) - 1), (len(classes), 1)).T
+    probabilities[np.arange(ROWS), predicted] = probability
+    files = [f"/data/a/long-name-of-a-folder/{'x' * 60}-{number % 3}.csv" for number in range(ROWS)]
+    predict(run, classes, labels, probabilities, file=files, file_row=np.arange(ROWS) * 12345, **columns)
+
+
+def _thumbnail(number: int) -> bytes:
+    """Of sizes and shapes from 8 x 8 to a line."""
+    size = [(8, 8), (640, 480), (480, 640), (2000, 3)][number % 4]
+    image = Image.linear_gradient("L").resize(size)
+    table = pa.table({"image": [_png(image)]})
+    return thumbnail(next(pictures(table, str)))
+
+
+def _png(image: Image.Image) -> bytes:
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    return content.getvalue()
 
 
 def _of_classes(folder: Path, classes: list[str]) -> Folder:

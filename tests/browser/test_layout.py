@@ -23,6 +23,7 @@ def test_the_probe_finds_what_cannot_be_read(chromium: Browser, tmp_path: Path) 
         "<table id=fixed style='width:3em; table-layout:fixed'><td>unbreakable</table>"
         "<p id=hidden style='overflow:hidden; width:3em'>unbreakable</p>"
         "<p id=wide style='white-space:nowrap'>" + "word " * 300 + "end</p>"
+        "<img id=image src='data:image/jpeg;base64,/9j/'>"
         "<div id=box style='overflow-x:auto; width:3em'>scrollable</div>"
     )
     chromium.open(page, 390)
@@ -31,5 +32,6 @@ def test_the_probe_finds_what_cannot_be_read(chromium: Browser, tmp_path: Path) 
     assert 'wider than its cell: "unbreakable" in <td> of fixed' in found
     assert 'cut off: "unbreakable" in <p> of hidden' in found
     assert 'beyond the window: "end" in <p> of wide' in found
+    assert 'not shown: "data:image/jpeg;base" in <img> of image' in found
     assert "the page scrolls sideways" in found
     assert not any("of box" in each for each in found)

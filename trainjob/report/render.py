@@ -20,6 +20,8 @@ from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.confusion import matrix, most_confused, shown_classes
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
+from trainjob.report.held_out import read_held_out
+from trainjob.report.mistakes import mistakes_view
 from trainjob.report.templates import template
 from trainjob.report.trials import trials_view
 from trainjob.report.variants import HEADINGS as HEADINGS_OF_VARIANTS
@@ -62,6 +64,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     profile = summary.data if summary else None
     cascade = cascade_of(run.comparison)
     cascade_charts = [cascade_chart(cascade)] if cascade is not None else []
+    held = read_held_out(run, folder)
     classified = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, Scores)}
     language = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, LanguageScores)}
     return {
@@ -92,6 +95,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "variants_picture": variants_picture(run.variants) if run.variants else ("", ""),
         "variants_remark": remark_on_variants(run.variants) if run.variants else "",
         "trials": trials_view(run, folder),
+        "mistakes": mistakes_view(held, folder) if held else None,
         "profile": profile,
         "alarms": [remark for remark in profile.remarks if remark.is_severe] if profile else [],
         "data_headings": HEADINGS_OF_DATA,

@@ -4,9 +4,11 @@ The rows are those of the test set or, where there is none, of the validation pa
 """
 
 import io
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trainjob.runs.files import PREDICTIONS
 from trainjob.storage import Folder
@@ -21,11 +23,16 @@ def write_predictions(run: Folder, name: str, predictions: pa.Table) -> None:
     run.write(f"{PREDICTIONS}/{name}.parquet", content.getvalue())
 
 
-def read_predictions(run: Folder, name: str) -> pa.Table:
-    """What `write_predictions` wrote. Raises StorageError where it is missing."""
+def read_predictions(
+    run: Folder, name: str, columns: Sequence[str] | None = None, rows: np.ndarray | None = None
+) -> pa.Table:
+    """What `write_predictions` wrote; with `columns`, these alone; with `rows` int64 [m], the rows of these numbers, in
+    the file's order. Raises StorageError where it is missing."""
     from pyarrow import parquet
 
-    return parquet.read_table(pa.BufferReader(run.read(f"{PREDICTIONS}/{name}.parquet")))
+    content = pa.BufferReader(run.read(f"{PREDICTIONS}/{name}.parquet"))
+    chosen = None if rows is None else pc.field("row").isin(pa.array(rows))
+    return parquet.read_table(content, columns=None if columns is None else list(columns), filters=chosen)
 
 
 def indices(column: pa.ChunkedArray, classes: list[str]) -> np.ndarray:
