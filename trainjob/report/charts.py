@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
@@ -35,6 +35,16 @@ COLOURS = {INK: "ink-2", GRID: "grid"} | {colour: f"series-{n}" for n, colour in
 """The CSS variable that takes the place of each colour that matplotlib draws with."""
 
 STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "trainjob", "font.size": 8.5, "text.parse_math": False}
+
+
+class Picture(NamedTuple):
+    """A figure that is no Chart."""
+
+    title: str
+    svg: str
+    """An `<svg>` element."""
+    description: str
+    """What it shows, for people who cannot see it."""
 
 
 @dataclass(frozen=True)

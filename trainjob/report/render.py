@@ -22,6 +22,8 @@ from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
 from trainjob.report.held_out import read_held_out
 from trainjob.report.mistakes import mistakes_view
+from trainjob.report.reliability import HEADINGS as HEADINGS_OF_BINS
+from trainjob.report.reliability import reliability_view
 from trainjob.report.templates import template
 from trainjob.report.trials import trials_view
 from trainjob.report.variants import HEADINGS as HEADINGS_OF_VARIANTS
@@ -96,6 +98,8 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "variants_remark": remark_on_variants(run.variants) if run.variants else "",
         "trials": trials_view(run, folder),
         "mistakes": mistakes_view(held, folder) if held else None,
+        "reliability": reliability_view(held) if held else None,
+        "bins_headings": HEADINGS_OF_BINS,
         "profile": profile,
         "alarms": [remark for remark in profile.remarks if remark.is_severe] if profile else [],
         "data_headings": HEADINGS_OF_DATA,

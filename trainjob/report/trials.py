@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from trainjob.api.tuning import number_of_trials
-from trainjob.report.charts import GRID, INK, SERIES, STYLE, Record, inline_svg
+from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, Record, inline_svg
 from trainjob.report.formatting import duration, percent, readable, score
 from trainjob.runs.contents import Contents
 from trainjob.runs.trials import State, Trial, names_of, ranked_trials, read_trial_records, study_of
@@ -42,8 +42,7 @@ class TrialsView:
     importances: list[tuple[str, str]]
     """Parameter and share, the most important first; empty where there are too few trials."""
     remark: str
-    pictures: list[tuple[str, str, str]]
-    """Title, `<svg>` element and what it shows, for people who cannot see it."""
+    pictures: list[Picture]
 
 
 def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
@@ -99,7 +98,7 @@ def _importances(run: Contents, ranked: Sequence[Trial]) -> dict[str, float]:
     return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
 
 
-def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Trial]) -> list[tuple[str, str, str]]:
+def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Trial]) -> list[Picture]:
     """The checkpoints' metric of each trial, epoch by epoch; the best one's stands out."""
     best = ranked[0].number if ranked else None
     points = {number: _points(lines, metric) for number, lines in records.items()}
@@ -117,7 +116,7 @@ def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Tria
         _style(axes)
         svg = inline_svg(figure, "trial-curves")
     ends = "; ".join(f"trial {number} ends at {found[-1][1]:.4g}" for number, found in drawn.items())
-    return [(f"{readable(metric).capitalize()} of each trial, the best one's in colour", svg, f"{ends}.")]
+    return [Picture(f"{readable(metric).capitalize()} of each trial, the best one's in colour", svg, f"{ends}.")]
 
 
 def _points(records: Sequence[Record], metric: str) -> list[tuple[int, float]]:
@@ -137,7 +136,7 @@ def _plot(axes: Axes, x: Sequence[float], y: Sequence[float], *, is_best: bool) 
     )
 
 
-def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> list[tuple[str, str, str]]:
+def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> list[Picture]:
     """Parallel coordinates: an axis for each parameter and one for the metric, and a line across for each trial."""
     if len(ranked) < 2:
         return []
@@ -162,7 +161,7 @@ def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str])
         _style(axes)
         svg = inline_svg(figure, "trial-parameters")
     said = ", ".join(f"{names[path]} {value}" for path, value in ranked[0].parameters.items())
-    return [("The parameters of each trial, the best one's in colour", svg, f"The best trial has {said}.")]
+    return [Picture("The parameters of each trial, the best one's in colour", svg, f"The best trial has {said}.")]
 
 
 def _axis(values: Sequence[Any], logarithmic: bool) -> tuple[list[float], list[tuple[float, str]]]:

@@ -1,0 +1,87 @@
+"""Whether predictions are right as often as their probabilities say."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+BINS = 10
+"""Of equal width."""
+Z = 1.96
+"""Deviations on either side that hold 95 % of a normal distribution."""
+EDGES = np.arange(BINS + 1) / BINS
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The rows whose prediction has a probability in (low, high]."""
+
+    low: float
+    high: float
+    rows: int
+    probability: float
+    """The mean; NaN without rows."""
+    accuracy: float
+    """Fraction of right predictions; NaN without rows."""
+    accuracy_low: float
+    """Lower end of its 95 % interval (Wilson's); NaN without rows."""
+    accuracy_high: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Of the probability of each row's prediction, the top one of any number of classes."""
+
+    bins: list[Bin]
+    error: float
+    """Expected calibration error (ECE): the mean over rows of the difference between accuracy and mean probability of
+    the row's bin."""
+    error_by_chance: float
+    """About what that would be, on as many rows with these probabilities, if each were right as often as it says."""
+    probability: float
+    """Mean over all rows."""
+    accuracy: float
+    difference_by_chance: float
+    """How far apart these two may be in 95 % of such sets, if each row were right as often as it says."""
+
+    @property
+    def bias(self) -> Literal["too high", "too low"] | None:
+        """Of the probabilities on the whole; None for a difference that chance explains."""
+        difference = self.probability - self.accuracy
+        if abs(difference) <= self.difference_by_chance:
+            return None
+        return "too high" if difference > 0 else "too low"
+
+
+def calibration(probability: np.ndarray, is_right: np.ndarray) -> Calibration:
+    """Of predictions with these probabilities float64 [n], n > 0, in 0 to 1, and whether each is right, bool [n]."""
+    probability = np.clip(probability, 0, 1)  # rounding may have made them larger
+    places = np.maximum(np.searchsorted(EDGES, probability) - 1, 0)
+    rows = np.bincount(places, minlength=BINS)
+    probabilities = np.bincount(places, probability, BINS)
+    right = np.bincount(places, is_right, BINS)
+    variances = np.bincount(places, probability * (1 - probability), BINS)
+    return Calibration(
+        bins=[_bin(place, int(rows[place]), probabilities[place], right[place]) for place in range(BINS)],
+        error=float(np.abs(right - probabilities).sum() / len(probability)),
+        # of a normal variable with mean 0 the mean distance from 0 is sqrt(2 / pi) deviations
+        error_by_chance=float(np.sqrt(2 / np.pi * variances).sum() / len(probability)),
+        probability=float(probability.mean()),
+        accuracy=float(is_right.mean()),
+        difference_by_chance=float(Z * np.sqrt(variances.sum()) / len(probability)),
+    )
+
+
+def _bin(place: int, rows: int, probabilities: float, right: float) -> Bin:
+    low, high = EDGES[place : place + 2].tolist()
+    if rows == 0:
+        return Bin(low, high, 0, *[float("nan")] * 4)
+    return Bin(low, high, rows, float(probabilities / rows), float(right / rows), *wilson(right, rows))
+
+
+def wilson(right: float, rows: int) -> tuple[float, float]:
+    """The 95 % interval of a fraction of so many rows, by Wilson's score, which few rows do not upset."""
+    share, weight = right / rows, Z * Z / rows
+    centre = (share + weight / 2) / (1 + weight)
+    half = Z / (1 + weight) * float(np.sqrt(share * (1 - share) / rows + weight / (4 * rows)))
+    return max(0.0, centre - half), min(1.0, centre + half)
