@@ -80,13 +80,13 @@ class Phase(StrictModel):
     """Work that takes long and is no training step."""
 
     name: str = ""
-    """What is done: `validation`, `test`, `trials`, `baselines` or `reading`."""
+    """What is done, such as `reading`, `validation`, `test` or `trials`, or what is waited for."""
     done: int = 0
     """How many are done."""
     total: int | None = None
     """Of how many, where known."""
     unit: str = ""
-    """Of what, where the name does not say."""
+    """Of what, such as `bytes` or `rows`; `s` where nothing but the seconds can be counted."""
 
 
 class TrainingStatus(StrictModel):
@@ -107,7 +107,8 @@ class TrainingStatus(StrictModel):
     steps: int | None = None
     """Optimizer steps in all, where known."""
     percent: float | None = 0.0
-    """0 to 100, where known."""
+    """How much of the whole run is done, validation and evaluation included, where known; 100 once it has
+    finished."""
     eta: float | None = None
     """Seconds to go, where known: of the phase, while there is one, or else of training."""
     phase: Phase | None = None

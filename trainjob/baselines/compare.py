@@ -1,7 +1,7 @@
 """Computes the baselines of a run that has been trained, and compares the model with them."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from trainjob.baselines.cascade import curve
 from trainjob.baselines.classifiers import Guess, guess
 from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
+from trainjob.doing import DOING
 from trainjob.errors import DataError
 from trainjob.evaluation.paired import lead, standing
 from trainjob.evaluation.predictions import table
@@ -19,15 +20,13 @@ from trainjob.runs.predictions import indices, read_predictions, write_predictio
 from trainjob.storage import Folder
 
 
-def compare_with_baselines(
-    job: TrainJob, run: Folder, names: Sequence[str], on_done: Callable[[int], None] = lambda _: None
-) -> Comparison:
+def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> Comparison:
     """Computes the baselines `names`, writes their predictions and `baselines.json`, and returns what that holds.
 
     An error of a single baseline is part of the result. Raises DataError where the rows can no longer be used,
-    StorageError where they or the run's folder cannot be reached. `on_done` is told how many are computed.
+    StorageError where they or the run's folder cannot be reached.
     """
-    on_done(0)
+    DOING.begin("reading rows for the baselines")
     assert job.spec.dataset is not None
     fitted = Fitted.load(run / FITTED)
     set_name = "validation" if job.spec.dataset.test is None else "test"
@@ -35,9 +34,9 @@ def compare_with_baselines(
     train = sample(job.spec, fitted, "train")
     model = _model_on(run, held, fitted.preprocessor.classes)
     baselines: list[Baseline] = []
-    for name in names:
+    for number, name in enumerate(names, start=1):
+        DOING.begin(f"baseline {number} of {len(names)}: {name}")
         baselines.append(_computed(name, job, run, fitted, train, held, model))
-        on_done(len(baselines))
     comparison = Comparison(
         set_name=set_name,
         rows=len(held.rows),

@@ -51,8 +51,9 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
 
     from trainjob.api import Source
     from trainjob.data import Fitted
-    from trainjob.data.fitting import parts_of, read_all
+    from trainjob.data.fitting import parts_of
     from trainjob.data.labels import label_indices
+    from trainjob.data.reading import read_all
     from trainjob.evaluation import Confusion, scores
     from trainjob.models import sample_losses
     from trainjob.predictor import Predictor

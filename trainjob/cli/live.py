@@ -19,6 +19,7 @@ from trainjob.cli.progress import (
     ends_epoch,
     epochs_done,
     is_best,
+    measured_phase,
     position,
     reported,
     said,
@@ -82,7 +83,7 @@ def frame(name: str, status: TrainingStatus, elapsed: float, spinner: Renderable
     top.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     top.add_column(justify="right", no_wrap=True)
     top.add_row(spinner, Text.assemble((name, "bold"), "  ", (said(status), "cyan")), Text(clock(elapsed), style="dim"))
-    phase = status.phase
+    phase = measured_phase(status)
     if not status.step and phase is None:
         return top
     training = status.stage == "Training"

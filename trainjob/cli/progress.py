@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.cli.output import console as new_console
 from trainjob.cli.output import printable
+from trainjob.doing import BYTES
+from trainjob.progress.phases import SECONDS
 from trainjob.report.formatting import score
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SECONDS_BETWEEN_LINES = 10.0
-"""Between two plain lines within an epoch."""
+"""Between two plain lines within an epoch or a phase."""
 MOST_METRICS = 20
 """On a line: of more, the first ones."""
 
@@ -48,7 +50,7 @@ def display(name: str, console: "Console | None" = None) -> Generator[Progress]:
 
 
 class PlainProgress:
-    """A line for each stage and each epoch and, within an epoch, every ten seconds; no control characters."""
+    """A line for each stage, phase and epoch and, within them, every ten seconds; no control characters."""
 
     def __init__(self, name: str, console: "Console") -> None:
         self._name, self._out = name, console.file
@@ -76,7 +78,7 @@ class PlainProgress:
             metrics = first_of([f"{name} {score(value)}" for name, value in reported(status).items()])
             best = ["(best so far)"] if is_best(status) else []
             yield "  ".join([f"epoch {epochs_done(status)}:", *metrics, *best])
-        elif is_placed(status) and time.monotonic() >= self._next_line:
+        elif is_placed(status) and (time.monotonic() >= self._next_line or begins_phase(status, shown)):
             yield "  ".join(position(status) + speed(status))
         else:
             return
@@ -86,6 +88,12 @@ class PlainProgress:
 def ends_epoch(status: TrainingStatus, shown: TrainingStatus | None) -> bool:
     """Whether an epoch has ended since the snapshot `shown`."""
     return status.epochs_completed > 0 and (shown is None or status.epochs_completed != shown.epochs_completed)
+
+
+def begins_phase(status: TrainingStatus, shown: TrainingStatus | None) -> bool:
+    """Whether another phase has begun since the snapshot `shown`."""
+    phase, before = measured_phase(status), None if shown is None else measured_phase(shown)
+    return phase is not None and (before is None or before.name != phase.name)
 
 
 def is_best(status: TrainingStatus) -> bool:
@@ -124,8 +132,20 @@ def is_placed(status: TrainingStatus) -> bool:
     return status.phase is not None or (status.stage == "Training" and status.step > 0)
 
 
+def measured_phase(status: TrainingStatus) -> Phase | None:
+    """The phase that is shown in the place of steps; where steps are taken, its seconds are shown beside them."""
+    phase = status.phase
+    return None if phase is not None and phase.unit == SECONDS and _trains(status) else phase
+
+
+def _trains(status: TrainingStatus) -> bool:
+    return status.stage == "Training" and status.step > 0
+
+
 def _phase_position(status: TrainingStatus, phase: Phase) -> list[str]:
-    facts = [f"{phase.name} {_of(phase.done, phase.total)} {phase.unit}".rstrip()]
+    if phase.unit == SECONDS:
+        return [f"{phase.name}, {clock(phase.done)}"]
+    facts = [f"{phase.name} {_amount(phase)}"]
     if phase.total:
         facts.append(f"{100 * phase.done / phase.total:.0f}%")
     if status.eta is not None:
@@ -136,22 +156,24 @@ def _phase_position(status: TrainingStatus, phase: Phase) -> list[str]:
 def position(status: TrainingStatus) -> list[str]:
     """Where the run is: in a phase, or its epoch and step, and the time to go, as far as they are known; a function has
     reports, not steps."""
-    if status.phase is not None:
-        return _phase_position(status, status.phase)
+    phase = measured_phase(status)
+    if phase is not None:
+        return _phase_position(status, phase)
+    silence = [f"{status.phase.name}: {clock(status.phase.done)}"] if status.phase is not None else []
     if not status.epochs:
-        return [f"epoch {_reported_epoch(status)}", f"report {status.step:,}"]
+        return [f"epoch {_reported_epoch(status)}", f"report {status.step:,}", *silence]
     facts = [f"epoch {_of(status.epoch, status.epochs)}", f"step {_of(status.step, status.steps)}"]
-    if status.steps and status.percent is not None:
-        facts.append(f"{status.percent:.0f}%")
+    if status.steps:
+        facts.append(f"{100 * status.step / status.steps:.0f}%")
     if status.eta is not None:
         facts.append(f"{clock(status.eta)} to go")
-    return facts
+    return facts + silence
 
 
 def speed(status: TrainingStatus) -> list[str]:
     """How it goes: loss, learning rate, samples and tokens a second and padding, as far as they are known."""
     facts: list[str] = []
-    if status.phase is not None:
+    if measured_phase(status) is not None:
         return facts
     if status.loss is not None:
         facts.append(f"loss {score(status.loss)}")
@@ -169,6 +191,12 @@ def speed(status: TrainingStatus) -> list[str]:
 def clock(seconds: float) -> str:
     """Seconds as h:mm:ss."""
     return str(timedelta(seconds=round(seconds)))
+
+
+def _amount(phase: Phase) -> str:
+    if phase.unit == BYTES:
+        return f"{phase.done / 1e6:,.1f}" + (f"/{phase.total / 1e6:,.1f} MB" if phase.total else " MB")
+    return f"{_of(phase.done, phase.total)} {phase.unit}".rstrip()
 
 
 def _of(done: int, total: int | None) -> str:

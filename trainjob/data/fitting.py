@@ -1,7 +1,7 @@
 """The first pass over the rows: classes, split and preprocessor, fitted on the training part alone."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
@@ -23,9 +23,9 @@ from trainjob.data.label_notes import label_notes
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.profile import Keys, class_sizes, joined, set_profile
+from trainjob.data.reading import begin_reading, counted, read_all
 from trainjob.data.remote_model import local_model
 from trainjob.data.rows import Part, Rows
-from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import FittedOn, Look, Seen, digest_of, survey_classes, take_survey
@@ -33,6 +33,7 @@ from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.text import TextPreprocessor, pretrained_text_tokenizer, text_contents, train_wordpiece
 from trainjob.data.tokenizer_check import compared_texts
 from trainjob.data.tokenizers import LENGTH_ROWS, cut_share, mean_length, pretrained_tokenizer
+from trainjob.doing import DOING
 from trainjob.errors import Alarm, DataError, listed, notify
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -123,14 +124,18 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
     with local_model(spec, weights=False) as model:
+        begin_reading(sets.values())
         found = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
     split, rows = found.division.split, found.division.rows
     fitted = Fitted(found.preprocessor, label_of(spec), split, rows, {"train": found.digest}, sources)
     keys = found.division.sets
+    begin_reading(others for name, others in sets.items() if name != "train")
     for name, others in sets.items():
         if name != "train":
             look = _keys_alone if name == UNLABELLED else _keys
-            keys[name] = joined(mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks_of(others)))
+            tasks = tasks_of(others)
+            found_keys = mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks)
+            keys[name] = joined(counted(found_keys, tasks))
             fitted.rows[name], fitted.contents[name] = _counted(others, fitted, keys[name])
     return replace(fitted, profile=_profile(found, keys), sample=compared_texts(found.texts))
 
@@ -216,11 +221,6 @@ def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[
     return found
 
 
-def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Rows]:
-    for part in some:
-        yield from ROWS_READ.counted(part.read(columns))
-
-
 def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:
     columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
     assert columns is not None
@@ -231,6 +231,7 @@ def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: 
     survey = survey_classes(dataset, train, look, mapped)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
+    DOING.begin("fitting the tokenizer")
     if model.pretrained is not None:
         tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
     else:
@@ -257,6 +258,7 @@ def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int,
     survey = take_survey(dataset.train, train, look, mapped)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
+    DOING.begin("fitting the tokenizer")
     field = "spec.model.causalLM.pretrained"
     if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, None, field, texts)

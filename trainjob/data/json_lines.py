@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from trainjob.data import json_arrays
-from trainjob.data.rows import TABLE_ROWS, Place, Rows, found_columns, open_stream, readable
+from trainjob.data.rows import TABLE_ROWS, Decompressed, Place, Rows, found_columns, open_stream, readable
 from trainjob.errors import DataError
 
 LINE_BYTES = 8 * 2**20
@@ -37,15 +37,20 @@ class JSONLinesFile:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
+            done = 0
             for start, batch in enumerate(_batches(texts)):
+                size = sum(len(text) for _, text in batch)
+                if isinstance(file, Decompressed):
+                    size = file.bytes_read - done
+                done += size
                 where = self._where(unit, [number for number, _ in batch])
                 objects = [self._parse(where(index), text) for index, (_, text) in enumerate(batch)]
                 if columns is None:
-                    yield Rows(self._inferred(objects, where), where)
+                    yield Rows(self._inferred(objects, where), where, size)
                     continue
                 if start == 0:
                     found_columns(columns, list(_names(objects)), self.uri, self.optional)
-                yield Rows(self._texts(objects, columns, where), where)
+                yield Rows(self._texts(objects, columns, where), where, size)
 
     def names(self) -> list[str]:
         """Names of the columns that hold no lists and no objects on any line, unless they are `nested`."""

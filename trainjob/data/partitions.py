@@ -42,7 +42,7 @@ class Partition:
             for name, value in own.items():
                 table = table.append_column(name, pa.array([value] * len(rows.table), pa.string()))
             chosen = table.column_names if columns is None else [name for name in columns if name in table.column_names]
-            yield Rows(table.select(chosen), rows.where)
+            yield Rows(table.select(chosen), rows.where, rows.size)
 
 
 def partitioned(part: Part, name: str) -> Part:

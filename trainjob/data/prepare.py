@@ -14,13 +14,15 @@ from trainjob import api
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import ROW, Examples
-from trainjob.data.fitting import Fitted, classes_of, parts_of, read_all
+from trainjob.data.fitting import Fitted, classes_of, parts_of
 from trainjob.data.labels import label_indices
+from trainjob.data.reading import begin_reading, read_all
 from trainjob.data.rows import Part, Rows
 from trainjob.data.source import UNLABELLED, sources_of
 from trainjob.data.split import Side, Split, hashes
 from trainjob.data.survey import Look, Seen, nothing, take_survey
 from trainjob.data.tasks import Mapper, Sized, one_by_one, tasks_of
+from trainjob.doing import DOING, ROWS
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ MOST_ROWS_OF_A_TASK = 2**40
 Loader = Callable[[Iterable[Any]], Iterator[pa.Table]]
 Loading = tuple[Sequence[Sized], Loader]
 """What is read, and what reads it."""
+OnRows = Callable[[int], None]
+"""Is told of more rows. Picklable."""
 
 
 def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
@@ -96,16 +100,20 @@ def _sets(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[st
             yield name, source, None
 
 
-def prepare_datasets(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> "dict[str, Dataset]":
+def prepare_datasets(
+    spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None, on_rows: OnRows | None = None
+) -> "dict[str, Dataset]":
     """The same sets, prepared in Ray Data, each in the source's order in every run.
 
     The smallest are materialized as long as they fit into the object store; others are prepared anew whenever they
     are read. Raises DataError for what is wrong with the former's rows; around reading the latter, put `user_errors`.
+    `on_rows` is told, in the processes that read, of rows that have been read.
     """
     import ray
 
     datasets = {
-        name: dataset_of(*loading, numbered=name != "train") for name, loading in _loadings(spec, fitted, train)
+        name: dataset_of(*loading, numbered=name != "train", on_rows=on_rows)
+        for name, loading in _loadings(spec, fitted, train)
     }
     room = STORE_SHARE * ray.cluster_resources()["object_store_memory"]
     sizes = bytes_of_sets(spec, fitted)
@@ -156,7 +164,9 @@ def _raw_split(spec: TrainJobSpec, mapped: Mapper) -> tuple[Split | None, list[s
     def see(rows: Rows) -> Seen[None]:
         return Seen(hashes(_raw_contents(rows), seed), nothing)
 
-    survey = take_survey(dataset.train, parts_of(spec, dataset.train), Look(None, dataset.label, see), mapped)
+    train = parts_of(spec, dataset.train)
+    begin_reading([train])
+    survey = take_survey(dataset.train, train, Look(None, dataset.label, see), mapped)
     return survey.divide(dataset.validation.fraction, seed).split, survey.classes
 
 
@@ -188,9 +198,11 @@ def data_context() -> "DataContext":
     return context
 
 
-def dataset_of(parts: Sequence[Sized], loader: Loader, gpus: int = 0, numbered: bool = False) -> "Dataset":
+def dataset_of(
+    parts: Sequence[Sized], loader: Loader, gpus: int = 0, numbered: bool = False, on_rows: OnRows | None = None
+) -> "Dataset":
     """What `loader` makes of the parts, in their order; each task is given as many GPUs. Rows that are `numbered` have
-    a column that tells which come later."""
+    a column that tells which come later. `on_rows` is told of the rows that a task has read."""
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors reach the user as exceptions
@@ -198,19 +210,31 @@ def dataset_of(parts: Sequence[Sized], loader: Loader, gpus: int = 0, numbered: 
     context.enable_progress_bars = False
     context.raise_original_map_exception = True
     tasks = [{"number": number, "parts": pickle.dumps(task)} for number, task in enumerate(tasks_of(parts))]
-    run = partial(_run_tasks, loader=loader, numbered=numbered)
+    run = partial(_run_tasks, loader=loader, numbered=numbered, on_rows=on_rows)
     return ray.data.from_items(tasks, override_num_blocks=len(tasks)).map_batches(
         run, batch_size=1, batch_format="pyarrow", num_gpus=gpus or None
     )
 
 
-def _run_tasks(tasks: pa.Table, loader: Loader, numbered: bool) -> Iterator[pa.Table]:
+def _run_tasks(tasks: pa.Table, loader: Loader, numbered: bool, on_rows: OnRows | None) -> Iterator[pa.Table]:
     try:
         for task in tasks.to_pylist():
             tables = loader(pickle.loads(task["parts"]))
+            if on_rows is not None:
+                tables = _told(tables, on_rows)
             yield from _numbered(tables, task["number"] * MOST_ROWS_OF_A_TASK) if numbered else tables
     except UserError as error:
         raise TaskError(error) from None
+
+
+def _told(tables: Iterable[pa.Table], on_rows: OnRows) -> Iterator[pa.Table]:
+    """The tables, while `on_rows` is told how many rows were read for each: it may hold fewer."""
+    DOING.begin("reading", None, ROWS)
+    told = 0
+    for table in tables:
+        yield table
+        on_rows(DOING.now.done - told)
+        told = DOING.now.done
 
 
 def _numbered(tables: Iterable[pa.Table], first: int) -> Iterator[pa.Table]:

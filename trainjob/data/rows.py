@@ -2,6 +2,7 @@
 
 import difflib
 import http.client
+import io
 import json
 import shutil
 import tempfile
@@ -49,6 +50,8 @@ class Rows:
     table: pa.Table
     where: Callable[[int], Place]
     """Says where the row at an index of `table` comes from."""
+    size: int = 0
+    """About how many bytes of the part these rows take; 0 where the part does not know."""
 
     def take(self, indices: np.ndarray) -> "Rows":
         """The rows at `indices`."""
@@ -107,7 +110,41 @@ def open_stream(uri: str, endpoint: str | None) -> pa.NativeFile:
     if is_http(uri):
         return pa.input_stream(_download(uri), compression=_compression(uri))
     filesystem, path = open_filesystem(uri, endpoint)
-    return filesystem.open_input_stream(path)
+    stream = filesystem.open_input_stream(path, compression=None)
+    codec = _compression(uri)
+    return stream if codec is None else Decompressed(stream, codec)
+
+
+class Decompressed(pa.CompressedInputStream):
+    """The content of a compressed stream."""
+
+    def __init__(self, stream: pa.NativeFile, codec: str) -> None:
+        self._counting = _Counting(stream)
+        super().__init__(pa.PythonFile(self._counting, "r"), codec)
+
+    @property
+    def bytes_read(self) -> int:
+        """How many compressed bytes have been read."""
+        return self._counting.bytes_read
+
+
+class _Counting(io.RawIOBase):
+    """Counts the bytes that are read of a stream."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream, self.bytes_read = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(size)
+        self.bytes_read += len(content)
+        return content
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def open_seekable(uri: str, endpoint: str | None) -> pa.NativeFile:
@@ -142,8 +179,8 @@ def _download(url: str) -> IO[bytes]:
         return copy
 
 
-def _compression(url: str) -> str | None:
-    ending = url.partition("?")[0].rpartition(".")[2]
+def _compression(uri: str) -> str | None:
+    ending = uri.partition("?")[0].rpartition(".")[2].lower()
     return {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}.get(ending)
 
 

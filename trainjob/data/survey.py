@@ -5,7 +5,7 @@ Each task gives what it has seen of its share of the rows; the result does not d
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -16,8 +16,8 @@ from trainjob.api import Dataset, Source
 from trainjob.data.labels import label_numbers
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.profile import Keys
+from trainjob.data.reading import counted, read_part
 from trainjob.data.rows import Part, Rows
-from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.split import Split, fit_split
 from trainjob.data.tasks import Mapper, tasks_of
 from trainjob.errors import DataError, listed
@@ -186,7 +186,7 @@ def _look_at(task: tuple[list[Part], int], look: Look[T]) -> _Share[T]:
     sample, numbers = Sample[T](look.sampled, floor), dict[str, int]()
     labels, hashes, marks = [np.empty(0, np.int64)], [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
     for part in parts:
-        for rows in ROWS_READ.counted(part.read(look.columns)):
+        for rows in read_part(part, look.columns):
             seen = look.see(rows)
             sample.add(seen.hashes, seen.item)
             hashes.append(seen.hashes)
@@ -206,17 +206,14 @@ def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Ma
     sample, numbers = Sample[T](look.sampled), dict[str, int]()
     labels, hashes, marks = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
 
-    def tasks() -> Iterator[tuple[list[Part], int]]:
-        for task in tasks_of(parts):
-            yield task, sample.floor
-
-    for share in mapped(partial(_look_at, look=look), tasks()):
+    tasks = tasks_of(parts)
+    with_floors = ((task, sample.floor) for task in tasks)
+    for share in counted(mapped(partial(_look_at, look=look), with_floors), tasks):
         order = np.array([numbers.setdefault(name, len(numbers)) for name in share.names], np.int64)
         labels.append(order[share.labels])
         hashes.append(share.hashes)
         marks.append(share.marks)
         sample.merge(share.sample)
-        ROWS_READ.done = max(ROWS_READ.done, sum(map(len, labels)))  # other processes may have read them
     if not numbers:
         raise DataError(f"{listed(source.all_uris)} holds no rows")
     classes = sorted(numbers)

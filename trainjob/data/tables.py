@@ -15,6 +15,7 @@ from trainjob import interrupts
 from trainjob.data.formulas import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.rows import (
     TABLE_ROWS,
+    Decompressed,
     Place,
     Rows,
     as_json,
@@ -66,10 +67,10 @@ class CSVFile:
             check_columns(header if columns is None else columns, header, self.uri)
             chosen = None if columns is None else [written[header.index(name)] for name in columns]
             first = 1
-            for table in self._tables(chosen, delimiter, skipped):
+            for table, size in self._tables(chosen, delimiter, skipped):
                 where = self._where(first)
                 table = table if chosen is None else _text_table(table, chosen, where)
-                yield Rows(unescaped(table) if is_of_predictions(written) else table, where)
+                yield Rows(unescaped(table) if is_of_predictions(written) else table, where, size)
                 first += len(table)
 
     def names(self) -> list[str]:
@@ -109,7 +110,8 @@ class CSVFile:
             raise DataError(f"{self.uri} is empty: not even a header")
         return headers[chosen], chosen, skipped
 
-    def _tables(self, columns: Sequence[str] | None, delimiter: str, skipped: int) -> Iterator[pa.Table]:
+    def _tables(self, columns: Sequence[str] | None, delimiter: str, skipped: int) -> Iterator[tuple[pa.Table, int]]:
+        """The rows, and how many bytes of the file they take."""
         convert = arrow_csv.ConvertOptions()
         if columns is not None:
             # As bytes: text is decoded by `as_text`, which can name the row.
@@ -127,9 +129,13 @@ class CSVFile:
         )
         try:
             with open_stream(self.uri, self.endpoint) as file:
+                done = 0
                 for batch in arrow_csv.open_csv(file, *options):
+                    size = file.bytes_read - done if isinstance(file, Decompressed) else CSV_BLOCK_BYTES
+                    done += size
                     for start in range(0, len(batch), TABLE_ROWS):
-                        yield pa.Table.from_batches([batch.slice(start, TABLE_ROWS)])
+                        table = pa.Table.from_batches([batch.slice(start, TABLE_ROWS)])
+                        yield table, size * len(table) // len(batch)
         except pa.ArrowInvalid as error:
             if "Empty CSV file" in str(error):  # a header alone, without a line break at its end
                 return
@@ -185,6 +191,7 @@ class ParquetRows:
         """`columns` as text; all columns as they are where it is None."""
         with readable(self.uri, "Parquet"), open_seekable(self.uri, self.endpoint) as file:
             parquet = pq.ParquetFile(file)
+            row_bytes = self.size / max(1, self._rows(parquet.metadata))
             names = parquet.schema_arrow.names
             columns = columns and found_columns(columns, names, self.uri, self.optional)
             check_columns(names if columns is None else columns, names, self.uri)
@@ -192,8 +199,15 @@ class ParquetRows:
             for batch in parquet.iter_batches(TABLE_ROWS, self.row_groups, columns, use_threads=False):
                 table = pa.Table.from_batches([batch])
                 where = self._where(first)
-                yield Rows(table if columns is None else _text_table(table, columns, where, self.nested), where)
+                table = table if columns is None else _text_table(table, columns, where, self.nested)
+                yield Rows(table, where, int(row_bytes * len(table)))
                 first += len(table)
+
+    def _rows(self, metadata: pq.FileMetaData) -> int:
+        groups = self.row_groups
+        if groups is None:
+            return metadata.num_rows
+        return sum(metadata.row_group(number).num_rows for number in groups)
 
     def _where(self, first: int) -> Callable[[int], Place]:
         return lambda index: Place(self.uri, "row", first + index)

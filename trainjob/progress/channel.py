@@ -1,5 +1,6 @@
 """The line on which rank 0 tells the driver how training goes and what it prints. Losing it never disturbs training."""
 
+import json
 import os
 import socket
 import threading
@@ -8,11 +9,14 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from secrets import token_bytes
 from typing import Self
 
 from trainjob.api.training_status import TrainingStatus
+from trainjob.doing import DOING, ROWS
+from trainjob.runs.trials import TrialSteps
 
 MIN_SECONDS_BETWEEN = 0.2
 SECONDS_FOR_THE_REST = 5.0
@@ -24,7 +28,7 @@ MOST_STRANGERS = 64
 """At once: connections that have not yet shown the key."""
 MOST_WAITING = 1000
 """Messages that a driver has yet to take: of more, the latest are kept."""
-_STATUS, _OUTPUT, _END = b"s", b"o", b"e"
+_STATUS, _OUTPUT, _ROWS, _TRIAL, _END = b"s", b"o", b"r", b"t", b"e"
 """The first byte of a message; the end is answered, so that the sender knows that all before it was taken."""
 
 
@@ -49,9 +53,12 @@ class Receiver:
         handle: Handle,
         host: str = "127.0.0.1",
         show: Callable[[str], None] = lambda _: None,
+        trial: Callable[[TrialSteps], None] = lambda _: None,
     ) -> None:
+        """`trial` is called with how far a trial of a search has come. Rows that others prepare are counted in
+        `DOING`."""
         key = token_bytes(32)
-        self._handle, self._show = handle, show
+        self._handle, self._show, self._trial = handle, show, trial
         self._strangers = threading.BoundedSemaphore(MOST_STRANGERS)
         self._printing: set[threading.Thread] = set()
         self._listener = Listener((host, 0), backlog=MOST_STRANGERS)
@@ -101,6 +108,11 @@ class Receiver:
                 return
             if message.startswith(_STATUS):
                 self._handle(TrainingStatus.model_validate_json(message[1:]))
+            elif message.startswith(_ROWS):
+                if DOING.now.unit == ROWS:
+                    DOING.add(int(message[1:]))
+            elif message.startswith(_TRIAL):
+                self._trial(TrialSteps(*json.loads(message[1:])))
             elif message == _END:
                 with suppress(OSError):  # it does not wait any more
                     connection.send_bytes(_END)
@@ -126,6 +138,17 @@ class Sender:
         if always or now - self._last >= MIN_SECONDS_BETWEEN:
             self._last = now
             self._add(_STATUS + status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
+
+    def send_rows(self, rows: int) -> None:
+        """Tells that so many more rows are prepared."""
+        self._add(_ROWS + str(rows).encode())
+
+    def send_trial(self, steps: TrialSteps) -> None:
+        """Tells how far a trial has come, unless that was told a moment ago."""
+        now = time.monotonic()
+        if now - self._last >= MIN_SECONDS_BETWEEN:
+            self._last = now
+            self._add(_TRIAL + json.dumps(steps).encode())
 
     def send_output(self, line: str) -> None:
         self._add(_OUTPUT + line.encode())
@@ -193,18 +216,36 @@ def _cut_off_after(seconds: float, connection: Connection) -> Generator[None]:
             timer.join()
 
 
+@dataclass(frozen=True)
+class RowsTo:
+    """Tells a driver, from any process, of more rows."""
+
+    driver: Address
+
+    def __call__(self, rows: int) -> None:
+        _sender(self.driver).send_rows(rows)
+
+
+@cache
+def _sender(driver: Address) -> Sender:
+    return Sender(driver)
+
+
 def sender_to(driver: Address | Handle) -> "Sender | Direct":
     return Sender(driver) if isinstance(driver, Address) else Direct(driver)
 
 
 class Direct:
-    """Rank 0's end where the driver is the same process: hands over what is always to be sent, in the same thread."""
+    """Rank 0's end where the driver is the same process: hands over what is always to be sent, and
+    others now and then, in the same thread."""
 
     def __init__(self, handle: Handle) -> None:
-        self._handle = handle
+        self._handle, self._last = handle, 0.0
 
     def send(self, status: TrainingStatus, *, always: bool = False) -> None:
-        if always:
+        now = time.monotonic()
+        if always or now - self._last >= MIN_SECONDS_BETWEEN:
+            self._last = now
             self._handle(status)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from threading import Lock
 
 from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
+from trainjob.progress.percent import Amount
 from trainjob.progress.phases import PhaseClock
 from trainjob.runs.checkpoints import CheckpointStore
 
@@ -15,6 +16,9 @@ class Reporter:
     def __init__(self, sender: Sender | Direct | None, store: CheckpointStore, metric: str, epochs: int) -> None:
         self._sender, self._store, self._metric, self._epochs = sender, store, metric, epochs
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
+        self._amount = Amount()
+        self._validations, self._planned = 0.0, 1
+        """Validations that are done, and all that there will be."""
         self._since: tuple[float, int] | None = None
         self._eta: float | None = None
         """Of training, as of the last recorded step."""
@@ -22,11 +26,21 @@ class Reporter:
         self._clock = PhaseClock()
         self._lock = Lock()
 
+    def starting(self, what: str) -> None:
+        """Rank 0 does this before training begins."""
+        if self._sender is not None:
+            self._sender.send(TrainingStatus(stage="Starting", phase=Phase(name=what)), always=True)
+
+    def plan(self, amount: Amount, validations: int) -> None:
+        """Says how much there is to do, of which `percent` is told."""
+        self._amount, self._planned = amount, max(1, validations)
+
     def begin(
         self, completed: int, step: int, steps: int, workers: int, resumed: str | None, metrics: dict[str, float]
     ) -> None:
         """`workers` start training after `step` and the epochs `completed`. Where it is `resumed` from a checkpoint,
         `metrics` are of the last of them."""
+        self._validations = self._planned * step // steps
         self._since = (time.monotonic(), step)
         epoch = min(completed + 1, self._epochs)  # there may be none left to train
         changes: dict[str, object] = {"epoch": epoch, "step": step, "steps": steps, "workers": workers}
@@ -39,7 +53,7 @@ class Reporter:
                 "latest_checkpoint": self._checkpoint_status(resumed, step, None),
                 "best_checkpoint": self._best_checkpoint(),
             }
-        percent = round(100 * step / steps, 1)
+        percent = self._percent(step / steps)
         self._update(always=True, stage="Training", percent=percent, phase=None, **changes)
 
     def waits(self, why: str) -> None:
@@ -50,14 +64,18 @@ class Reporter:
         """Training was told to stop, and goes on with other workers."""
         self._update(always=True, stage="Starting", message="a checkpoint is saved; workers start anew from it")
 
-    def evaluating(self) -> None:
-        self._update(always=True, stage="Evaluating", eta=None, phase=None)
+    def evaluating(self, what: str) -> None:
+        """Training is over, and rank 0 does this."""
+        phase = Phase(name=what)
+        self._update(always=True, stage="Evaluating", eta=None, phase=phase)
 
     def scored(self, name: str, done: int, total: int) -> None:
         """So many rows of the set `name` are scored, of all of them."""
-        phase = Phase(name=name, done=min(done, total), total=total, unit="rows")
-        if self._clock.is_long(phase):
-            self._update(always=False, phase=phase, eta=self._clock.eta(phase))
+        told = self._clock.told(Phase(name=name, done=min(done, total), total=total, unit="rows"))
+        if told is not None:
+            share, is_last = told[0].done / max(1, total), self.status.stage == "Evaluating"
+            percent = self._percent(1.0, 0.0, share) if is_last else self._percent(self._trained, share)
+            self._update(always=False, phase=told[0], eta=told[1], percent=percent)
 
     def step(self, epoch: int, step: int, values: dict[str, float]) -> None:
         """A step was recorded with these values, which have the names of the status' fields."""
@@ -65,13 +83,26 @@ class Reporter:
         start, first = self._since or (time.monotonic(), step)
         eta = (time.monotonic() - start) / (step - first) * (steps - step) if step > first else None
         self._eta = eta
-        percent = round(100 * step / steps, 1)
+        percent = self._percent(step / steps)
         self._update(always=False, epoch=epoch, step=step, percent=percent, eta=eta, phase=None, **values)
+
+    @property
+    def _trained(self) -> float:
+        return self.status.step / self.status.steps if self.status.steps else 0.0
+
+    def _percent(self, trained: float, validating: float = 0.0, scored: float = 0.0) -> float:
+        """From the share of the steps, of a validation and of the last scores that are done."""
+        validated = min(1.0, (self._validations + validating) / self._planned)
+        return self._amount.percent(trained, validated, scored)
 
     def validated(self, completed: int, metrics: dict[str, float]) -> None:
         """The model was validated; its checkpoint is being saved. `completed` epochs have come to their end."""
         self._clock = PhaseClock()
-        self._update(always=True, epochs_completed=completed, metrics=metrics, phase=None, eta=self._eta)
+        self._validations += 1
+        percent = self._percent(self._trained)
+        self._update(
+            always=True, epochs_completed=completed, metrics=metrics, phase=None, eta=self._eta, percent=percent
+        )
 
     def checkpoint(self, name: str, step: int, metrics: dict[str, float]) -> None:
         """A checkpoint is saved; it has metrics where it was validated."""

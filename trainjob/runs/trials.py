@@ -1,7 +1,7 @@
 """`trials/0003/`: a trial of `spec.tuning` is a run's folder with its own checkpoints, and `trial.json` besides."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from trainjob.api import Tuning
 from trainjob.api.base import StrictModel
@@ -36,6 +36,15 @@ class Trial(StrictModel):
     """Wall time, over all attempts."""
     error: str = ""
     """Why it failed."""
+
+
+class TrialSteps(NamedTuple):
+    """How far a trial has come."""
+
+    number: int
+    done: int
+    """Steps taken."""
+    total: int
 
 
 def trial_folder(run: Folder, number: int) -> Folder:

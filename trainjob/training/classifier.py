@@ -15,12 +15,12 @@ from trainjob.data.fitting import tell_of_data
 from trainjob.data.hub import is_cached_only
 from trainjob.data.prepare import Loading, bytes_of_sets
 from trainjob.data.remote_model import local_model
-from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.source import UNLABELLED
 from trainjob.data.tasks import Mapper, one_by_one
+from trainjob.doing import DOING, ROWS
 from trainjob.errors import UserError
 from trainjob.interrupts import result_of
-from trainjob.progress.channel import Address
+from trainjob.progress.channel import Address, RowsTo
 from trainjob.runs.files import FITTED, SPLIT
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -100,6 +100,7 @@ class Training:
         with LocalWorkers(self.spec.workers, self.threads, [*_LATE, *_modules(self.spec)]) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
             with self.data_time.running():
+                DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
                 save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
             work = partial(train, self._task(fitted, partial(load_arrays, arrays)))
             return self.launched(partial(workers.run, work)), fitted
@@ -134,9 +135,10 @@ class Training:
         """What several trainings share: their rows, in memory or, where there are too many, as datasets."""
         assert self.spec.dataset is not None
         with self.data_time.running():
+            DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
             if self.spec.dataset.loader == "dataLoader":
                 return self._task(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
-            datasets = prepare_datasets(self.spec, fitted, train_rows)
+            datasets = prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver))
             row_bytes = fitted.training_row_bytes(self.spec)
             if sum(fitted.rows.values()) * row_bytes > KEPT_BYTES:
                 return self._task(fitted, None, self._streamed(fitted)), datasets
@@ -151,10 +153,12 @@ class Training:
             return None
         from trainjob.training.distillation import soft_labels
 
+        DOING.begin("asking the teacher", None if on_ray else fitted.training_rows, ROWS)
         return soft_labels(self.spec, fitted, self.run, on_ray)
 
     def _train_on_kept_rows(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
         with self.data_time.running():
+            DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
             rows = put(prepare_examples(self.spec, fitted, train_rows))
         return result_of(self.on_workers(self._task(fitted, rows)))
 
@@ -164,7 +168,8 @@ class Training:
             getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
             training = self.on_workers(self._task(fitted, None, self._streamed(fitted)), getters)
             with self.data_time.running():
-                datasets.provide(prepare_datasets(self.spec, fitted, train_rows))
+                DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+                datasets.provide(prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver)))
             return result_of(training)
 
     def on_workers(self, task: Task, datasets: Datasets | None = None) -> "Future[Outcome]":
@@ -199,9 +204,8 @@ class Training:
                 fitted = Fitted.load(kept)
                 check_unchanged(self.spec, fitted, mapped)
                 return fitted
-            ROWS_READ.begin()
             fitted = fit(self.spec, mapped)
-            ROWS_READ.begin(_rows_to_prepare(fitted))
+            DOING.begin("starting")
             fitted.save(kept)
             tell_of_data(fitted)
             return fitted

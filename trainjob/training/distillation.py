@@ -15,8 +15,9 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, Preprocessor, user_errors
 from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import TEACHER
-from trainjob.data.fitting import parts_of, read_all
+from trainjob.data.fitting import parts_of
 from trainjob.data.prepare import Loading, dataset_of, labelled
+from trainjob.data.reading import read_all
 from trainjob.data.rows import Part, Rows
 from trainjob.data.tasks import tasks_of
 from trainjob.errors import StorageError, UserError

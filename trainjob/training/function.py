@@ -19,6 +19,7 @@ from ray.train import CheckpointConfig, Result
 
 from trainjob.api import Checkpoints, Function, TrainJob
 from trainjob.data import check_same_files, raw_datasets
+from trainjob.doing import DOING
 from trainjob.errors import UserError
 from trainjob.interrupts import result_of
 from trainjob.progress.channel import Address
@@ -44,19 +45,23 @@ def train_function(
     threads: int,
     retry: Callable[[Callable[[], Result]], Result],
     started: float,
+    on_start: Callable[[], None],
 ) -> Summary:
-    """Runs the function on every worker; its checkpoints are Ray Train's, in the run's folder."""
+    """Runs the function on every worker; its checkpoints are Ray Train's, in the run's folder. `on_start` is called
+    before the workers start."""
     spec, function = job.spec, job.spec.model.function
     assert function is not None
     find_function(function, source)
     if spec.dataset is not None:
         check_same_files(spec, run / FITTED)
+    DOING.begin("starting Ray")
     start_ray(spec, threads)
     tasks = RayTasks()
     tasks.started.set_result(None)
     since = time.perf_counter()
     datasets = raw_datasets(spec, tasks) if spec.dataset is not None else {}
     prepared = time.perf_counter()
+    on_start()
     fit = partial(
         fit_on_ray,
         partial(_function_loop, function, source, run, Output(run, attempts.count, driver)),

@@ -67,6 +67,10 @@ class Trainer:
         self.steps_per_epoch = -(-batches_per_epoch // self.accumulation)
         self.most_steps = training.max_steps or sys.maxsize
         self.steps = min(self.steps_per_epoch * training.epochs, self.most_steps)
+        self.validations = -(-self.steps // self.steps_per_epoch)
+        """How many there will be, where training does not stop early."""
+        if training.validate_every_steps is not None:
+            self.validations += self.steps // training.validate_every_steps
         self.log_every = min(50, max(1, self.steps_per_epoch // 20))
         self.optimizer = build_optimizer(training.optimizer, self.module.parameters())
         self.scheduler = build_scheduler(training.scheduler, self.optimizer, self.steps)
@@ -179,6 +183,8 @@ class Trainer:
         validates = not ends and self._is_due(self.spec.training.validate_every_steps)
         if saves or validates or ends or state.step % self.log_every == 0 or state.step == 1:
             self._log_step(learning_rate)
+        else:
+            self.reporter.step(state.epoch + 1, state.step, {})
         if validates:
             self._validate()
         elif saves:

@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.api.training_status import Phase
 from trainjob.data import Fitted
-from trainjob.data.rows_read import ROWS_READ
 from trainjob.data.split_folders import as_begun, with_split_folders
+from trainjob.doing import DOING
 from trainjob.errors import StorageError, Superseded, UserError, listed, notify
 from trainjob.evaluation import AnyScores
 from trainjob.progress.channel import Address, Receiver
@@ -77,7 +76,7 @@ def run(
     """
     set_environment(job.spec)
     sweep()
-    snapshots = Snapshots(on_status)
+    snapshots = Snapshots(on_status, job.spec.workers.count)
     allowed = retries or (lambda: job.spec.retries)
     owner = Owner(run_folder(job))
     try:
@@ -85,10 +84,14 @@ def run(
     except Exception as error:
         failure = owner.cause_of(error)
         if isinstance(failure, Superseded):  # how the run goes is for the other to say
+            snapshots.close()
             raise failure from None
         snapshots.end(
             message="", eta=None, phase=None, failure=failure_of(error, is_retryable(job, owner.run, error, allowed()))
         )
+        raise
+    except KeyboardInterrupt:
+        snapshots.close()
         raise
     snapshots.end(**final_fields(job, finished.run, finished.summary, finished.evaluation))
     return finished
@@ -127,24 +130,23 @@ def _run(
             comparison = _taken_up(job, folder, contents, snapshots)
             return Finished(folder, contents.summary, contents.evaluation, comparison, already=True)
         attempts = begin(folder, job)
-        snapshots.preparing(None if job.spec.model.function is not None else 0.0, _reading)
+        snapshots.preparing(None if job.spec.model.function is not None else 0.0)
         retry = partial(
             with_retries, job=job, run=folder, attempts=attempts, on_retry=snapshots.restarting, retries=retries
         )
-        with Receiver(snapshots.add, own_address(), on_output) as receiver:
+        with Receiver(snapshots.add, own_address(), on_output, lambda steps: snapshots.trial(steps)) as receiver:
             if job.spec.model.function is not None:
                 from trainjob.training.function import train_function
 
                 threads = worker_threads(job.spec)
-                summary = train_function(job, folder, source, attempts, receiver.address, threads, retry, started)
+                on_start = snapshots.starting
+                summary = train_function(
+                    job, folder, source, attempts, receiver.address, threads, retry, started, on_start
+                )
+                snapshots.finishing()
                 write_results(folder, summary, None)
                 return Finished(folder, summary, {}, None, already=False)
             return _run_model(job, folder, attempts, receiver.address, retry, snapshots, started)
-
-
-def _reading() -> Phase:
-    total = ROWS_READ.total and max(ROWS_READ.total, ROWS_READ.done)
-    return Phase(name="reading", done=ROWS_READ.done, total=total, unit="rows")
 
 
 def _with_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> TrainJob:
@@ -194,6 +196,7 @@ def _run_model(
         start = training.seconds_to_start(outcome.entered, started)
         seconds = {"start": start, "data": training.data_time.seconds} | outcome.seconds
         summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
+    snapshots.finishing()
     if job.spec.model.classifier is not None:
         _add_sources(job, folder, fitted)
     write_results(folder, summary, outcome)
@@ -245,9 +248,8 @@ def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison
     from trainjob.report.render import write_report
 
     try:
-        comparison = compare_with_baselines(
-            job, folder, names, lambda done: snapshots.counts(Phase(name="baselines", done=done, total=len(names)))
-        )
+        comparison = compare_with_baselines(job, folder, names)
+        DOING.begin("writing the report")
         write_report(folder)
     except (Exception, KeyboardInterrupt) as error:
         said = "stopped" if isinstance(error, KeyboardInterrupt) else error

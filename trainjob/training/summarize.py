@@ -15,6 +15,7 @@ from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.api.tuning import number_of_trials
 from trainjob.data import Fitted
 from trainjob.data.source import UNLABELLED
+from trainjob.doing import DOING
 from trainjob.evaluation import AnyScores
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.runs.contents import read_contents
@@ -108,6 +109,7 @@ def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mappi
 
 
 def write_results(run: Folder, summary: Summary, outcome: Outcome | None) -> None:
+    DOING.begin("writing the report")
     if outcome is not None:
         evaluation = {
             name: scores.model_dump(mode="json", by_alias=True) if scores is not None else None

@@ -16,12 +16,12 @@ from trainjob.api.tuning import set_in, values_of
 from trainjob.data import Fitted
 from trainjob.errors import Diverged, OutOfMemory, PassingError, StorageError
 from trainjob.interrupts import result_of
-from trainjob.progress.channel import Receiver
+from trainjob.progress.channel import Address, Receiver, Sender
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.files import CHECKPOINTS, METRICS, MORE_METRICS, TENSORBOARD
 from trainjob.runs.folder import begin, to_dict
 from trainjob.runs.history import read_history
-from trainjob.runs.trials import Trial, trial_folder
+from trainjob.runs.trials import Trial, TrialSteps, trial_folder
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.training.classifier import Datasets, Training, fit_task
@@ -53,7 +53,9 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
     assert tuning is not None
     fitted, train_rows = training.start_on_ray()
     task, datasets = training.prepared(fitted, train_rows)
-    board = Board(training.run, tuning, checkpoints, partial(_tell, snapshots))
+    board = Board(training.run, tuning, checkpoints, snapshots.add)
+    snapshots.trial = board.moved
+    snapshots.search(board.phase)
     epochs, alone = tuning.tuned.get("training.epochs"), _are_alone(task, datasets)
     started = time.perf_counter()
     searching = partial(
@@ -69,6 +71,7 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
         lower_is_better=checkpoints.lower_is_better,
     )
     result_of(in_thread(searching))
+    snapshots.search(_best_follows)
     searched = time.perf_counter() - started
     best = board.best()
     _take_over(training.run, trial_folder(training.run, best.number))
@@ -77,11 +80,8 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
     return Tuned(chosen, outcome, fitted, searched)
 
 
-def _tell(snapshots: Snapshots, status: TrainingStatus) -> None:
-    snapshots.add(status)
-    if (tuning := status.tuning) is not None:
-        ended = tuning.done + tuning.stopped + tuning.failed
-        snapshots.counts(Phase(name="trials", done=ended, total=tuning.total))
+def _best_follows() -> Phase:
+    return Phase(name="starting the best trial's evaluation")
 
 
 def with_parameters(job: TrainJob, parameters: Mapping[str, Any]) -> TrainJob:
@@ -115,7 +115,14 @@ class _Trainer:
         UserError."""
         os.environ.update(self.environment)
         set_environment(self.job.spec)
-        epochs = _Epochs(self.job.spec.checkpoints.metric, measured)
+        assert isinstance(self.task.driver, Address)
+        sender = Sender(self.task.driver)
+        try:
+            self._run(trial, _Epochs(self.job.spec.checkpoints.metric, measured, trial.number, sender))
+        finally:
+            sender.close()
+
+    def _run(self, trial: Trial, epochs: "_Epochs") -> None:
         folder = trial_folder(self.task.run, trial.number)
         epochs.repeat(folder)
         if trial.state == "failed":
@@ -150,12 +157,16 @@ def _are_alone(task: Task, datasets: Datasets | None) -> bool:
 
 
 class _Epochs:
-    """Tells each epoch of a trial once, whether it is heard of by the workers or read in the trial's folder."""
+    """Tells each epoch of a trial once, whether it is heard of by the workers or read in the trial's folder; and the
+    driver of its steps."""
 
-    def __init__(self, metric: str, measured: Measured) -> None:
+    def __init__(self, metric: str, measured: Measured, number: int, driver: Sender) -> None:
         self._metric, self._measured, self._last = metric, measured, 0
+        self._number, self._driver = number, driver
 
     def heard(self, status: TrainingStatus) -> None:
+        if status.steps:
+            self._driver.send_trial(TrialSteps(self._number, status.step, status.steps))
         if status.metrics:
             self._tell(status.epochs_completed, status.metrics)
 

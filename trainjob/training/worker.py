@@ -33,6 +33,7 @@ from trainjob.evaluation.predictions import with_names
 from trainjob.models import objective_of, save_config
 from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
 from trainjob.progress.channel import Direct, Sender, sender_to
+from trainjob.progress.percent import Amount, amount
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL
@@ -89,13 +90,16 @@ def _train(task: Task, rank: int) -> Outcome | Stopped | None:
     spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints, AllRanks())
     sender = sender_to(task.driver) if rank == 0 else None
     reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
+    reporter.starting("loading the model")
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
             trainer = _build_trainer(task, rank, store, reporter, scratch)
+        reporter.starting("preparing to train")
         resumed = _resume(trainer, store)
         if rank == 0 and resumed is None:
             _check_tokenizer(trainer, task, scratch / "export")
         state = trainer.state
+        reporter.plan(_amount(task, trainer), trainer.validations)
         reporter.begin(
             state.epoch, state.step, trainer.steps, world_size(), resumed, last_metrics(trainer.history.records)
         )
@@ -106,7 +110,7 @@ def _train(task: Task, rank: int) -> Outcome | Stopped | None:
         outcome = None
         if task.evaluates:
             trainer.start_stage("evaluation")
-            reporter.evaluating()
+            reporter.evaluating("loading the best checkpoint")
             outcome = _finish(trainer, task, store)
             trainer.start_stage("end")
     if sender is None:
@@ -139,6 +143,7 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         module.to(memory_format=torch.channels_last)  # of convolutions
     objective = objective_of(spec, preprocessor, module)
     shard = Shard(rank, workers, training.batch_size, training.seed)
+    reporter.starting("waiting for rows")
     batches, sets, rows = _data(task, shard)
     if rows < workers:
         raise UserError(too_few_rows(rows, workers, task.fitted))
@@ -221,6 +226,16 @@ def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
     return name
 
 
+def _amount(task: Task, trainer: Trainer) -> Amount:
+    """The work of the run that is this task's: a trial is not scored at its end, and the best trial only then."""
+    rows = task.fitted.rows
+    final = rows.get("test", rows["validation"]) if task.evaluates else 0
+    if not task.trains:
+        return amount(0, 0, 0, 0, final)
+    epochs = trainer.steps / trainer.steps_per_epoch
+    return amount(task.fitted.training_rows, epochs, rows["validation"], trainer.validations, final)
+
+
 def _check_tokenizer(trainer: Trainer, task: Task, folder: Path) -> None:
     """Exports the model, without its weights, into `folder`. Raises DataError where transformers would tokenize
     otherwise with it than training does: this is known before anything is trained."""
@@ -250,6 +265,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
     load_weights(trainer.module, Parts(best, manifest.files))
     predicted = Predicted()
     held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)
+    trainer.reporter.evaluating("saving the model")
     table = predicted.gathered()
     if table is not None:
         write_predictions(task.run, MODEL, with_names(table, task.fitted.preprocessor.classes))

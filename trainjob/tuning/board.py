@@ -1,17 +1,19 @@
 """The trials of a run as its driver keeps them: in the run's folder, so that another driver goes on with them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from trainjob.api import Checkpoints, Tuning
-from trainjob.api.training_status import BestTrial, TrainingStatus, TuningStatus
+from trainjob.api.training_status import BestTrial, Phase, TrainingStatus, TuningStatus
 from trainjob.api.tuning import number_of_trials
-from trainjob.errors import UserError
-from trainjob.runs.trials import State, Trial, names_of, ranked_trials, read_trials, write_trial
+from trainjob.errors import UserError, listed
+from trainjob.runs.trials import State, Trial, TrialSteps, names_of, ranked_trials, read_trials, write_trial
 from trainjob.storage import Folder
 from trainjob.tuning.points import point
 
+MOST_OF_SEARCH = 95.0
+"""Per cent of a run that its trials are; the rest is the best one's evaluation."""
 _SHOWN_ERRORS = 3
 
 
@@ -29,6 +31,7 @@ class Board:
         self.total = number_of_trials(tuning)
         self.trials = {trial.number: trial for trial in read_trials(run)}
         self._begun: dict[int, tuple[float, float]] = {}
+        self._steps: dict[int, TrialSteps] = {}
         self.fatal: Exception | None = None
         """What ends the search: not a trial's failure, but one of the whole run."""
 
@@ -61,6 +64,26 @@ class Board:
         best = value if trial.value is None else better(value, trial.value)
         self._change(trial, epochs=epoch, value=best)
 
+    def moved(self, steps: TrialSteps) -> None:
+        """A trial has come so far in its steps."""
+        self._steps[steps.number] = steps
+
+    def phase(self) -> Phase:
+        """How far the search has come, in the steps of its trials: one that has ended took all that it was to take, and
+        those to come will take as many as the others on average."""
+        ended = {number for number, trial in self.trials.items() if trial.state != "running"}
+        steps = dict(self._steps)
+        if not steps:
+            return Phase(name="trials")
+        totals = [each.done if each.number in ended else each.total for each in steps.values()]
+        to_come = self.total - len(ended | steps.keys())
+        return Phase(
+            name="trials",
+            done=sum(each.done for each in steps.values()),
+            total=sum(totals) + round(to_come * sum(totals) / len(totals)),
+            unit="steps",
+        )
+
     def ended(self, number: int, state: State, error: str = "") -> None:
         """A trial has ended, for the first time or once more."""
         trial = self.trials[number]
@@ -91,12 +114,15 @@ class Board:
     def _tell(self) -> None:
         known = [trial for trial in self.trials.values() if trial.number in self._begun or trial.state != "running"]
         tuning = tuning_status(known, self.total, self._checkpoints.lower_is_better)
+        running = [trial.number for trial in known if trial.state == "running"]
+        phase = self.phase()
         ended = tuning.done + tuning.stopped + tuning.failed
+        share = max(ended / self.total, phase.done / phase.total if phase.total else 0)
         self._on_change(
             TrainingStatus(
                 stage="Training",
-                message=said(tuning, self._checkpoints.metric),
-                percent=round(100 * ended / self.total, 1),
+                message=said(tuning, running, self._checkpoints.metric),
+                percent=round(MOST_OF_SEARCH * share, 1),
                 tuning=tuning,
             )
         )
@@ -112,10 +138,14 @@ def tuning_status(trials: list[Trial], total: int, lower_is_better: bool) -> Tun
     return TuningStatus(ended=f"{len(trials) - counts['running']}/{total}", total=total, best=best, **counts)
 
 
-def said(tuning: TuningStatus, metric: str) -> str:
-    """The state of the search in words."""
-    counts = {"running": tuning.running, "stopped early": tuning.stopped, "failed": tuning.failed}
+def said(tuning: TuningStatus, running: Sequence[int], metric: str) -> str:
+    """The state of the search in words; `running` are the numbers of the trials that are trained now."""
+    counts = {"stopped early": tuning.stopped, "failed": tuning.failed}
     known = [f"{tuning.ended} trials ended", *(f"{count} {name}" for name, count in counts.items() if count)]
+    if running:
+        known.insert(
+            0, f"trial{'s' * (len(running) > 1)} {listed([str(number) for number in running])} of {tuning.total}"
+        )
     if (best := tuning.best) is not None and best.value is not None:
         known.append(f"best is trial {best.number}: {metric} {best.value:.4f} with {in_words(best.parameters)}")
     return ", ".join(known)

@@ -127,9 +127,27 @@ def test_a_phase_stands_in_the_place_of_the_steps() -> None:
     drawn = shown([validating], terminal=True)
     assert "   ".join(facts) in drawn
     assert "100%" not in drawn
+    megabytes = TrainingStatus(phase=Phase(name="reading", done=12_340_000, total=62_000_000, unit="bytes"), eta=40.0)
+    read = ["reading 12.3/62.0 MB", "20%", "0:00:40 to go"]
+    assert shown([megabytes], terminal=False).splitlines() == ["tags: preparing", "  ".join(read)]
+    assert "   ".join(read) in shown([megabytes], terminal=True)
     reading = TrainingStatus(phase=Phase(name="reading", done=8192, unit="rows"))
     assert shown([reading], terminal=False).splitlines() == ["tags: preparing", "reading 8,192 rows"]
     assert "reading 8,192 rows" in shown([reading], terminal=True)
+
+
+def test_seconds_are_shown_where_nothing_can_be_counted() -> None:
+    waiting = TrainingStatus(stage="Starting", phase=Phase(name="starting 2 workers", done=75, unit="s"))
+    assert shown([waiting], terminal=False).splitlines() == ["tags: starting", "starting 2 workers, 0:01:15"]
+    assert "starting 2 workers, 0:01:15" in shown([waiting], terminal=True)
+    several = [
+        TrainingStatus(phase=Phase(name=name, done=done)) for name in ("reading", "tokenizer") for done in (5, 6)
+    ]
+    assert shown(several, terminal=False).splitlines() == ["tags: preparing", "reading 5", "tokenizer 5"]
+    slow = TRAINING.model_copy(update={"phase": Phase(name="since step 50", done=8, unit="s")})
+    facts = ["epoch 1/2", "step 50/200", "25%", "0:02:05 to go", "since step 50: 0:00:08"]
+    assert shown([slow], terminal=False).splitlines()[1].startswith("  ".join(facts) + "  loss 0.6931")
+    assert "   ".join(facts) in shown([slow], terminal=True)
 
 
 @pytest.mark.parametrize("width", [20, 40, 100])

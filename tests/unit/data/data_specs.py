@@ -15,7 +15,7 @@ from PIL import Image
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import CausalPreprocessor, Fitted, fit, prepare_examples
 from trainjob.data.causal import train_byte_bpe
-from trainjob.data.fitting import read_all
+from trainjob.data.reading import read_all
 from trainjob.data.source import parts
 
 Rows = list[dict[str, Any]]

@@ -17,7 +17,7 @@ from odd_files import ROWS, TABLES, idx_files, image_files
 from soak import examples
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
-from trainjob.data.fitting import read_all
+from trainjob.data.reading import read_all
 from trainjob.data.source import parts
 from trainjob.errors import DataError
 

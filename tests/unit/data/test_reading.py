@@ -12,8 +12,8 @@ from data_specs import places, random_images, read, write_csv, write_images, wri
 
 from trainjob.api import Source
 from trainjob.data import json_lines, tables
-from trainjob.data.fitting import read_all
 from trainjob.data.image_files import IDXFiles, ImageFiles
+from trainjob.data.reading import read_all
 from trainjob.data.source import parts
 from trainjob.data.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, Notice

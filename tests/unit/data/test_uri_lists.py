@@ -22,7 +22,7 @@ from data_specs import (
 
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
-from trainjob.data.fitting import read_all
+from trainjob.data.reading import read_all
 from trainjob.data.source import parts
 from trainjob.errors import DataError
 

@@ -24,7 +24,7 @@ from trainjob import Predictor
 from trainjob.api import Source
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.predict import predict
-from trainjob.data.fitting import read_all
+from trainjob.data.reading import read_all
 from trainjob.data.source import parts
 from trainjob.errors import UserError
 

@@ -1,14 +1,17 @@
 """Phases that take long are told, with the time that they have to go."""
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from cluster.jobs import eventually
 from trainjob.api import Checkpoints
-from trainjob.api.training_status import Phase, TrainingStatus
-from trainjob.progress import phases
+from trainjob.api.training_status import Phase, TrainingStatus, TuningStatus
+from trainjob.doing import DOING
+from trainjob.progress import phases, snapshots
 from trainjob.progress.channel import Direct
+from trainjob.progress.percent import amount
 from trainjob.progress.phases import PhaseClock
 from trainjob.progress.reporter import Reporter
 from trainjob.progress.snapshots import Snapshots
@@ -38,7 +41,6 @@ def reporter(seen: list[TrainingStatus], tmp_path: Path) -> Reporter:
 def test_a_short_phase_is_not_told(reporter: Reporter, seen: list[TrainingStatus]):
     for done in (10, 20):
         reporter.scored("validation", done, 100)
-    Snapshots(seen.append).counts(Phase(name="baselines", done=0, total=2))
     assert seen == []
 
 
@@ -46,35 +48,112 @@ def test_a_validation_is_told_until_training_goes_on(
     monkeypatch: pytest.MonkeyPatch, reporter: Reporter, seen: list[TrainingStatus]
 ):
     monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
+    reporter.plan(amount(rows=100, epochs=1, validation_rows=100, validations=1, final_rows=100), 1)
     reporter.begin(0, 0, 100, 2, None, {})
     reporter.step(1, 50, {})
     reporter.step(1, 100, {})
-    assert (seen[-1].percent, seen[-1].eta) == (100, 0)
+    assert (seen[-1].percent, seen[-1].eta) == (60, 0), "validation and test are yet to come"
     for done in (10, 20, 120):
         reporter.scored("validation", done, 100)
     assert [status.phase and status.phase.done for status in seen[-3:]] == [10, 20, 100]
+    assert [status.percent for status in seen[-3:]] == [62, 64, 80]
     assert seen[-3].eta is None, "nothing is known of the pace yet"
     assert seen[-2].eta is not None
     assert seen[-2].eta > 0
     reporter.validated(1, {"validation_loss": 0.5})
-    assert (seen[-1].phase, seen[-1].eta) == (None, 0)
+    assert (seen[-1].phase, seen[-1].eta, seen[-1].percent) == (None, 0, 80)
+    reporter.evaluating("loading the best checkpoint")
+    assert seen[-1].phase == Phase(name="loading the best checkpoint")
+    for done in (50, 100):
+        reporter.scored("test", done, 100)
+    assert [status.percent for status in seen[-2:]] == [90, 99.9], "100 is for a run that has finished"
 
 
-def test_another_phase_has_a_pace_of_its_own():
-    clock = PhaseClock()
-    clock.is_long(Phase(name="validation", done=0, total=10))
-    assert clock.eta(Phase(name="validation", done=10, total=10)) == 0
-    clock.is_long(Phase(name="test", done=4, total=10))
-    assert clock.eta(Phase(name="test", done=4, total=10)) is None
-    assert clock.eta(Phase(name="test", done=8)) is None
-
-
-def test_the_drivers_phases_end_with_the_next_snapshot(monkeypatch: pytest.MonkeyPatch, seen: list[TrainingStatus]):
+def test_another_phase_has_a_pace_of_its_own(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
-    snapshots = Snapshots(seen.append)
-    reading = Phase(name="reading", done=4096, unit="rows")
-    snapshots.preparing(0.0, lambda: reading)
+    clock = PhaseClock()
+    clock.told(Phase(name="validation", done=0, total=10))
+    assert clock.told(Phase(name="validation", done=10, total=10)) == (Phase(name="validation", done=10, total=10), 0)
+    half = Phase(name="test", done=4, total=10)
+    assert clock.told(half) == (half, None)
+    assert clock.told(Phase(name="test", done=8)) == (Phase(name="test", done=8), None)
+
+
+def test_a_wait_before_the_first_row_is_no_part_of_the_pace(monkeypatch: pytest.MonkeyPatch):
+    clock, since = PhaseClock(), phases.time.monotonic()
+    for seconds, done, eta in ((0, 0, None), (20, 0, None), (22, 10, 18.0)):
+        monkeypatch.setattr(phases.time, "monotonic", lambda seconds=seconds: since + seconds)
+        told = clock.told(Phase(name="reading", done=done, total=100))
+        assert (told and told[1]) == (eta and pytest.approx(eta))
+
+
+def test_of_what_cannot_be_counted_seconds_are(monkeypatch: pytest.MonkeyPatch):
+    clock, since = PhaseClock(), phases.time.monotonic()
+    monkeypatch.setattr(phases.time, "monotonic", lambda: since)
+    assert clock.told(Phase(name="starting Ray")) is None
+    monkeypatch.setattr(phases.time, "monotonic", lambda: since + 5)
+    assert clock.told(Phase(name="starting Ray")) == (Phase(name="starting Ray", done=5, unit="s"), None)
+
+
+@pytest.fixture
+def watching(monkeypatch: pytest.MonkeyPatch, seen: list[TrainingStatus]) -> Generator[Snapshots]:
+    """Snapshots that tell all they know, and often."""
+    monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
+    monkeypatch.setattr(snapshots, "SECONDS_UNTOLD", 0.0)
+    monkeypatch.setattr(snapshots, "SECONDS_BETWEEN_COUNTS", 0.01)
+    told = Snapshots(seen.append, workers=2)
+    yield told
+    told.close()
+
+
+def test_the_driver_tells_what_it_does_until_the_workers_start(watching: Snapshots, seen: list[TrainingStatus]):
+    DOING.begin("reading", 9000, "bytes")
+    watching.preparing(0.0)
+    DOING.add(4000)
+    reading = Phase(name="reading", done=4000, total=9000, unit="bytes")
     eventually(lambda: seen[-1].phase == reading, 60)
+    DOING.add(2000)
+    eventually(lambda: seen[-1].eta is not None and seen[-1].eta > 0, 60)
     assert seen[-1].stage == "Preparing"
-    snapshots.starting()
-    assert (seen[-1].stage, seen[-1].phase) == ("Starting", None)
+    DOING.begin("preparing rows", 10, "rows")
+    watching.starting()
+    eventually(lambda: seen[-1].phase == Phase(name="preparing rows", done=0, total=10, unit="rows"), 60)
+    DOING.reach(10)
+    eventually(lambda: phase_name(seen[-1]) == "starting 2 workers", 60)
+    assert seen[-1].stage == "Starting"
+    watching.add(TrainingStatus(stage="Starting", phase=Phase(name="loading the model")))
+    eventually(lambda: phase_name(seen[-1]) == "loading the model", 60)
+
+
+def test_how_long_workers_are_silent_is_told(watching: Snapshots, seen: list[TrainingStatus]):
+    watching.preparing(0.0)
+    watching.add(TrainingStatus(stage="Training", steps=10))
+    eventually(lambda: phase_name(seen[-1]) == "first step", 60)
+    watching.add(TrainingStatus(stage="Training", step=3, steps=10, eta=70.0))
+    assert seen[-1].phase is None or phase_name(seen[-1]) == "since step 3"
+    eventually(lambda: phase_name(seen[-1]) == "since step 3", 60)
+    assert seen[-1].eta == 70.0, "as training said"
+    watching.add(TrainingStatus(stage="Training", step=4, epoch=4))
+    eventually(lambda: phase_name(seen[-1]) == "since report 4", 60)
+    watching.add(TrainingStatus(stage="Evaluating", step=10, steps=10, phase=Phase(name="saving the model")))
+    eventually(lambda: phase_name(seen[-1]) == "saving the model", 60)
+    DOING.begin("writing the report")
+    watching.finishing()
+    eventually(lambda: phase_name(seen[-1]) == "writing the report", 60)
+    watching.end(stage="Finished", phase=None)
+    assert (seen[-1].stage, seen[-1].phase) == ("Finished", None)
+
+
+def test_a_search_is_told_in_steps_of_its_trials(watching: Snapshots, seen: list[TrainingStatus]):
+    trials = Phase(name="trials", done=30, total=240, unit="steps")
+    watching.preparing(0.0)
+    watching.search(lambda: trials)
+    watching.add(TrainingStatus(stage="Training", message="trial 1 of 8", percent=95, tuning=TuningStatus(total=8)))
+    eventually(lambda: seen[-1].phase == trials, 60)
+    watching.add(TrainingStatus(stage="Evaluating", percent=3, step=9, steps=9))
+    assert seen[-1].percent == 95, "the best trial's scores do not begin anew"
+    assert seen[-1].tuning == TuningStatus(total=8)
+
+
+def phase_name(status: TrainingStatus) -> str:
+    return status.phase.name if status.phase is not None else ""

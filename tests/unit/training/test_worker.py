@@ -155,6 +155,9 @@ def test_a_worker_continues_from_the_latest_sound_checkpoint(tmp_path: Path):
         deadline = time.monotonic() + 30
         while (not snapshots or snapshots[-1].stage != "Evaluating") and time.monotonic() < deadline:
             time.sleep(0.01)
+    starting = [each.phase and each.phase.name for each in snapshots if each.stage == "Starting"]
+    assert starting == ["loading the model", "waiting for rows", "preparing to train"]
+    snapshots = snapshots[len(starting) :]
     assert snapshots[0].message == "continues from epoch-0002-step-00000010"
     assert (snapshots[0].epochs_completed, snapshots[0].epoch, snapshots[0].step) == (2, 3, 10)
     assert snapshots[0].metrics["validation_loss"] == setup.records("epoch")[1]["validation_loss"]

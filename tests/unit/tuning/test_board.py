@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Checkpoints, Tuning
-from trainjob.api.training_status import TrainingStatus
+from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.errors import UserError, may_pass
+from trainjob.runs.trials import TrialSteps
 from trainjob.storage import Folder
 from trainjob.training.outcome import failure_of
 from trainjob.tuning.board import Board
@@ -44,7 +45,7 @@ def test_another_driver_goes_on_with_the_same_trials(tmp_path: Path):
     assert (status.ended, status.done, status.running, status.stopped, status.failed) == ("3/3", 1, 0, 1, 1)
     assert status.best is not None
     assert (status.best.number, status.best.value) == (1, 0.7)
-    assert seen[-1].percent == 100
+    assert seen[-1].percent == 95, "the rest is the best trial's evaluation"
     assert second.best().number == 1
 
 
@@ -62,3 +63,21 @@ def test_that_all_have_failed_is_said_with_the_reasons(tmp_path: Path):
     assert (status.failed, status.ended) == (3, "3/3")
     failure = failure_of(raised.value, may_pass(raised.value))
     assert (failure.exception, failure.retryable) == ("UserError", False)
+
+
+def test_a_search_counts_the_steps_of_its_trials(tmp_path: Path):
+    seen: list[TrainingStatus] = []
+    trials = board(tmp_path, seen)
+    trials.begin_next()
+    assert seen[-1].message == "trial 1 of 3, 0/3 trials ended"
+    assert trials.phase() == Phase(name="trials"), "how many steps it takes is not known yet"
+    trials.moved(TrialSteps(1, 10, 40))
+    assert trials.phase() == Phase(name="trials", done=10, total=120, unit="steps")
+    trials.ended(1, "stopped")
+    trials.begin_next()
+    trials.moved(TrialSteps(2, 5, 20))
+    assert trials.phase() == Phase(name="trials", done=15, total=45, unit="steps"), "the first took 10"
+    trials.begin_next()
+    assert seen[-1].message == "trials 2, 3 of 3, 1/3 trials ended, 1 stopped early"
+    assert seen[-1].percent is not None
+    assert 31 < seen[-1].percent < 32

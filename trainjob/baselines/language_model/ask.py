@@ -15,6 +15,7 @@ from trainjob.api.baselines import LANGUAGE_MODEL_KEY, LanguageModel
 from trainjob.baselines.language_model.answers import Answer, Answers, key
 from trainjob.baselines.language_model.budget import Budget, Spent
 from trainjob.baselines.language_model.prompt import Message, response_format
+from trainjob.doing import DOING
 from trainjob.errors import UserError
 
 ATTEMPTS = 6
@@ -58,13 +59,14 @@ class Asker:
         self._structured = True
         self._stop = threading.Event()
 
-    def ask_all(self, questions: Iterable[list[Message]]) -> list[Answer | None]:
-        """The answers in order, those that were kept from before among them; None, and no more answers than there are,
-        where the budget did not reach.
+    def ask_all(self, questions: Iterable[list[Message]], total: int) -> list[Answer | None]:
+        """The answers to `total` questions in order, those that were kept from before among them; None, and no more
+        answers than there are, where the budget did not reach.
 
         Raises UserError where the server refuses, or goes on failing.
         """
         answers: list[Answer | None] = []
+        DOING.begin(DOING.now.name, total, "answers")
         pending: deque[Future[Answer | None]] = deque()
         with ThreadPoolExecutor(self.model.concurrency) as executor:
             try:
@@ -84,6 +86,11 @@ class Asker:
         return answers
 
     def _answer(self, question: list[Message]) -> Answer | None:
+        answer = self._known_or_new(question)
+        DOING.add(1)
+        return answer
+
+    def _known_or_new(self, question: list[Message]) -> Answer | None:
         name = key(self.model.endpoint, self.model.model, question)
         if (known := self._answers.get(name)) is not None:
             return known

@@ -42,7 +42,7 @@ class Sorter:
         Raises UserError where the server refuses or goes on failing.
         """
         questions = (messages(text, self.classes, self._descriptions, self._examples(text)) for text in texts)
-        found = self.asker.ask_all(questions)
+        found = self.asker.ask_all(questions, len(texts))
         return [*found, *[None] * (len(texts) - len(found))]
 
     def meant(self, answers: Sequence[Answer]) -> np.ndarray:

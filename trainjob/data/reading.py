@@ -1,0 +1,47 @@
+"""Reads parts, and counts what this process has read for the display."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from trainjob.data.archives import is_zip
+from trainjob.data.rows import Part, Rows
+from trainjob.data.tasks import Result, Sized
+from trainjob.doing import BYTES, DOING, ROWS
+
+
+def begin_reading(sets: Iterable[Sequence[Part]]) -> None:
+    """All parts of these sets are read from now on. Bytes are counted or, where a part does not know its size or how
+    far it has been read, rows."""
+    sizes = [0 if is_zip(part.uri) else part.size for parts in sets for part in parts]
+    if sizes and all(sizes):
+        DOING.begin("reading", sum(sizes), BYTES)
+    else:
+        DOING.begin("reading", None, ROWS)
+
+
+def read_part(part: Part, columns: Sequence[str] | None) -> Iterator[Rows]:
+    """The part's rows, which are counted."""
+    start = DOING.now.done
+    for rows in part.read(columns):
+        yield rows
+        if DOING.now.unit == ROWS:
+            DOING.add(len(rows.table))
+        elif DOING.now.unit == BYTES:
+            DOING.reach(min(DOING.now.done + rows.size, start + part.size))
+    if DOING.now.unit == BYTES:
+        DOING.reach(start + part.size)
+
+
+def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Rows]:
+    """The rows of all parts, which are counted."""
+    for part in some:
+        yield from read_part(part, columns)
+
+
+def counted(results: Iterable[Result], tasks: Iterable[Sequence[Sized]]) -> Iterator[Result]:
+    """The results of tasks that read parts. The parts count as read, also where another process has read them."""
+    done = DOING.now.done
+    for result, parts in zip(results, tasks, strict=True):
+        done += sum(part.size for part in parts)
+        if DOING.now.unit == BYTES:
+            DOING.reach(done)
+        yield result
