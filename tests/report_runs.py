@@ -162,15 +162,22 @@ def finish(
     )
 
 
-def predict(run: Folder, classes: list[str], labels: np.ndarray, probabilities: np.ndarray, **sources: object) -> None:
-    """Writes the predictions of a model that gives each row of labels int64 [n] these probabilities [n, C]; `sources`
-    are more columns."""
+def predict(
+    run: Folder,
+    classes: list[str],
+    labels: np.ndarray,
+    probabilities: np.ndarray,
+    name: str = "model",
+    **sources: object,
+) -> None:
+    """Writes the predictions `name` of a model that gives each row of labels int64 [n] these probabilities [n, C];
+    `sources` are more columns."""
     ranked = np.argsort(-probabilities, axis=1, kind="stable")
     best = np.take_along_axis(probabilities, ranked, axis=1)
     table = with_names(ranked_table(np.arange(len(labels)), ranked, best, labels), classes)
-    for name, column in sources.items():
-        table = table.append_column(name, pa.array(column))
-    write_predictions(run, "model", table)
+    for title, column in sources.items():
+        table = table.append_column(title, pa.array(column))
+    write_predictions(run, name, table)
 
 
 def searched(folder: Path, trials: int) -> Folder:

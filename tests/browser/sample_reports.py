@@ -59,6 +59,7 @@ RECORDS = [step(n, loss=2.0 / n, learning_rate=1e-3 / n, samples_per_second=100.
 def text_with_baselines(folder: Path) -> str:
     run = write_run(folder, TEXT_JOB, RECORDS)
     finish(run, ["ham", "spam"])
+    _predict(run, ["ham", "spam"], "model-validation")
     _predict(run, ["ham", "spam"], text=[f"{TEXT} {'Ωmega' * number}" for number in range(ROWS)])
     write_comparison(run, _comparison())
     return render(run)
@@ -67,6 +68,13 @@ def text_with_baselines(folder: Path) -> str:
 def long_class_names(folder: Path) -> str:
     run = _of_classes(folder, LONG_NAMES)
     _predict(run, LONG_NAMES, text=["", "x" * 1000, *["\u0645\u0631\u062d\u0628\u0627 " * 50] * (ROWS - 2)])
+    return render(run)
+
+
+def two_long_class_names(folder: Path) -> str:
+    run = _of_classes(folder, LONG_NAMES[:4:3])
+    for name in ("model", "model-validation"):
+        _predict(run, LONG_NAMES[:4:3], name)
     return render(run)
 
 
@@ -151,6 +159,7 @@ REPORTS: dict[str, Callable[[Path], str]] = {
     for made in (
         text_with_baselines,
         long_class_names,
+        two_long_class_names,
         forty_classes,
         hundred_classes,
         images,
@@ -198,7 +207,7 @@ def _comparison() -> Comparison:
     )
 
 
-def _predict(run: Folder, classes: list[str], **columns: object) -> None:
+def _predict(run: Folder, classes: list[str], name: str = "model", **columns: object) -> None:
     """Every third row is wrong, surely or not."""
     labels = np.arange(ROWS) % len(classes)
     predicted = np.where(np.arange(ROWS) % 3 == 0, (labels + 1) % len(classes), labels)
@@ -206,7 +215,7 @@ def _predict(run: Folder, classes: list[str], **columns: object) -> None:
     probabilities = np.tile((1 - probability) / (len(classes) - 1), (len(classes), 1)).T
     probabilities[np.arange(ROWS), predicted] = probability
     files = [f"/data/a/long-name-of-a-folder/{'x' * 60}-{number % 3}.csv" for number in range(ROWS)]
-    predict(run, classes, labels, probabilities, file=files, file_row=np.arange(ROWS) * 12345, **columns)
+    predict(run, classes, labels, probabilities, name, file=files, file_row=np.arange(ROWS) * 12345, **columns)
 
 
 def _thumbnail(number: int) -> bytes:

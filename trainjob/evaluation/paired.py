@@ -57,11 +57,19 @@ class Lead(StrictModel):
     unevenly."""
 
     @property
-    def verdict(self) -> Literal["better", "worse", "no clear difference"]:
-        """Of the first classifier, by F1: a difference is clear where its interval does not hold 0."""
-        if self.f1.low <= 0 <= self.f1.high:
-            return "no clear difference"
-        return "better" if self.f1.low > 0 else "worse"
+    def verdict(self) -> "Verdict":
+        """Of the first classifier, by F1."""
+        return verdict_of(self.f1)
+
+
+Verdict = Literal["better", "worse", "no clear difference"]
+
+
+def verdict_of(difference: Estimate) -> Verdict:
+    """Of the first of two classifiers: a difference is clear where its interval does not hold 0."""
+    if difference.low <= 0 <= difference.high:
+        return "no clear difference"
+    return "better" if difference.low > 0 else "worse"
 
 
 def standing(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Standing:

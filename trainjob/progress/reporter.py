@@ -22,6 +22,8 @@ class Reporter:
         self._since: tuple[float, int] | None = None
         self._eta: float | None = None
         """Of training, as of the last recorded step."""
+        self._last_scored: dict[str, int] = {}
+        """Rows of each set that are scored with the best checkpoint."""
         self._origin = ""
         self._clock = PhaseClock()
         self._lock = Lock()
@@ -71,10 +73,16 @@ class Reporter:
 
     def scored(self, name: str, done: int, total: int) -> None:
         """So many rows of the set `name` are scored, of all of them."""
-        told = self._clock.told(Phase(name=name, done=min(done, total), total=total, unit="rows"))
+        done = min(done, total)
+        is_last = self.status.stage == "Evaluating"
+        if is_last:
+            self._last_scored[name] = done
+        told = self._clock.told(Phase(name=name, done=done, total=total, unit="rows"))
         if told is not None:
-            share, is_last = told[0].done / max(1, total), self.status.stage == "Evaluating"
-            percent = self._percent(1.0, 0.0, share) if is_last else self._percent(self._trained, share)
+            of_last = sum(self._last_scored.values()) / max(1, self._amount.final)
+            percent = (
+                self._percent(1.0, 0.0, of_last) if is_last else self._percent(self._trained, done / max(1, total))
+            )
             self._update(always=False, phase=told[0], eta=told[1], percent=percent)
 
     def step(self, epoch: int, step: int, values: dict[str, float]) -> None:

@@ -73,6 +73,8 @@ class Chart:
     from_zero: bool = False
     x_label: str = ""
     """What the x axis shows where it is not how far training has come."""
+    mark: float | None = None
+    """Where on the x axis a dotted line is, if not at the best checkpoint."""
 
     @property
     def needs_legend(self) -> bool:
@@ -132,8 +134,8 @@ def draw(chart: Chart, epochs: Sequence[Record], best_step: int | None, prefix: 
         axes = figure.add_subplot(facecolor="none")
         for colour, marker, series in zip(SERIES, MARKERS, chart.series, strict=False):
             _plot(axes, series, colour, marker)
-        if best_step is not None:
-            axes.axvline(best_step, color=INK, linewidth=0.9, linestyle=":")
+        if (mark := chart.mark if best_step is None else best_step) is not None:
+            axes.axvline(mark, color=INK, linewidth=0.9, linestyle=":")
         _style_axes(axes, chart, epochs)
         return inline_svg(figure, prefix)
 

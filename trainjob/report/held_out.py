@@ -5,24 +5,26 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from trainjob.errors import UserError
+from trainjob.errors import UserError, listed
 from trainjob.evaluation import Scores
 from trainjob.runs.contents import Contents
-from trainjob.runs.files import MODEL, PREDICTIONS
+from trainjob.runs.files import MODEL, PREDICTIONS, VALIDATED
 from trainjob.runs.predictions import indices, read_predictions
 from trainjob.storage import Folder
 
 COLUMNS = ("row", "label", "prediction", "probability")
+PROBABILITIES = ("classes", "probabilities")
+"""Read where there are two classes."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Predictions for the rows of the test set or, without one, of the validation part."""
+    """Predictions for the rows of a set."""
 
     set_name: str
     classes: list[str]
     table: pa.Table
-    """COLUMNS, which the files of all versions have."""
+    """COLUMNS, which the files of all versions have, and those of PROBABILITIES that the file has."""
 
     @property
     def labels(self) -> np.ndarray:
@@ -39,16 +41,35 @@ class HeldOut:
         """Of the predictions, float64 [n]."""
         return self.table["probability"].to_numpy().astype(np.float64)
 
+    def probability_of(self, name: str) -> np.ndarray | None:
+        """Of one class, float64 [n]; None where not every row has it."""
+        if not set(PROBABILITIES) <= set(self.table.column_names):
+            return None
+        names, values = (self.table[column].combine_chunks().flatten() for column in PROBABILITIES)
+        found = values.to_numpy()[names.to_numpy(zero_copy_only=False) == name].astype(np.float64)
+        return found if len(found) == len(self.table) else None
+
 
 def read_held_out(run: Contents, folder: Folder) -> HeldOut | None:
-    """None for a run that has not finished or has no classifier. Raises UserError where the file is damaged."""
-    set_name = "test" if "test" in run.evaluation else "validation"
-    scores = run.evaluation.get(set_name)
-    name = f"{PREDICTIONS}/{MODEL}.parquet"
-    if run.summary is None or not isinstance(scores, Scores) or not folder.exists(name):
+    """Of the test set or, without one, of the validation rows. None for a run that has not finished or has no
+    classifier. Raises UserError where the file is damaged."""
+    return _read(run, folder, "test" if "test" in run.evaluation else "validation", MODEL)
+
+
+def read_validated(run: Contents, folder: Folder) -> HeldOut | None:
+    """Of the validation rows, where they are kept: of two classes. Raises UserError where the file is damaged."""
+    return _read(run, folder, "validation", VALIDATED if "test" in run.evaluation else MODEL)
+
+
+def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | None:
+    scores, path = run.evaluation.get(set_name), f"{PREDICTIONS}/{file}.parquet"
+    if run.summary is None or not isinstance(scores, Scores) or not folder.exists(path):
         return None
+    classes = [each.name for each in scores.per_class]
     try:
-        table = read_predictions(folder, MODEL, COLUMNS)
+        table = read_predictions(folder, file, [*COLUMNS, *(PROBABILITIES if len(classes) == 2 else ())])
     except pa.ArrowException as error:
-        raise UserError(f"{run.uri}/{name} is damaged or of another version of trainjob: {error}") from error
-    return HeldOut(set_name, [each.name for each in scores.per_class], table)
+        raise UserError(f"{run.uri}/{path} is damaged or of another version of trainjob: {error}") from error
+    if missing := [column for column in COLUMNS if column not in table.column_names]:
+        raise UserError(f"{run.uri}/{path} is damaged or of another version of trainjob: it has no {listed(missing)}")
+    return HeldOut(set_name, classes, table)

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 
 from trainjob.api import Model
 from trainjob.evaluation import LanguageScores, Scores
@@ -15,16 +16,17 @@ from trainjob.report.baselines import (
     comparison_table,
     remarks,
 )
-from trainjob.report.charts import MOST_METRICS, charts, describe, draw, metric_names
+from trainjob.report.charts import MOST_METRICS, Chart, charts, describe, draw, metric_names
 from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.confusion import matrix, most_confused, shown_classes
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
-from trainjob.report.held_out import read_held_out
+from trainjob.report.held_out import HeldOut, read_held_out, read_validated
 from trainjob.report.mistakes import mistakes_view
 from trainjob.report.reliability import HEADINGS as HEADINGS_OF_BINS
 from trainjob.report.reliability import reliability_view
 from trainjob.report.templates import template
+from trainjob.report.threshold import ThresholdView, binary, threshold_view
 from trainjob.report.trials import trials_view
 from trainjob.report.variants import HEADINGS as HEADINGS_OF_VARIANTS
 from trainjob.report.variants import remark as remark_on_variants
@@ -65,8 +67,8 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     ]
     profile = summary.data if summary else None
     cascade = cascade_of(run.comparison)
-    cascade_charts = [cascade_chart(cascade)] if cascade is not None else []
     held = read_held_out(run, folder)
+    threshold = _threshold(run, folder, held)
     classified = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, Scores)}
     language = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, LanguageScores)}
     return {
@@ -91,7 +93,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "cascade_headings": CASCADE_HEADINGS,
         "cascade_table": cascade_table(cascade) if cascade else [],
         "cascade_remark": CASCADE_REMARK,
-        "cascade_charts": [(chart, describe(chart), draw(chart, [], None, "cascade")) for chart in cascade_charts],
+        "cascade_charts": _drawn([cascade_chart(cascade)], "cascade") if cascade else [],
         "variants_headings": HEADINGS_OF_VARIANTS,
         "variants_table": variants_table(run.variants) if run.variants else [],
         "variants_picture": variants_picture(run.variants) if run.variants else ("", ""),
@@ -100,6 +102,8 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "mistakes": mistakes_view(held, folder) if held else None,
         "reliability": reliability_view(held) if held else None,
         "bins_headings": HEADINGS_OF_BINS,
+        "threshold": threshold,
+        "threshold_charts": _drawn(threshold.charts, "threshold") if threshold else [],
         "profile": profile,
         "alarms": [remark for remark in profile.remarks if remark.is_severe] if profile else [],
         "data_headings": HEADINGS_OF_DATA,
@@ -108,6 +112,20 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "stages": stages(summary) if summary else [],
         "usage": usage(run.uri, run.job.spec.model) if summary else [],
     }
+
+
+def _threshold(run: Contents, folder: Folder, held: HeldOut | None) -> ThresholdView | None:
+    """None where there are not two classes whose probabilities are kept."""
+    rows = binary(held) if held else None
+    if rows is None:
+        return None
+    validated = read_validated(run, folder)
+    return threshold_view(rows, binary(validated) if validated else None, run.job.spec.checkpoints.metric)
+
+
+def _drawn(charts: Sequence[Chart], prefix: str) -> list[tuple[Chart, str, str]]:
+    """With their descriptions, and as SVG; none is over the course of training."""
+    return [(chart, describe(chart), draw(chart, [], None, f"{prefix}-{n}")) for n, chart in enumerate(charts, start=1)]
 
 
 def describe_model(model: Model) -> str:

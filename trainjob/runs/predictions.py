@@ -26,13 +26,16 @@ def write_predictions(run: Folder, name: str, predictions: pa.Table) -> None:
 def read_predictions(
     run: Folder, name: str, columns: Sequence[str] | None = None, rows: np.ndarray | None = None
 ) -> pa.Table:
-    """What `write_predictions` wrote; with `columns`, these alone; with `rows` int64 [m], the rows of these numbers, in
-    the file's order. Raises StorageError where it is missing."""
+    """What `write_predictions` wrote; of `columns` those that it has; with `rows` int64 [m], the rows of these numbers,
+    in the file's order. Raises StorageError where it is missing, and pyarrow's errors where it is damaged."""
     from pyarrow import parquet
 
     content = pa.BufferReader(run.read(f"{PREDICTIONS}/{name}.parquet"))
+    if columns is not None:
+        has = parquet.read_schema(content).names
+        columns = [column for column in columns if column in has]
     chosen = None if rows is None else pc.field("row").isin(pa.array(rows))
-    return parquet.read_table(content, columns=None if columns is None else list(columns), filters=chosen)
+    return parquet.read_table(content, columns=columns, filters=chosen)
 
 
 def indices(column: pa.ChunkedArray, classes: list[str]) -> np.ndarray:

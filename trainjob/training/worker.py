@@ -36,7 +36,7 @@ from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.percent import Amount, amount
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
-from trainjob.runs.files import EVALUATION, MODEL
+from trainjob.runs.files import EVALUATION, MODEL, VALIDATED
 from trainjob.runs.history import History, last_metrics
 from trainjob.runs.model import save_as_model
 from trainjob.runs.parts import Parts
@@ -229,7 +229,7 @@ def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
 def _amount(task: Task, trainer: Trainer) -> Amount:
     """The work of the run that is this task's: a trial is not scored at its end, and the best trial only then."""
     rows = task.fitted.rows
-    final = rows.get("test", rows["validation"]) if task.evaluates else 0
+    final = sum(rows[name] for name in _last_scored(task).values()) if task.evaluates else 0
     if not task.trains:
         return amount(0, 0, 0, 0, final)
     epochs = trainer.steps / trainer.steps_per_epoch
@@ -257,18 +257,13 @@ def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
 
 
 def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
-    """Scores the test set with the best checkpoint, whose model becomes the run's, and keeps what it predicts there, or
-    on the validation rows where there is no test set."""
-    has_test = task.spec.dataset is not None and task.spec.dataset.test is not None
+    """Scores the best checkpoint, whose model becomes the run's, and keeps what it predicts."""
     name, manifest = store.best()
     best = store / name
     load_weights(trainer.module, Parts(best, manifest.files))
-    predicted = Predicted()
-    held = trainer.scorer.score(trainer.module, "test" if has_test else "validation", predicted)
+    sets = _last_scored(task)
+    scored = {set_name: _predict(trainer, task, set_name, kept_as) for kept_as, set_name in sets.items()}
     trainer.reporter.evaluating("saving the model")
-    table = predicted.gathered()
-    if table is not None:
-        write_predictions(task.run, MODEL, with_names(table, task.fitted.preprocessor.classes))
     if rank() == 0:
         save_as_model(best, manifest.files, task.run / MODEL)
     return Outcome(
@@ -277,7 +272,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
         best_step=manifest.step,
         best_value=store.value(manifest),
         validation=TypeAdapter[AnyScores](AnyScores).validate_json(best.read(EVALUATION)),
-        test=held if has_test else None,
+        test=scored.get("test"),
         epochs=trainer.state.epoch,
         steps=trainer.state.step,
         stopped_early=trainer.state.stopped_early,
@@ -286,3 +281,21 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
         precision=next(name for name, dtype in PRECISIONS.items() if dtype == trainer.dtype),
         device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
     )
+
+
+def _last_scored(task: Task) -> dict[str, str]:
+    """The sets that the best checkpoint is scored on, by the names that its predictions are kept under. Of two classes,
+    the validation rows are among them: they alone choose a threshold."""
+    if task.spec.dataset is None or task.spec.dataset.test is None:
+        return {MODEL: "validation"}
+    return {MODEL: "test"} | ({VALIDATED: "validation"} if len(task.fitted.preprocessor.classes) == 2 else {})
+
+
+def _predict(trainer: Trainer, task: Task, set_name: str, name: str) -> AnyScores:
+    """Scores a set, and keeps what is predicted of its rows under this name."""
+    predicted = Predicted()
+    scores = trainer.scorer.score(trainer.module, set_name, predicted)
+    table = predicted.gathered()
+    if table is not None:
+        write_predictions(task.run, name, with_names(table, task.fitted.preprocessor.classes))
+    return scores

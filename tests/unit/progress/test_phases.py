@@ -69,6 +69,18 @@ def test_a_validation_is_told_until_training_goes_on(
     assert [status.percent for status in seen[-2:]] == [90, 99.9], "100 is for a run that has finished"
 
 
+def test_the_percentage_does_not_fall_where_two_sets_are_scored_last(
+    monkeypatch: pytest.MonkeyPatch, reporter: Reporter, seen: list[TrainingStatus]
+):
+    monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
+    reporter.plan(amount(rows=0, epochs=0, validation_rows=0, validations=0, final_rows=400), 0)
+    reporter.evaluating("loading the best checkpoint")
+    for name, rows in (("test", 100), ("validation", 300)):
+        for done in (rows // 2, rows):
+            reporter.scored(name, done, rows)
+    assert [status.percent for status in seen[-4:]] == [12.5, 25, 62.5, 99.9]
+
+
 def test_another_phase_has_a_pace_of_its_own(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
     clock = PhaseClock()

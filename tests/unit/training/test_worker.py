@@ -134,6 +134,25 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
     assert np.mean(right) == scores.accuracy
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("classes", [["cat", "dog"], CLASSES])
+def test_of_two_classes_the_validation_rows_are_predicted_too(tmp_path: Path, ranks: int, classes: list[str]):
+    setup = with_test_set(image_setup(tmp_path, classes=classes))
+    outcome = run_on(ranks, work, task_of(setup))[0]
+    assert isinstance(outcome, Outcome)
+    assert (tmp_path / "predictions" / "model-validation.parquet").exists() == (len(classes) == 2)
+    assert len(read_predictions(Folder(str(tmp_path)), "model")) == 7
+    if len(classes) == 2:
+        kept = read_predictions(Folder(str(tmp_path)), "model-validation").to_pydict()
+        rows = setup.examples["validation"]
+        assert kept["row"] == list(range(len(rows)))
+        assert kept["label"] == [classes[label] for label in rows.labels]
+        assert kept["prediction"] == Predictor.load(tmp_path).predict(rows.values.reshape(-1, 4, 4))
+        assert isinstance(outcome.validation, Scores)
+        right = [name == label for name, label in zip(kept["prediction"], kept["label"], strict=True)]
+        assert np.mean(right) == outcome.validation.accuracy
+
+
 def test_there_may_be_no_test_set(tmp_path: Path):
     [outcome] = run_on(1, work, task_of(image_setup(tmp_path, training={"epochs": 1, "precision": "bf16"})))
     assert isinstance(outcome, Outcome)

@@ -83,17 +83,19 @@ class Setup:
         return [record for record in read_history(Folder(str(self.folder))) if record["kind"] == kind]
 
 
-def image_setup(folder: Path, rows: int = 50, model: dict[str, Any] = MLP, **changes: Any) -> Setup:
+def image_setup(
+    folder: Path, rows: int = 50, model: dict[str, Any] = MLP, classes: list[str] = CLASSES, **changes: Any
+) -> Setup:
     """Grey images of 4 x 4 pixels; `changes` are sections of the spec."""
     chance = np.random.default_rng(0)
 
     def examples(count: int) -> Examples:
-        labels = np.arange(count) % len(CLASSES)
+        labels = np.arange(count) % len(classes)
         pixels = chance.integers(0, 120, (count, 16)) + 60 * labels[:, None]
         return Examples(pixels.astype(np.uint8).reshape(-1), np.arange(count + 1) * 16, labels)
 
-    counts = np.bincount(np.arange(rows) % len(CLASSES), minlength=len(CLASSES)).tolist()
-    preprocessor = ImagePreprocessor(CLASSES, counts, 4, 4, 1, [0.4], [0.2], resize=False)
+    counts = np.bincount(np.arange(rows) % len(classes), minlength=len(classes)).tolist()
+    preprocessor = ImagePreprocessor(classes, counts, 4, 4, 1, [0.4], [0.2], resize=False)
     spec = _spec(model, {"train": {"uri": "images"}}, changes)
     return Setup(folder, spec, preprocessor, {"train": examples(rows), "validation": examples(23)})
 
