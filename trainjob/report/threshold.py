@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainjob.evaluation.paired import lead, verdict_of
+from trainjob.evaluation.paired import Estimate, lead, verdict_of
 from trainjob.evaluation.thresholds import (
     USUAL,
     Metric,
@@ -103,24 +103,34 @@ def _no_choice(validated: Binary | None, rows: Binary) -> str:
 
 def _sentences(rows: Binary, validated: Binary, threshold: float, metric: Metric) -> list[str]:
     usual = f"A row is predicted as {rows.positive} where the probability of {rows.positive} is at least {USUAL}."
-    by = f"by the {count(len(validated.score))} validation rows"
+    by = f"By the {count(len(validated.score))} validation rows"
     if threshold == USUAL:
-        return [f"{usual} {by.capitalize()}, no other threshold is better: their {NAMES[metric]} is highest at it."]
-    said = [f"{usual} {by.capitalize()}, {threshold:g} is better: their {NAMES[metric]} is highest at it."]
+        return [f"{usual} {by}, no other threshold is better: their {NAMES[metric]} is highest at it."]
+    said = [f"{usual} {by}, {threshold:g} is better: their {NAMES[metric]} is highest at it."]
     if rows.set_name == validated.set_name:
         return [
             *said,
             "There is no test set: the threshold is judged by the rows that it was chosen by, in its favour.",
         ]
-    if metric not in ("f1", "accuracy"):
+    if (difference := _difference(rows, threshold, metric)) is None:
         return said
-    both = lead(rows.is_positive.astype(np.int64), (rows.score >= threshold).astype(np.int64), rows.predicted * 1, 2)
-    difference = both.f1 if metric == "f1" else both.accuracy
+    verdict = verdict_of(difference)
+    advice = "" if verdict == "better" else f"; {USUAL} will do"
     return [
         *said,
-        f"On the {rows.set_name} rows, its lead over {USUAL} is {interval(difference, '+.4f')}: "
-        f"{verdict_of(difference)}.",
+        f"On the {rows.set_name} rows, its lead over {USUAL} is {interval(difference, '+.4f')}: {verdict}{advice}.",
     ]
+
+
+def _difference(rows: Binary, threshold: float, metric: Metric) -> Estimate | None:
+    """By how much the threshold is better than the usual one; None for metrics that have no interval."""
+    if metric not in ("f1", "accuracy"):
+        return None
+    labels, first, second = (
+        each.astype(np.int64) for each in (rows.is_positive, rows.score >= threshold, rows.predicted)
+    )
+    both = lead(labels, first, second, 2)
+    return both.f1 if metric == "f1" else both.accuracy
 
 
 def _table(

@@ -1,6 +1,7 @@
 """What the report says of two classes: curves, and a threshold that is chosen by the validation rows alone."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -59,11 +60,22 @@ def test_the_threshold_is_chosen_by_validation_rows_and_judged_by_test_rows(tmp_
         assert line[2] == f"{score(own, validated >= at):.4f}"
         assert line[3] == f"{precision_score(labels, spam >= at, zero_division=0):.4f}"
         assert line[4] == f"{recall_score(labels, spam >= at):.4f}"
-    assert "On the test rows, its lead over 0.5 is +0." in page.text
+    assert re.search(r"On the test rows, its lead over 0\.5 is \+0\.\S+ \[\+0\.\S+ \+0\.\S+: better\.", page.text)
     assert f"predictor.predict_proba(rows)[:, 1] >= {threshold:g} tells the rows that are spam" in page.text
     assert f"spam as the positive class: average precision {average_precision_score(labels, spam):.4f}" in page.text
     expected = average_precision_score(1 - labels, 1 - spam)
     assert f"ham as the positive class: average precision {expected:.4f}" in page.text
+
+
+def test_a_lead_that_may_be_luck_is_said_to_be_none(tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    labels = np.arange(200) % 2
+    predict(run, CLASSES, labels, probabilities(0.1 + 0.8 * labels))
+    predict(run, CLASSES, np.array([0, 0, 1]), probabilities(np.array([0.1, 0.6, 0.8])), "model-validation")
+    page = Page(render(run))
+    assert page.tables["thresholds"][2][0] == "0.7 (chosen)"
+    said = "its lead over 0.5 is +0.0000 [+0.0000, +0.0000]: no clear difference; 0.5 will do."
+    assert said in page.text
 
 
 def test_the_loss_does_not_depend_on_a_threshold(tmp_path: Path) -> None:
