@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from trainjob.api.base import StrictModel, refuse_conflicts
 from trainjob.api.cluster import (
     OWN_VOLUMES,
     Affinity,
@@ -20,6 +19,7 @@ from trainjob.api.cluster import (
 )
 from trainjob.api.load import checked, read_document, without_nulls
 from trainjob.api.trainjob import Storage
+from trainjob.schema.base import StrictModel, refuse_conflicts
 
 Name = Annotated[str, Field(min_length=1)]
 DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]

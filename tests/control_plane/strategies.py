@@ -89,15 +89,16 @@ _formats = {"tabular": ["csv", "jsonl", "parquet"], "any": ["csv", "jsonl", "par
 def _dataset(formats: str, loaders: list[str], columns_of: Strategy) -> Strategy:
     source = merged(_rows, part(format=st.sampled_from(_formats[formats])))
     validation = one_of(fraction=st.floats(0.01, 0.99)) | _rows
-    cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
     loader = st.sampled_from(loaders)
-    rest = part({"train": source}, validation=validation, test=source, cleaning=cleaning, loader=loader)
+    rest = part({"train": source}, validation=validation, test=source, loader=loader)
     return merged(rest, columns_of)
 
 
 _texts = st.lists(columns, min_size=1, max_size=3, unique=True)
 _both_loaders = ["rayData", "dataLoader"]
-_text_data = _dataset("tabular", _both_loaders, part({"text": _texts, "label": _label_columns}))
+_cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
+_text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleaning)
+_text_data = _dataset("tabular", _both_loaders, _text_columns)
 _language_columns = part({"text": _texts}) | st.sampled_from([{"prompt": "question", "completion": "answer"}])
 _language_data = merged(
     _language_columns,
@@ -105,7 +106,7 @@ _language_data = merged(
     part(validation=_rows, test=_rows, loader=st.sampled_from(_both_loaders)),
 )
 _image_data = _dataset("any", _both_loaders, part(label=columns))
-_function_data = _dataset("any", ["rayData"], part(text=_texts, label=_label_columns))
+_function_data = _dataset("any", ["rayData"], part(text=_texts, label=_label_columns, cleaning=_cleaning))
 
 _adam: dict[str, Strategy] = {
     "learningRate": amounts,

@@ -1,29 +1,10 @@
 """The TrainJob type: pydantic models from which everything else is derived. No torch, no ray."""
 
-from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import Deadlines, Pods
 from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
-from trainjob.api.model import (
-    CNN,
-    MLP,
-    Augmentation,
-    CausalLM,
-    Classifier,
-    ClassWeights,
-    Decoder,
-    Encoder,
-    Function,
-    ImageClassifier,
-    ImageSize,
-    LoRA,
-    Loss,
-    Model,
-    TextClassifier,
-)
+from trainjob.api.model import Model
 from trainjob.api.training import (
-    CLASSIFIER_METRICS,
-    LANGUAGE_METRICS,
     SGD,
     Adam,
     AdamW,
@@ -38,11 +19,15 @@ from trainjob.api.training import (
 )
 from trainjob.api.trainjob import Metadata, Storage, TrainJob, TrainJobSpec, Workers
 from trainjob.api.tuning import Tuning
+from trainjob.kinds.causal_lm.spec import CausalLM, Decoder, LoRA
+from trainjob.kinds.classifier import Classifier, ClassWeights, Loss
+from trainjob.kinds.function.spec import Function
+from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
+from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
+from trainjob.schema.base import OneOf, StrictModel
 
 __all__ = [
-    "CLASSIFIER_METRICS",
     "CNN",
-    "LANGUAGE_METRICS",
     "MLP",
     "SGD",
     "Adam",

@@ -4,20 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trainjob.api.base import StrictModel
 from trainjob.api.cluster import ResourceName
-from trainjob.api.uris import ENDPOINT
+from trainjob.schema.base import StrictModel
+from trainjob.schema.uris import ENDPOINT
 
 LANGUAGE_MODEL_KEY = "OPENAI_API_KEY"
 """The environment variable with the key of a language model's server."""
-
-CLASSIFIER_OF = {
-    "mostFrequent": "",
-    "tfidf": "textClassifier",
-    "languageModel": "textClassifier",
-    "pixels": "imageClassifier",
-}
-"""The model that each baseline is for; empty for either classifier."""
 
 
 class MostFrequent(StrictModel):

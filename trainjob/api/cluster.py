@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticKnownError
 
-from trainjob.api.base import StrictModel, refuse_conflicts
+from trainjob.schema.base import StrictModel, refuse_conflicts
 
 WORKER_RESOURCE = "trainjob_worker"
 """What Ray calls a place for a worker: a worker pod has as many as workers are meant to share it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainjob.api.base import StrictModel
+from trainjob.schema.base import StrictModel
 
 FEW_ROWS = 10
 """A class with fewer training rows is called rare."""

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import OneOf, StrictModel, refuse_conflicts
-from trainjob.api.uris import DataURI
 from trainjob.redaction import without_secrets
+from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
+from trainjob.schema.uris import DataURI
 
 Unique = Field(json_schema_extra={"uniqueItems": True})
 MOST_URIS = 1000

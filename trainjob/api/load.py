@@ -9,13 +9,13 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from trainjob.api.base import StrictModel
 from trainjob.api.defaults import with_defaults
 from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, Problem, parse
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
-from trainjob.api.uris import PATH
 from trainjob.api.wording import fields_of, model_at, nested_model, problems_of, show
+from trainjob.schema.base import StrictModel
+from trainjob.schema.uris import PATH
 
 MAX_BYTES = 3 * 2**20
 """An API server takes no larger request."""

@@ -5,22 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.api.base import DependsOnModel, OneOf, StrictModel
-from trainjob.api.model import PositiveInt
-from trainjob.api.uris import FolderURI
-
-CLASSIFIER_METRICS = (
-    "validation_loss",
-    "validation_accuracy",
-    "validation_precision",
-    "validation_recall",
-    "validation_f1",
-    "train_loss",
-)
-"""What a classifier reports after each validation; precision, recall and F1 are macro averages."""
-
-LANGUAGE_METRICS = ("validation_loss", "validation_perplexity", "train_loss")
-"""What a language model reports after each validation: means over tokens."""
+from trainjob.kinds import direction_of
+from trainjob.schema.base import DependsOnModel, OneOf, StrictModel
+from trainjob.schema.fields import PositiveInt
+from trainjob.schema.uris import FolderURI
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 LearningRate = Annotated[float, Field(gt=0)]
@@ -199,4 +187,4 @@ class Checkpoints(StrictModel):
 
     @property
     def lower_is_better(self) -> bool:
-        return self.mode == "min" if self.mode else self.metric.endswith(("loss", "error", "perplexity"))
+        return (self.mode or direction_of(self.metric)) == "min"

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from trainjob.api.base import StrictModel
 from trainjob.api.numbers import Number
+from trainjob.schema.base import StrictModel
 
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 LONGEST_TEXT = 4096

@@ -1,19 +1,19 @@
 """The TrainJob: one YAML document that a laptop and a cluster both take."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
 
-from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
-from trainjob.api.baselines import CLASSIFIER_OF, Baselines
-from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName, seconds
-from trainjob.api.dataset import Cleaning, Dataset
-from trainjob.api.model import Model, PositiveInt
-from trainjob.api.training import CLASSIFIER_METRICS, LANGUAGE_METRICS, Checkpoints, Training
-from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, Tuning, candidates, steps_to
-from trainjob.api.uris import ENDPOINT, FolderURI
+from trainjob.api.baselines import Baselines
+from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
+from trainjob.api.dataset import Dataset
+from trainjob.api.expressions import attribute_of
+from trainjob.api.model import Model
+from trainjob.api.training import Checkpoints, Training
+from trainjob.api.tuning import Tuning
+from trainjob.schema.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
+from trainjob.schema.fields import PositiveInt
+from trainjob.schema.uris import ENDPOINT, FolderURI
 
 GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
 """What Kubernetes calls the type."""
@@ -109,135 +109,21 @@ class TrainJobSpec(StrictModel):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        refuse_conflicts(self._conflicts())
+        from trainjob.api.spec_rules import conflicts_of  # which builds rules on this class's fields
+
+        refuse_conflicts(conflicts_of(self))
         return self
 
-    def _conflicts(self) -> Iterator[tuple[str, str]]:
-        """Rules that span fields: (path of the field to change, relative to the spec; what is wrong)."""
-        training, count, per_pod = self.training, self.workers.count, self.workers.per_pod
-        if per_pod is not None and count % per_pod:
-            yield "workers.perPod", f"must divide workers.count ({count} % {per_pod} = {count % per_pod})"
-        if (minimum := self.workers.minimum) is not None and minimum > count:
-            yield "workers.minimum", f"must not be more than workers.count ({minimum} > {count})"
-        if self.workers.minimum is not None and self.tuning is not None:
-            yield "workers.minimum", "cannot be set together with tuning, whose trials wait for workers one by one"
-        start, total = self.deadlines.start, self.deadlines.total
-        if start is not None and total is not None and seconds(start) > seconds(total):
-            yield "deadlines.start", f"must not be longer than deadlines.total ({start} > {total})"
-        if "batch_size" in training.model_fields_set and (rest := training.batch_size % count):
-            yield (
-                "training.batchSize",
-                f"must be a multiple of workers.count ({training.batch_size} % {count} = {rest})",
-            )
-        yield from self._conflicts_of_sharding()
-        yield from self._conflicts_of_baselines()
-        if training.distillation is None and self.dataset is not None and self.dataset.unlabelled is not None:
-            yield "dataset.unlabelled", "needs training.distillation, whose teacher labels these rows"
-        if training.distillation is not None and self.model.classifier is None:
-            yield "training.distillation", "is for textClassifier and imageClassifier"
-        yield from self._conflicts_of_tuning()
-        yield from self._conflicts_of_conversations()
-        if self.model.function is not None:
-            if self.dataset is not None and self.dataset.loader == "dataLoader":
-                yield "dataset.loader", "a function gets its rows from Ray Data"
-            return
-        kind = self.model.in_yaml(self.model.chosen)
-        if self.dataset is None:
-            yield "dataset", f"is required by model.{kind}"
-            return
-        yield from self._conflicts_of_columns(self.dataset, kind)
-        metrics = LANGUAGE_METRICS if self.model.causal_lm is not None else CLASSIFIER_METRICS
-        if self.checkpoints.metric not in metrics:
-            yield "checkpoints.metric", f"must be one of {', '.join(metrics)} for model.{kind}"
-
-    def _conflicts_of_columns(self, dataset: Dataset, kind: str) -> Iterator[tuple[str, str]]:
-        if self.model.image_classifier is not None:
-            if dataset.text is not None:
-                yield "dataset.text", "is for model.textClassifier and model.causalLM"
-            return
-        if dataset.text is None and self.model.text_classifier is not None:
-            yield "dataset.text", "is required by model.textClassifier: the columns that hold the text"
-        if dataset.train.format in ("images", "mnist"):
-            yield "dataset.train.format", f"must be csv, jsonl or parquet for model.{kind}"
-        if self.model.text_classifier is not None:
-            if dataset.label is None:
-                yield "dataset.label", "is required by model.textClassifier: the column that holds the label"
-            return
-        if dataset.text is dataset.prompt is dataset.completion is dataset.messages is None:
-            yield "dataset.text", "is required by model.causalLM, or prompt and completion, or messages"
-        if dataset.label is not None:
-            yield "dataset.label", "is for classifiers"
-        if dataset.cleaning != Cleaning():
-            yield "dataset.cleaning", "is for model.textClassifier: a language model learns texts as they are"
-
-    def _conflicts_of_conversations(self) -> Iterator[tuple[str, str]]:
-        for name in ("prompt", "completion", "messages"):
-            if self.model.causal_lm is None and getattr(self.dataset, name, None) is not None:
-                yield f"dataset.{name}", "is for model.causalLM"
-        language = self.model.causal_lm
-        if language is not None and language.decoder and self.dataset is not None and self.dataset.messages is not None:
-            yield "dataset.messages", "needs a pretrained model: a tokenizer from scratch has no chat template"
-
-    def _conflicts_of_sharding(self) -> Iterator[tuple[str, str]]:
-        training, has_layers = self.training, self.model.text_classifier or self.model.causal_lm
-        if training.sharding == "full" and self.workers.count == 1:
-            yield "training.sharding", "needs at least 2 workers (workers.count) to share the model"
-        if training.sharding != "none" and not has_layers:
-            yield "training.sharding", "is for textClassifier and causalLM"
-        if training.sharding != "none" and training.compile:
-            yield "training.compile", "does not go together with training.sharding"
-        if training.cpu_offload and training.sharding == "none":
-            yield "training.cpuOffload", "needs training.sharding"
-        if training.activation_checkpointing and not has_layers:
-            yield "training.activationCheckpointing", "is for textClassifier and causalLM"
-
-    def _conflicts_of_baselines(self) -> Iterator[tuple[str, str]]:
-        for name in self.baselines.named if self.baselines is not None else []:
-            if self.model.classifier is None:
-                yield f"baselines.{name}", "is for textClassifier and imageClassifier"
-            elif CLASSIFIER_OF[name] not in ("", to_camel(self.model.chosen)):
-                yield f"baselines.{name}", f"is for model.{CLASSIFIER_OF[name]}"
-
-    def _conflicts_of_tuning(self) -> Iterator[tuple[str, str]]:
-        tuning = self.tuning
-        if tuning is None:
-            return
-        if self.model.classifier is None:
-            yield "tuning", "is for textClassifier and imageClassifier"
-        missing = {step.path for path in tuning.tuned for step in steps_to(path) if not self._has(step.path)}
-        yield from (
-            ("tuning.parameters", f"the spec has no {path} whose fields could be tuned") for path in sorted(missing)
-        )
-        count = self.workers.count
-        for size in candidates(tuning, BATCH_SIZE, 0):
-            if size % count:
-                yield "tuning.parameters", f"{BATCH_SIZE} must be a multiple of workers.count ({size} % {count})"
-        encoder = self.model.text_classifier.encoder if self.model.text_classifier else None
-        if encoder is not None:
-            for width in candidates(tuning, HIDDEN_SIZE, encoder.hidden_size):
-                for heads in candidates(tuning, HEADS, encoder.heads):
-                    if width % heads:
-                        yield (
-                            "tuning.parameters",
-                            f"{HIDDEN_SIZE} must be a multiple of every heads ({width} % {heads})",
-                        )
-
-    def _has(self, path: str) -> bool:
+    def has_part(self, path: str) -> bool:
         """Whether a part is set, by itself or by a default that does not depend on the model."""
         part: Any = self
         for name in path.split("."):
-            attribute = _attribute(part, name)
+            attribute = attribute_of(part, name) if isinstance(part, StrictModel) else name
             is_said = not isinstance(part, StrictModel) or attribute in part.model_fields_set
             if not is_said and depends_on_model(type(part).model_fields[attribute]):  # pyrefly: ignore[missing-attribute]
                 return False
             part = getattr(part, attribute, None)
         return part is not None
-
-
-def _attribute(part: Any, field: str) -> str:
-    """The attribute that holds the `field` of YAML."""
-    fields = type(part).model_fields if isinstance(part, StrictModel) else {}
-    return next((name for name, info in fields.items() if (info.alias or name) == field), field)
 
 
 class Metadata(StrictModel):

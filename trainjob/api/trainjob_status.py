@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Time, TrainingStatus
 from trainjob.api.trainjob import Storage
+from trainjob.schema.base import StrictModel
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended", "Reconciling", "Stalled", "Ready"]

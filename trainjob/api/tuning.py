@@ -11,24 +11,20 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 from trainjob.api.dataset import Unique
 from trainjob.api.model import Model
 from trainjob.api.training import Training
 from trainjob.api.wording import fields_of, nested_model, show
+from trainjob.kinds import KINDS, kinds_with
+from trainjob.schema.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 
 Value = int | float | bool | str
 """What a parameter is set to."""
 
 TRIALS = 10
 MOST_TRIALS = 1000
-PREPARES_ROWS = {"training.seed", "model.textClassifier.maxLength", "model.textClassifier.encoder.vocabularySize"}
-"""Rows are read, split and tokenized once for all trials."""
-_LEFT_OUT = PREPARES_ROWS | {
-    "model.imageClassifier.size.height",
-    "model.imageClassifier.size.width",
-    "model.textClassifier.freezeEncoder",  # other defaults follow from it
-    "model.imageClassifier.freezeEncoder",
+_NOT_TUNED = {f"model.{kind.field}.{name}" for kind in KINDS.values() for name in kind.not_tuned} | {
+    "training.seed",  # rows are read, split and tokenized once for all trials
     "training.validateEverySteps",  # trials would be measured at different moments
     "training.compile",  # changes nothing that is measured, nor do the next three
     "training.sharding",
@@ -85,7 +81,7 @@ def _leaves(part: type[StrictModel], path: str) -> Iterator[tuple[str, Any, str]
         if nested is not None:
             if get_origin(annotation) not in (list, dict):
                 yield from _leaves(nested, place)
-        elif (annotation in (int, float, bool) or get_origin(annotation) is Literal) and place not in _LEFT_OUT:
+        elif (annotation in (int, float, bool) or get_origin(annotation) is Literal) and place not in _NOT_TUNED:
             yield place, _item(annotation, metadata), info.description or ""
 
 
@@ -113,7 +109,7 @@ TUNABLE = {
     path: (item, text)
     for root, part in (("model", Model), ("training", Training))
     for path, item, text in _leaves(part, root)
-    if not path.startswith(("model.function", "model.causalLM"))
+    if root == "training" or path.split(".")[1] in kinds_with("tuning")
 }
 """The type of one value of each hyperparameter that may be tuned, and what the field means, by its path in the spec."""
 

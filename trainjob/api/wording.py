@@ -8,13 +8,13 @@ from typing import Any, get_args, get_origin
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from trainjob.api.base import StrictModel
 from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.document import FieldPath, dotted
 from trainjob.api.missing_tasks import instead_of
-from trainjob.api.model import LAYER_NAME
-from trainjob.api.uris import DATA_URI, ENDPOINT, FOLDER_URI, MODEL
 from trainjob.redaction import without_secrets
+from trainjob.schema.base import StrictModel
+from trainjob.schema.fields import LAYER_NAME
+from trainjob.schema.uris import DATA_URI, ENDPOINT, FOLDER_URI, MODEL
 
 PATTERNS = {
     RESOURCE_NAME: "lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every part",

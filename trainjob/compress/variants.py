@@ -21,8 +21,9 @@ from trainjob.compress.measure import BATCH_SIZE, all_threads, measure
 from trainjob.compress.prune import prune
 from trainjob.data import Examples, Fitted, check_unchanged
 from trainjob.data.prepare import read_set
-from trainjob.errors import UserError
+from trainjob.errors import UserError, listed
 from trainjob.evaluation.paired import standing
+from trainjob.kinds import KINDS, kinds_with
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
 from trainjob.models.text import TextClassifier
@@ -62,10 +63,12 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
     """
     contents = read_contents(run)
     model = model_folder(run)  # raises for a function's run, and one that has not finished
-    if contents.job.spec.model.causal_lm is not None:
-        raise UserError(f"{run.uri} is a language model; only classifiers are made smaller")
-    if steps.prune is not None and contents.job.spec.model.text_classifier is None:
-        raise UserError("--prune removes heads and channels of a text encoder: this model is one for images")
+    facts = contents.job.spec.model.facts
+    if "compression" not in facts.abilities:
+        kinds = listed([KINDS[name].noun for name in kinds_with("compression")])
+        raise UserError(f"{run.uri} is a {facts.noun}; made smaller can be: {kinds}")
+    if steps.prune is not None and "pruning" not in facts.abilities:
+        raise UserError(f"--prune removes heads and channels of a text encoder: this model is a {facts.noun}")
     if steps.onnx or steps.int8:
         _check_packages()
     with locked(run), scratch_folder() as scratch, on_this_machine(model) as original:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.api.tuning import Parameter, Parameters
@@ -14,6 +13,7 @@ from trainjob.crd.definition import trainjob_schema
 from trainjob.crd.kubernetes_types import Schema
 from trainjob.crd.rules import rules_of
 from trainjob.crd.schema import kubernetes_type
+from trainjob.schema.base import OneOf, StrictModel
 
 _INTRODUCTION = """\
 # TrainJob reference

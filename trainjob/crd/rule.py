@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainjob.api.base import StrictModel
+from trainjob.api.expressions import escaped
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.wording import fields_of
 
@@ -29,22 +29,6 @@ class Rule:
         if "oldSelf" in self.cel or any(f"self.{name}." in self.cel for name in MUTABLE_FIELDS):
             return {"rule": self.cel, "message": self.message, **at}
         return {"rule": f"oldSelf.hasValue() || ({self.cel})", "optionalOldSelf": True, "message": self.message, **at}
-
-
-_RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop", "package"}
-
-
-def escaped(field: str) -> str:
-    """A field's name in CEL, where reserved words are escaped."""
-    return f"__{field}__" if field in _RESERVED else field.replace(".", "__dot__")
-
-
-def value_of(model: type[StrictModel], field: str, parent: str = "self") -> str:
-    """The value of a field of `parent`, or its default: the API server does not fill in those of objects that may be
-    written as `{}`."""
-    default = fields_of(model)[field].default
-    written = str(default).lower() if isinstance(default, bool) else default
-    return f"(has({parent}.{field}) ? {parent}.{field} : {written})"
 
 
 def given(path: str, parameters: str = "self.tuning.parameters") -> str:

@@ -3,16 +3,19 @@
 Most say the same as a validator in `trainjob.api`, and a test compares both. The others hold in a cluster only.
 """
 
-from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
-from trainjob.api.model import CausalLM, Decoder, Encoder, ImageClassifier, TextClassifier
+from trainjob.api.expressions import escaped, value_or_default
 from trainjob.api.training import SGD, Distillation
 from trainjob.api.trainjob import Storage, TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
 from trainjob.api.wording import fields_of, nested_model
-from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, escaped, given, value_of
-from trainjob.crd.spec_rules import SPEC_RULES
+from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, given
+from trainjob.crd.spec_rules import RULES_OF_SPEC
+from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
+from trainjob.kinds.image_classifier.spec import ImageClassifier
+from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
+from trainjob.schema.base import OneOf, StrictModel
 
 _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.values()]
 
@@ -106,8 +109,8 @@ _ANY_PARAMETER = f"[{', '.join(given(path, 'self.parameters') for path in TUNABL
 RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     Decoder: (
         Rule(
-            f"{value_of(Decoder, 'heads')} < 1 || "
-            f"{value_of(Decoder, 'hiddenSize')} % (2 * {value_of(Decoder, 'heads')}) == 0",
+            f"{value_or_default(Decoder, 'heads')} < 1 || "
+            f"{value_or_default(Decoder, 'hiddenSize')} % (2 * {value_or_default(Decoder, 'heads')}) == 0",
             "must be a multiple of 2 * heads",
             "hiddenSize",
         ),
@@ -122,8 +125,8 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     ),
     Encoder: (
         Rule(
-            f"{value_of(Encoder, 'heads')} < 1 || "
-            f"{value_of(Encoder, 'hiddenSize')} % {value_of(Encoder, 'heads')} == 0",
+            f"{value_or_default(Encoder, 'heads')} < 1 || "
+            f"{value_or_default(Encoder, 'hiddenSize')} % {value_or_default(Encoder, 'heads')} == 0",
             "must be a multiple of heads",
             "hiddenSize",
         ),
@@ -151,7 +154,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     ),
     SGD: (
         Rule(
-            f"!{value_of(SGD, 'nesterov')} || {value_of(SGD, 'momentum')} > 0.0",
+            f"!{value_or_default(SGD, 'nesterov')} || {value_or_default(SGD, 'momentum')} > 0.0",
             "needs momentum greater than 0",
             "nesterov",
         ),
@@ -210,6 +213,6 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         Rule(_ANY_PARAMETER, "must not be empty", "parameters"),
         Rule(_SEARCHES, "`grid` is for search: grid, which takes nothing else", "parameters"),
     ),
-    TrainJobSpec: SPEC_RULES,
+    TrainJobSpec: RULES_OF_SPEC,
 }
 """The rules of each model, except that a choice has exactly one field and that immutable fields stay as they are."""

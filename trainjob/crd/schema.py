@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from trainjob.api.base import OneOf, StrictModel, depends_on_model
 from trainjob.api.cluster import KubernetesType
 from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.kubernetes_types import Schema, kubernetes_schema
 from trainjob.crd.rules import rules_of
+from trainjob.schema.base import OneOf, StrictModel, depends_on_model
 
 _LIST_KEYS = {
     "Condition": "type",

@@ -5,7 +5,6 @@ from difflib import get_close_matches
 from functools import cache
 
 import torch
-from pydantic.alias_generators import to_camel
 from torch import Tensor
 from torch.nn import functional
 
@@ -27,7 +26,7 @@ def sample_losses(model: Model, preprocessor: Preprocessor) -> SampleLosses:
     spec = model.classifier
     if spec is None:
         raise ValueError("a user function computes its own loss")
-    path = f"spec.model.{to_camel(model.chosen)}.classWeights.values"
+    path = f"spec.model.{model.facts.field}.classWeights.values"
     weights = class_weights(spec.class_weights, preprocessor, path) if spec.class_weights else None
     unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
     if weights is None:

@@ -12,7 +12,7 @@ from trainjob.errors import listed
 from trainjob.evaluation import AnyScores, LanguageScores, Scores
 from trainjob.report.confusion import shown_classes
 from trainjob.report.formatting import capitalized, cell
-from trainjob.report.render import describe_model, usage
+from trainjob.report.render import usage
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents
 
@@ -46,12 +46,6 @@ _ADAPTER = _Library(
     "from peft import AutoPeftModelForCausalLM\n\n"
     'model = AutoPeftModelForCausalLM.from_pretrained("FOLDER")  # loads the decoder and adds the adapter',
 )
-_TASKS = {
-    "text_classifier": "text-classification",
-    "image_classifier": "image-classification",
-    "causal_lm": "text-generation",
-}
-"""What the hub calls them."""
 
 
 def card(run: Contents) -> str:
@@ -72,7 +66,7 @@ def card(run: Contents) -> str:
         spec=run.job.spec,
         summary=run.summary,
         best=run.summary.best_checkpoint,
-        model=describe_model(model),
+        model=model.kind.description,
         dataset=dataset,
         sets=sets,
         shown=shown_classes(sets[0][1]) if isinstance(sets[0][1], Scores) else [],
@@ -111,7 +105,7 @@ def file_name(uri: str) -> str:
 
 def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:
     """What the hub reads: the YAML above the text."""
-    task = _TASKS[run.job.spec.model.chosen]
+    task = run.job.spec.model.facts.hub_task
     base, library = _base_model(run.job.spec.model), _library(run.job.spec.model)
     results = [
         {

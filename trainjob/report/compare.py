@@ -25,7 +25,6 @@ from trainjob.report.charts import (
 )
 from trainjob.report.charts import remarks as chart_remarks
 from trainjob.report.formatting import MISSING, capitalized, count, duration, readable, score
-from trainjob.report.render import describe_model
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS
@@ -110,7 +109,7 @@ def render_comparison(runs: Sequence[Run]) -> str:
         for number, (chart, ticks) in enumerate(_charts(runs), start=1)
     ]
     epochs = _epochs(runs)
-    models = [(run.name, run.contents.uri, describe_model(run.contents.job.spec.model)) for run in runs]
+    models = [(run.name, run.contents.uri, run.contents.job.spec.model.kind.description) for run in runs]
     return template("compare.html.j2").render(
         names=[run.name for run in runs],
         models=models,

@@ -75,7 +75,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "run": run,
         "summary": summary,
         "best": best,
-        "model": describe_model(run.job.spec.model),
+        "model": run.job.spec.model.kind.description,
         "charts": drawn,
         "epochs": epochs,
         "metrics": metrics[:MOST_METRICS],
@@ -126,21 +126,6 @@ def _threshold(run: Contents, folder: Folder, held: HeldOut | None) -> Threshold
 def _drawn(charts: Sequence[Chart], prefix: str) -> list[tuple[Chart, str, str]]:
     """With their descriptions, and as SVG; none is over the course of training."""
     return [(chart, describe(chart), draw(chart, [], None, f"{prefix}-{n}")) for n, chart in enumerate(charts, start=1)]
-
-
-def describe_model(model: Model) -> str:
-    """A short description of the model."""
-    if model.text_classifier:
-        pretrained = model.text_classifier.pretrained
-        return f"Text classifier on {pretrained}" if pretrained else "Text classifier, encoder trained from scratch"
-    if model.image_classifier:
-        pretrained, chosen = model.image_classifier.pretrained, model.image_classifier.chosen
-        return f"Image classifier on {pretrained}" if pretrained else f"Image classifier, {chosen.upper()}"
-    if model.causal_lm:
-        lora = f", adapter of rank {model.causal_lm.lora.rank}" if model.causal_lm.lora else ""
-        return f"Language model, {model.causal_lm.pretrained or 'trained from scratch'}{lora}"
-    assert model.function
-    return f"Function {model.function.name}"
 
 
 def stages(summary: Summary) -> list[tuple[str, float, float]]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trainjob.api import Checkpoints
-from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError, StorageError
 from trainjob.runs.digests import digests_of, first_changed
 from trainjob.runs.files import CHECKPOINTS
+from trainjob.schema.base import StrictModel
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder, storage_errors
 

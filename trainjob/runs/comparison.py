@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from trainjob.api.base import StrictModel
 from trainjob.evaluation.paired import Estimate, Lead, Standing
 from trainjob.runs.files import BASELINES
+from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
 

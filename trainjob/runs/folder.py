@@ -14,7 +14,6 @@ import yaml
 from pydantic import AwareDatetime, ValidationError
 
 from trainjob.api import Baselines, TrainJob
-from trainjob.api.base import StrictModel
 from trainjob.errors import PassingError, UserError, listed, notify
 from trainjob.redaction import redacted
 from trainjob.runs.files import (
@@ -39,6 +38,7 @@ from trainjob.runs.files import (
     VARIANTS,
     VARIANTS_TABLE,
 )
+from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder, storage_errors
 
 Found = TypeVar("Found")

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
-from trainjob.api.base import StrictModel
 from trainjob.errors import StorageError
+from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder, concurrently
 
 STATE = "state"

@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import AwareDatetime
 
-from trainjob.api.base import StrictModel
 from trainjob.api.data_profile import DataProfile
 from trainjob.api.numbers import Number
 from trainjob.errors import UserError
 from trainjob.runs.files import SUMMARY
 from trainjob.runs.folder import read_attempts
+from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
 

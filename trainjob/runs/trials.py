@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from trainjob.api import Tuning
-from trainjob.api.base import StrictModel
 from trainjob.api.tuning import Parameter, values_of
 from trainjob.errors import UserError
 from trainjob.runs.files import METRICS, TRIAL, TRIALS
 from trainjob.runs.history import read_history
+from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
 if TYPE_CHECKING:

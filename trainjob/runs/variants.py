@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from trainjob.api.base import StrictModel
 from trainjob.evaluation.paired import Estimate
 from trainjob.runs.files import VARIANTS_TABLE
+from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
 ORIGINAL = "original"

@@ -2,11 +2,11 @@
 
 import traceback as tracebacks
 
-from trainjob.api.base import StrictModel
 from trainjob.api.training_status import Failure
 from trainjob.errors import UserError, may_pass
 from trainjob.evaluation import AnyScores
 from trainjob.redaction import without_secrets
+from trainjob.schema.base import StrictModel
 from trainjob.training.launch.ray_internals import has_died
 
 

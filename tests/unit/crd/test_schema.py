@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, seed, settings
 from control_plane.small_documents import changed, document
 from control_plane.strategies import trainjobs, values_of
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.api.base import OneOf, StrictModel
 from trainjob.api.training_status import LONGEST_TEXT, MOST_ENTRIES
 from trainjob.api.tuning import TUNABLE, steps_to
 from trainjob.api.wording import fields_of, nested_model
@@ -22,6 +21,7 @@ from trainjob.crd.kubernetes_types import kubernetes_schema
 from trainjob.crd.reference import reference
 from trainjob.crd.rules import RULES
 from trainjob.crd.schema import spec_schema, status_schema
+from trainjob.schema.base import OneOf, StrictModel
 
 SCHEMA = trainjob_schema()
 STRUCTURAL = {

@@ -1,0 +1,110 @@
+"""Expressions on a TrainJob's spec that are written once: computed here on pydantic's models, by API servers in CEL.
+
+A field is named by its path in YAML, relative to the spec. A `?` follows each parent that may be missing:
+`dataset?.label`. All other parents have defaults, which API servers fill in.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from trainjob.api.wording import fields_of
+from trainjob.schema.base import StrictModel
+
+_RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop", "package"}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value that follows from a spec."""
+
+    cel: str
+    of: Callable[[Any], Any]
+    """The same, computed from a TrainJobSpec."""
+
+    def __and__(self, other: "Expression") -> "Expression":
+        return Expression(f"({self.cel} && {other.cel})", lambda spec: self.of(spec) and other.of(spec))
+
+    def __or__(self, other: "Expression") -> "Expression":
+        return Expression(f"({self.cel} || {other.cel})", lambda spec: self.of(spec) or other.of(spec))
+
+    def __invert__(self) -> "Expression":
+        return Expression(f"!{self.cel}", lambda spec: not self.of(spec))
+
+    def __le__(self, other: "Expression") -> "Expression":
+        return Expression(f"({self.cel} <= {other.cel})", lambda spec: self.of(spec) <= other.of(spec))
+
+    def is_one_of(self, *values: str) -> "Expression":
+        listed = ", ".join(map(repr, values))
+        return Expression(f"({self.cel} in [{listed}])", lambda spec: self.of(spec) in values)
+
+    def is_multiple_of(self, other: "Expression") -> "Expression":
+        """API servers also compute this where a number is below its minimum."""
+        cel = f"({other.cel} < 1 || {self.cel} % {other.cel} == 0)"
+        return Expression(cel, lambda spec: self.of(spec) % other.of(spec) == 0)
+
+
+def number(constant: int) -> Expression:
+    return Expression(str(constant), lambda _: constant)
+
+
+def value(path: str) -> Expression:
+    """The value of a field, which must be there."""
+    steps = path.split(".")
+    return Expression(_cel_path(steps), lambda spec: _part(spec, steps))
+
+
+def given(path: str) -> Expression:
+    """Whether a field without a default is set."""
+    steps = path.split(".")
+    optional = [steps[: depth + 1] for depth, step in enumerate(steps) if step.endswith("?")]
+    chain = " && ".join(f"has({_cel_path(found)})" for found in [*optional, steps])
+
+    def is_given(spec: Any) -> bool:
+        parent = _part(spec, steps[:-1])
+        if parent is None:
+            return False
+        name = attribute_of(parent, steps[-1])
+        return getattr(parent, name) is not None and name in parent.model_fields_set
+
+    return Expression(f"({chain})" if optional else chain, is_given)
+
+
+def any_of(*conditions: Expression) -> Expression:
+    joined = conditions[0]
+    for condition in conditions[1:]:
+        joined |= condition
+    return joined
+
+
+def escaped(field: str) -> str:
+    """A field's name in CEL, where reserved words are escaped."""
+    return f"__{field}__" if field in _RESERVED else field.replace(".", "__dot__")
+
+
+def value_or_default(model: type[StrictModel], field: str, parent: str = "self") -> str:
+    """In CEL, the value of a field of `parent`, or its default: API servers do not fill in those of objects that may be
+    written as `{}`."""
+    default = fields_of(model)[field].default
+    written = str(default).lower() if isinstance(default, bool) else default
+    return f"(has({parent}.{field}) ? {parent}.{field} : {written})"
+
+
+def attribute_of(part: StrictModel, field: str) -> str:
+    """The attribute that holds the `field` of YAML."""
+    if field in (fields := fields_of(type(part))):
+        return next(name for name, info in type(part).model_fields.items() if info is fields[field])
+    return field
+
+
+def _cel_path(steps: list[str]) -> str:
+    return ".".join(["self", *(escaped(step.removesuffix("?")) for step in steps)])
+
+
+def _part(spec: Any, steps: list[str]) -> Any:
+    """The value at a path; None where a parent is missing."""
+    for step in steps:
+        if spec is None:
+            return None
+        spec = getattr(spec, attribute_of(spec, step.removesuffix("?")))
+    return spec

@@ -1,0 +1,258 @@
+"""The rules that span the fields of a whole spec. `trainjob validate` and API servers both check them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from trainjob.api.cluster import DURATION, UNITS, seconds
+from trainjob.api.expressions import Expression, any_of, escaped, given, number, value, value_or_default
+from trainjob.api.tuning import BATCH_SIZE, HEADS, HIDDEN_SIZE, TUNABLE, Step, candidates, steps_to
+from trainjob.kinds import KINDS, kinds_with
+from trainjob.kinds.facts import Facts
+from trainjob.kinds.text_classifier.spec import Encoder
+
+if TYPE_CHECKING:
+    from trainjob.api.trainjob import TrainJobSpec
+
+
+@dataclass(frozen=True)
+class SpecRule:
+    """A condition on a spec."""
+
+    field: str
+    """Path of the field to change."""
+    message: str
+    """What is wrong if the condition does not hold."""
+    condition: Expression
+    numbers: "Callable[[TrainJobSpec], str] | None" = None
+    """What is wrong in numbers; API servers do not say it."""
+
+    def conflict(self, spec: "TrainJobSpec") -> tuple[str, str] | None:
+        """Field and message, if the condition does not hold."""
+        if self.condition.of(spec):
+            return None
+        return self.field, f"{self.message} ({self.numbers(spec)})" if self.numbers is not None else self.message
+
+
+def conflicts_of(spec: "TrainJobSpec") -> Iterator[tuple[str, str]]:
+    """Field and message of each rule that a spec breaks."""
+    return (found for rule in SPEC_RULES if (found := rule.conflict(spec)) is not None)
+
+
+def _one_of_kinds(kinds: Sequence[str]) -> Expression:
+    return any_of(*(given(f"model.{kind}") for kind in kinds))
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _is_for(field: str, kinds: Sequence[str], unset: Expression) -> SpecRule:
+    """A field may be set for some kinds of model only."""
+    return SpecRule(field, f"is for {_listed(kinds)}", unset | _one_of_kinds(kinds))
+
+
+def _rules_of_kind(kind: Facts) -> Iterator[SpecRule]:
+    name = f"model.{kind.field}"
+    others = ~given(name)
+    if kind.needs_dataset:
+        yield SpecRule("dataset", f"is required by {name}", others | given("dataset"))
+    for fields, message in kind.columns.required.items():
+        found = any_of(*(given(f"dataset?.{field}") for field in fields))
+        yield SpecRule(f"dataset.{fields[0]}", message, others | ~given("dataset") | found)
+    if kind.formats:
+        unset = ~given("dataset?.train.format")
+        fits = value("dataset.train.format").is_one_of(*kind.formats)
+        *most, last = kind.formats
+        message = f"must be {', '.join(most)} or {last} for {name}"
+        yield SpecRule("dataset.train.format", message, others | unset | fits)
+    if kind.metrics:
+        fits = value("checkpoints.metric").is_one_of(*kind.metrics)
+        yield SpecRule("checkpoints.metric", f"must be one of {', '.join(kind.metrics)} for {name}", others | fits)
+
+
+_COLUMNS = list(dict.fromkeys(field for kind in KINDS.values() for field in kind.columns.allowed))
+_CLEANS = any_of(*(value(f"dataset.cleaning.{flag}") for flag in ("lowercase", "removeURLs", "removeHTML")))
+
+
+def _rule_of_column(field: str) -> SpecRule:
+    """A field of the dataset may be set for those kinds of model only whose rows have it."""
+    kinds = [f"model.{name}" for name, kind in KINDS.items() if field in kind.columns.allowed]
+    unset = ~given("dataset") | ~_CLEANS if field == "cleaning" else ~given(f"dataset?.{field}")
+    return SpecRule(f"dataset.{field}", f"is for {_listed(kinds)}", unset | any_of(*map(given, kinds)))
+
+
+def _rule_of_baseline(field: str) -> SpecRule:
+    kinds = [name for name, kind in KINDS.items() if field in kind.baselines]
+    return _is_for(f"baselines.{field}", kinds, ~given(f"baselines?.{field}"))
+
+
+_BASELINES = dict.fromkeys(field for kind in KINDS.values() for field in kind.baselines)
+
+
+def _multiple_of_workers(spec: "TrainJobSpec") -> str:
+    size, count = spec.training.batch_size, spec.workers.count
+    return f"{size} % {count} = {size % count}"
+
+
+def _workers_of_pods(spec: "TrainJobSpec") -> str:
+    count, per_pod = spec.workers.count, spec.workers.per_pod
+    assert per_pod is not None
+    return f"{count} % {per_pod} = {count % per_pod}"
+
+
+def _is_not_longer(one: str, other: str) -> Expression:
+    """Of two durations."""
+
+    def in_cel(path: str) -> str:
+        units = ", ".join(f"'{unit}': {number}" for unit, number in UNITS.items())
+        text = value(path).cel
+        return f"int({text}.substring(0, size({text}) - 1)) * {{{units}}}[{text}.substring(size({text}) - 1)]"
+
+    def in_seconds(path: str) -> Callable[["TrainJobSpec"], int]:
+        text = value(path)
+        return lambda spec: seconds(text.of(spec))
+
+    durations = " && ".join(f"{value(path).cel}.matches('{DURATION}')" for path in (one, other))
+    shorter = Expression(in_cel(one), in_seconds(one)) <= Expression(in_cel(other), in_seconds(other))
+    return Expression(f"(!({durations}) || {shorter.cel})", shorter.of)
+
+
+_TUNED_PARTS = dict.fromkeys(step for path in TUNABLE for step in steps_to(path))
+
+
+def _tuned_part(step: Step) -> SpecRule:
+    """What is tuned is there."""
+    inside = [path for path in TUNABLE if step in steps_to(path)]
+    parents = step.path.rpartition(".")[0]
+    root, *names = step.path.split(".")
+    chain = " && ".join(f"has(self.{'.'.join([root, *names[: depth + 1]])})" for depth in range(len(names)))
+    there = f"{chain} || !has(self.{parents})" if step.is_default else chain
+    condition = Expression(
+        f"(!has(self.tuning) || !([{', '.join(map(_is_tuned, inside))}].exists(given, given)) || ({there}))",
+        lambda spec: (
+            spec.tuning is None
+            or not any(step in steps_to(path) for path in spec.tuning.tuned)
+            or spec.has_part(step.path)
+        ),
+    )
+    return SpecRule("tuning.parameters", f"the spec has no {step.path} whose fields could be tuned", condition)
+
+
+def _is_tuned(path: str) -> str:
+    return f"has(self.tuning.parameters.{escaped(path)})"
+
+
+def _candidates(path: str, otherwise: str) -> str:
+    """In CEL, the values that a field may have which takes lists only; the list `otherwise` where it is not tuned."""
+    parameter = f"self.tuning.parameters.{escaped(path)}"
+    lists = f"has({parameter}.choice) ? {parameter}.choice : has({parameter}.grid) ? {parameter}.grid : []"
+    return f"(!{_is_tuned(path)} ? {otherwise} : {lists})"
+
+
+def _wrong_batch_sizes(spec: "TrainJobSpec") -> list[int]:
+    if spec.tuning is None:
+        return []
+    return [size for size in candidates(spec.tuning, BATCH_SIZE, 0) if size % spec.workers.count]
+
+
+def _wrong_widths(spec: "TrainJobSpec") -> list[tuple[int, int]]:
+    """Width and heads."""
+    encoder = spec.model.text_classifier.encoder if spec.model.text_classifier is not None else None
+    if spec.tuning is None or encoder is None:
+        return []
+    widths = candidates(spec.tuning, HIDDEN_SIZE, encoder.hidden_size)
+    heads = candidates(spec.tuning, HEADS, encoder.heads)
+    return [(width, number) for width, number in product(widths, heads) if width % number]
+
+
+_TUNES_BATCH_SIZES_THAT_FIT = Expression(
+    "(!has(self.tuning) || self.workers.count < 1 || "
+    f"{_candidates(BATCH_SIZE, '[]')}.all(size, size % self.workers.count == 0))",
+    lambda spec: not _wrong_batch_sizes(spec),
+)
+_ENCODER = "self.model.textClassifier.encoder"
+_WIDTHS = _candidates(HIDDEN_SIZE, f"[{value_or_default(Encoder, 'hiddenSize', _ENCODER)}]")
+_HEADS = _candidates(HEADS, f"[{value_or_default(Encoder, 'heads', _ENCODER)}]")
+_TUNES_WIDTHS_THAT_FIT = Expression(
+    f"(!has(self.tuning) || !{given('model.textClassifier?.encoder').cel} || "
+    f"{_WIDTHS}.all(width, {_HEADS}.all(heads, heads < 1 || width % heads == 0)))",
+    lambda spec: not _wrong_widths(spec),
+)
+_IS_WHOLE = value("training.sharding").is_one_of("none")
+
+SPEC_RULES: tuple[SpecRule, ...] = (
+    SpecRule(
+        "workers.perPod",
+        "must divide workers.count",
+        ~given("workers.perPod") | value("workers.count").is_multiple_of(value("workers.perPod")),
+        _workers_of_pods,
+    ),
+    SpecRule(
+        "workers.minimum",
+        "must not be more than workers.count",
+        ~given("workers.minimum") | (value("workers.minimum") <= value("workers.count")),
+        lambda spec: f"{spec.workers.minimum} > {spec.workers.count}",
+    ),
+    SpecRule(
+        "workers.minimum",
+        "cannot be set together with tuning, whose trials wait for workers one by one",
+        ~given("workers.minimum") | ~given("tuning"),
+    ),
+    SpecRule(
+        "deadlines.start",
+        "must not be longer than deadlines.total",
+        ~given("deadlines.start") | ~given("deadlines.total") | _is_not_longer("deadlines.start", "deadlines.total"),
+        lambda spec: f"{spec.deadlines.start} > {spec.deadlines.total}",
+    ),
+    SpecRule(
+        "training.batchSize",
+        "must be a multiple of workers.count",
+        ~given("training.batchSize") | value("training.batchSize").is_multiple_of(value("workers.count")),
+        _multiple_of_workers,
+    ),
+    SpecRule(
+        "training.sharding",
+        "needs at least 2 workers (workers.count) to share the model",
+        ~value("training.sharding").is_one_of("full") | ~(value("workers.count") <= number(1)),
+    ),
+    _is_for("training.sharding", kinds_with("sharding"), _IS_WHOLE),
+    SpecRule("training.compile", "does not go together with training.sharding", _IS_WHOLE | ~value("training.compile")),
+    SpecRule("training.cpuOffload", "needs training.sharding", ~value("training.cpuOffload") | ~_IS_WHOLE),
+    _is_for("training.activationCheckpointing", kinds_with("sharding"), ~value("training.activationCheckpointing")),
+    *map(_rule_of_baseline, _BASELINES),
+    SpecRule(
+        "dataset.unlabelled",
+        "needs training.distillation, whose teacher labels these rows",
+        ~given("dataset?.unlabelled") | given("training.distillation"),
+    ),
+    _is_for("training.distillation", kinds_with("distillation"), ~given("training.distillation")),
+    _is_for("tuning", kinds_with("tuning"), ~given("tuning")),
+    *map(_tuned_part, _TUNED_PARTS),
+    SpecRule(
+        "tuning.parameters",
+        f"{BATCH_SIZE} must be a multiple of workers.count",
+        _TUNES_BATCH_SIZES_THAT_FIT,
+        lambda spec: ", ".join(f"{size} % {spec.workers.count}" for size in _wrong_batch_sizes(spec)),
+    ),
+    SpecRule(
+        "tuning.parameters",
+        f"{HIDDEN_SIZE} must be a multiple of every heads",
+        _TUNES_WIDTHS_THAT_FIT,
+        lambda spec: ", ".join(f"{width} % {heads}" for width, heads in _wrong_widths(spec)),
+    ),
+    *(rule for kind in KINDS.values() for rule in _rules_of_kind(kind)),
+    *map(_rule_of_column, _COLUMNS),
+    SpecRule(
+        "dataset.messages",
+        "needs a pretrained model: a tokenizer from scratch has no chat template",
+        ~given("dataset?.messages") | ~given("model.causalLM?.decoder"),
+    ),
+    SpecRule(
+        "dataset.loader",
+        "a function gets its rows from Ray Data",
+        ~given("model.function") | ~given("dataset") | ~value("dataset.loader").is_one_of("dataLoader"),
+    ),
+)

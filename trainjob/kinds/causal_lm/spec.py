@@ -1,0 +1,104 @@
+"""`spec.model.causalLM`."""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from trainjob.kinds.facts import SCRATCH_RATE, TABLES, Columns, Facts
+from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
+from trainjob.schema.fields import Dropout, LayerName, PositiveInt, Pretrained
+
+_FINE_TUNING_RATE = 2e-5
+"""A pretrained language model knows more that can be lost than an encoder."""
+_LORA_RATE = 2e-4
+"""An adapter begins at zero, and what is known already stays."""
+
+
+class Decoder(StrictModel):
+    """A transformer decoder of Llama's shape trained from scratch, with a byte-level BPE tokenizer of its own."""
+
+    layers: PositiveInt = 4
+    """Transformer layers."""
+    hidden_size: PositiveInt = 256
+    """Width of the decoder; a multiple of 2 * `heads`."""
+    heads: PositiveInt = 4
+    """Attention heads of each layer."""
+    dropout: Dropout = 0.0
+    """Probability of dropping an attention weight."""
+    vocabulary_size: Annotated[int, Field(ge=300, le=1_000_000)] = 8192
+    """Most tokens that the tokenizer learns from the training texts; 256 of them are single bytes."""
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden_size(self) -> Self:
+        if rest := self.hidden_size % (2 * self.heads):
+            raise PydanticCustomError(
+                "heads",
+                "hiddenSize must be a multiple of 2 * heads ({hidden} % {heads} = {rest})",
+                {"hidden": self.hidden_size, "heads": 2 * self.heads, "rest": rest},
+            )
+        return self
+
+
+class LoRA(StrictModel):
+    """Low-rank matrices that are trained beside linear layers of a pretrained network, which stays as it is."""
+
+    rank: Annotated[int, Field(ge=1, le=65_536)] = 16
+    """Rows of the one matrix, columns of the other."""
+    alpha: Annotated[float | None, Field(gt=0)] = None
+    """What the matrices give is multiplied by alpha / `rank`; by default, twice the rank."""
+    dropout: Dropout = 0.0
+    """Probability of dropping a value that the matrices are given."""
+    target_modules: Annotated[list[LayerName], Field(min_length=1, max_length=100)] | None = None
+    """The linear layers' names, such as `q_proj`, or ends of their paths; by default all but the one that gives the
+    logits."""
+
+
+class CausalLM(OneOf):
+    """A language model that continues texts."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "decoder")
+    facts: ClassVar[Facts] = Facts(
+        field="causalLM",
+        noun="language model",
+        hub_task="text-generation",
+        needs_dataset=True,
+        formats=TABLES,
+        columns=Columns(
+            allowed=("text", "prompt", "completion", "messages"),
+            required={
+                ("text", "prompt", "completion", "messages"): (
+                    "is required by model.causalLM, or prompt and completion, or messages"
+                )
+            },
+        ),
+        metrics={"validation_loss": "min", "validation_perplexity": "min", "train_loss": "min"},
+        abilities=frozenset({"sharding"}),
+        usual_baselines=(),
+    )
+
+    pretrained: Pretrained | None = None
+    """A transformers decoder: a name on the Hugging Face hub or a folder, also on s3:// or gs://."""
+    decoder: Decoder | None = None
+    """A small decoder trained from scratch."""
+    max_length: Annotated[int, Field(ge=8, le=131_072)] = 512
+    """Tokens of a training row: shorter texts lie in one side by side, longer ones are cut into several."""
+    lora: LoRA | None = None
+    """Train an adapter, and not the pretrained decoder itself; `{}` for the usual one."""
+
+    @model_validator(mode="after")
+    def _lora_needs_pretrained(self) -> Self:
+        if self.lora is not None and self.decoder is not None:
+            refuse_conflicts([("lora", "needs a pretrained decoder: one from scratch must be trained")])
+        return self
+
+    @property
+    def description(self) -> str:
+        adapter = f", adapter of rank {self.lora.rank}" if self.lora is not None else ""
+        return f"Language model, {self.pretrained or 'trained from scratch'}{adapter}"
+
+    @property
+    def usual_learning_rate(self) -> float:
+        if self.pretrained is None:
+            return SCRATCH_RATE
+        return _FINE_TUNING_RATE if self.lora is None else _LORA_RATE

@@ -1,0 +1,71 @@
+"""What the specs of all classifiers share."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from trainjob.kinds.facts import SCRATCH_RATE, Direction
+from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.fields import Dropout
+
+Weight = Annotated[float, Field(gt=0)]
+
+METRICS: dict[str, Direction] = {
+    "validation_loss": "min",
+    "validation_accuracy": "max",
+    "validation_precision": "max",
+    "validation_recall": "max",
+    "validation_f1": "max",
+    "train_loss": "min",
+}
+"""Precision, recall and F1 are macro averages."""
+_FINE_TUNING_RATE = 1e-4
+"""At 1e-3, good weights lose much of what they know."""
+_HEAD_RATE = 1e-1
+"""A linear head on fixed features."""
+
+
+class Loss(OneOf):
+    """The loss, averaged over samples."""
+
+    class CrossEntropy(StrictModel):
+        """Softmax cross-entropy over the classes."""
+
+    class BinaryCrossEntropy(StrictModel):
+        """One sigmoid a class against the one-hot label."""
+
+    cross_entropy: CrossEntropy | None = None
+    """Softmax cross-entropy over the classes."""
+    binary_cross_entropy: BinaryCrossEntropy | None = None
+    """One sigmoid a class against the one-hot label."""
+
+
+class ClassWeights(OneOf):
+    """How much each class counts in the loss."""
+
+    class Balanced(StrictModel):
+        """Rows / (classes * rows of the class), counted on the training part."""
+
+    balanced: Balanced | None = None
+    """Weights inverse to the classes' frequency in the training part."""
+    values: dict[str, Weight] | None = None
+    """A weight for each class by name; every class must be named."""
+
+
+class Classifier(OneOf):
+    """What text and image classifiers share."""
+
+    dropout: Dropout = 0.1
+    """Probability of dropping an activation before the linear head."""
+    loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
+    """What training minimizes."""
+    class_weights: ClassWeights | None = None
+    """How much each class counts in the loss, also in the losses that are reported; every row counts the same by
+    default."""
+
+    @staticmethod
+    def rate_of(pretrained: str | None, freeze_encoder: bool) -> float:
+        """The default learning rate."""
+        if pretrained is None:
+            return SCRATCH_RATE
+        return _HEAD_RATE if freeze_encoder else _FINE_TUNING_RATE

@@ -1,0 +1,1 @@
+"""A Ray Train loop of the user's own."""

@@ -1,0 +1,37 @@
+"""`spec.model.function`."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from trainjob.kinds.facts import SCRATCH_RATE, Columns, Facts
+from trainjob.schema.base import StrictModel
+
+
+class Function(StrictModel):
+    """A Ray Train loop of your own, run unmodified on every worker."""
+
+    facts: ClassVar[Facts] = Facts(
+        field="function",
+        noun="function",
+        hub_task=None,
+        needs_dataset=False,
+        formats=(),
+        columns=Columns(allowed=("text", "label", "cleaning"), required={}),
+        metrics={},
+        abilities=frozenset(),
+        usual_baselines=(),
+    )
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+    """`module:function`; the module lies beside the YAML or is installed."""
+    config: dict[str, Any] = {}
+    """Passed to the function as its only argument."""
+
+    @property
+    def description(self) -> str:
+        return f"Function {self.name}"
+
+    @property
+    def usual_learning_rate(self) -> float:
+        return SCRATCH_RATE

@@ -1,0 +1,1 @@
+"""A network that gives each image one class."""

@@ -1,0 +1,98 @@
+"""`spec.model.imageClassifier`."""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from trainjob.kinds.classifier import METRICS, Classifier
+from trainjob.kinds.facts import Columns, Facts
+from trainjob.schema.base import StrictModel, refuse_conflicts
+from trainjob.schema.fields import PositiveInt, Pretrained
+
+
+class MLP(StrictModel):
+    """A multi-layer perceptron on the flattened image."""
+
+    hidden: Annotated[list[PositiveInt], Field(min_length=1, max_length=16)] = [256, 128]
+    """Width of each hidden layer."""
+
+
+class CNN(StrictModel):
+    """Blocks of two 3x3 convolutions, batch normalization and pooling, then a hidden layer."""
+
+    channels: Annotated[list[PositiveInt], Field(min_length=1, max_length=8)] = [32, 64]
+    """Channels of each block; every block halves height and width."""
+    hidden: PositiveInt = 128
+    """Width of the hidden layer before the head."""
+
+
+class ImageSize(StrictModel):
+    """What every image is resized to."""
+
+    height: Annotated[int, Field(ge=1, le=4096)]
+    """Pixels."""
+    width: Annotated[int, Field(ge=1, le=4096)]
+    """Pixels."""
+
+
+class Augmentation(StrictModel):
+    """Random changes of each training image, others in every epoch."""
+
+    crop: Annotated[float, Field(gt=0, le=1)] = 0.35
+    """Smallest share of the image that is cut out, in a random place and with sides of 3:4 to 4:3 of the image's, and
+    resized to the whole; 1 for no cut."""
+    flip: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Probability of swapping left and right."""
+
+
+class ImageClassifier(Classifier):
+    """A network for images: one label for each grey or RGB image."""
+
+    choices: ClassVar[tuple[str, ...]] = ("pretrained", "mlp", "cnn")
+    facts: ClassVar[Facts] = Facts(
+        field="imageClassifier",
+        noun="classifier of images",
+        hub_task="image-classification",
+        needs_dataset=True,
+        formats=(),
+        columns=Columns(allowed=("label",), required={}),
+        metrics=METRICS,
+        abilities=frozenset({"tuning", "distillation", "compression"}),
+        usual_baselines=("mostFrequent", "pixels"),
+        not_tuned=("size.height", "size.width", "freezeEncoder"),
+    )
+
+    pretrained: Pretrained | None = None
+    """A transformers image classifier, which gets a new head: a name on the Hugging Face hub or a folder, also on
+    s3:// or gs://."""
+    freeze_encoder: bool = False
+    """Train the head alone and leave the rest of a pretrained network as it is."""
+    mlp: MLP | None = None
+    """A multi-layer perceptron."""
+    cnn: CNN | None = None
+    """A convolutional network."""
+    size: ImageSize | None = None
+    """What every image is resized to; by default all images must have one size, and keep it. For a pretrained network
+    its image processor says what they become."""
+    augmentation: Augmentation | None = None
+    """Random cuts and mirror images to train on, `{}` for the usual ones; by default images stay as they are."""
+
+    @model_validator(mode="after")
+    def _fits_the_network(self) -> Self:
+        if self.freeze_encoder and self.pretrained is None:
+            refuse_conflicts([("freezeEncoder", "needs a pretrained network: one from scratch must be trained")])
+        if self.size is not None and self.pretrained is not None:
+            refuse_conflicts(
+                [("size", "is for mlp and cnn: a pretrained network's image processor says what images become")]
+            )
+        return self
+
+    @property
+    def description(self) -> str:
+        if self.pretrained is None:
+            return f"Image classifier, {self.chosen.upper()}"
+        return f"Image classifier on {self.pretrained}"
+
+    @property
+    def usual_learning_rate(self) -> float:
+        return self.rate_of(self.pretrained, self.freeze_encoder)

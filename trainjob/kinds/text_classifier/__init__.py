@@ -1,0 +1,1 @@
+"""A transformer that gives each text one class."""
