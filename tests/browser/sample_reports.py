@@ -9,7 +9,20 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from report_runs import FUNCTION_JOB, TEXT_JOB, TUNED_JOB, epoch, finish, predict, searched, step, summary, write_run
+from report_runs import (
+    FUNCTION_JOB,
+    LAYERS,
+    RATE,
+    TEXT_JOB,
+    TUNED_JOB,
+    epoch,
+    finish,
+    predict,
+    searched,
+    step,
+    summary,
+    write_run,
+)
 from trainjob.data.pictures import pictures
 from trainjob.data.thumbnails import thumbnail
 from trainjob.evaluation import language_scores
@@ -19,6 +32,7 @@ from trainjob.report.compare import compare, render_comparison
 from trainjob.report.render import render
 from trainjob.runs.comparison import Baseline, Cascade, CascadePoint, Comparison, write_comparison
 from trainjob.runs.predictions import write_predictions
+from trainjob.runs.trials import Trial, write_trial
 from trainjob.runs.variants import Variant, Variants, write_variants
 from trainjob.storage import Folder
 
@@ -150,8 +164,20 @@ def under_way(folder: Path) -> str:
     return render(write_run(folder, TEXT_JOB, RECORDS[:12] + RECORDS[40:41]))
 
 
-def search_under_way(folder: Path) -> str:
+def search_before_its_first_trial(folder: Path) -> str:
     return render(write_run(folder, TUNED_JOB, []))
+
+
+def search_under_way(folder: Path) -> str:
+    """Of the trials some run, one without an epoch; one was stopped, and one failed with much to say."""
+    run = searched(folder, 5)
+    parameters = {RATE: 0.00123456789012, LAYERS: 2}
+    error = "CUDA out of memory: tried to allocate 2.00 GiB; lower spec.training.batchSize " * 3
+    write_trial(run, Trial(number=6, parameters=parameters, state="running"))
+    write_trial(run, Trial(number=7, parameters=parameters, state="running", value=0.5, epochs=1, seconds=12.3))
+    write_trial(run, Trial(number=8, parameters=parameters, state="stopped", value=0.9, epochs=1, seconds=12.3))
+    write_trial(run, Trial(number=9, parameters=parameters, state="failed", error=error))
+    return render(run)
 
 
 REPORTS: dict[str, Callable[[Path], str]] = {
@@ -169,6 +195,7 @@ REPORTS: dict[str, Callable[[Path], str]] = {
         comparison_of_runs,
         smaller_models,
         under_way,
+        search_before_its_first_trial,
         search_under_way,
     )
 }

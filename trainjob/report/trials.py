@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from trainjob.api.tuning import number_of_trials
+from trainjob.errors import listed
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, Record, inline_svg
 from trainjob.report.formatting import duration, percent, readable, score
 from trainjob.runs.contents import Contents
@@ -39,6 +40,8 @@ class TrialsView:
     headings: list[str]
     table: list[tuple[str, ...]]
     """A line for each trial, best first, with a cell for each of the headings."""
+    failures: list[str]
+    """Which trials failed, and why."""
     importances: list[tuple[str, str]]
     """Parameter and share, the most important first; empty where there are too few trials."""
     remark: str
@@ -62,6 +65,7 @@ def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
         readable(checkpoints.metric),
         ["Trial", "State", readable(checkpoints.metric), "Epochs", "Time", *names.values()],
         [_line(trial, list(names)) for trial in [*ranked, *others]],
+        _failures(others),
         [(names[path], percent(share)) for path, share in importances.items()],
         REMARK if importances else "",
         [*curves, *_side_by_side(run, ranked, names)],
@@ -77,15 +81,28 @@ def _progress(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> 
     said += "".join(f", {counts[state]} {word}" for state, word in states.items() if counts[state])
     if not ranked:
         return said
-    parameters = ", ".join(f"{names[path]} {value}" for path, value in ranked[0].parameters.items())
+    parameters = ", ".join(f"{names[path]} {_short(value)}" for path, value in ranked[0].parameters.items())
     metric = readable(run.job.spec.checkpoints.metric)
     return f"{said}. The best so far is trial {ranked[0].number}: {metric} {score(ranked[0].value)} with {parameters}"
 
 
 def _line(trial: Trial, paths: list[str]) -> tuple[str, ...]:
-    state = trial.state if trial.state != "failed" else f"failed: {trial.error}"
-    parameters = (str(trial.parameters.get(path, "")) for path in paths)
-    return (str(trial.number), state, score(trial.value), str(trial.epochs), duration(trial.seconds), *parameters)
+    parameters = (_short(trial.parameters.get(path, "")) for path in paths)
+    return (str(trial.number), trial.state, score(trial.value), str(trial.epochs), duration(trial.seconds), *parameters)
+
+
+def _failures(trials: Sequence[Trial]) -> list[str]:
+    """A sentence for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for trial in trials:
+        if trial.state == "failed":
+            reasons.setdefault(trial.error, []).append(str(trial.number))
+    return [f"Failed: {'trial' if len(some) == 1 else 'trials'} {listed(some)}: {why}" for why, some in reasons.items()]
+
+
+def _short(value: object) -> str:
+    """A parameter with four digits; trial.json has all of them."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _importances(run: Contents, ranked: Sequence[Trial]) -> dict[str, float]:
@@ -153,14 +170,23 @@ def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str])
             _plot(axes, range(len(columns)), heights, is_best=row == 0)
         for place, (_, labels) in enumerate(columns.values()):
             axes.axvline(place, color=GRID, linewidth=0.9)
+            side = -1 if place == 0 else 1  # away from the lines that end at the first axis
             for height, label in labels:
-                axes.annotate(label, (place, height), (5, 0), textcoords="offset points", va="center", color=INK)
+                axes.annotate(
+                    label,
+                    (place, height),
+                    (6 * side, 0),
+                    textcoords="offset points",
+                    ha="right" if side < 0 else "left",
+                    va="center",
+                    color=INK,
+                )
         axes.set_xticks(range(len(columns)), list(columns))
         axes.set_xlim(-0.2, len(columns) - 0.6)
         axes.set_yticks([])
         _style(axes)
         svg = inline_svg(figure, "trial-parameters")
-    said = ", ".join(f"{names[path]} {value}" for path, value in ranked[0].parameters.items())
+    said = ", ".join(f"{names[path]} {_short(value)}" for path, value in ranked[0].parameters.items())
     return [Picture("The parameters of each trial, the best one's in colour", svg, f"The best trial has {said}.")]
 
 

@@ -18,7 +18,8 @@ def test_all_trials_are_in_the_table_best_first_and_failed_last(tmp_path: Path) 
     assert head == ["Trial", "State", "validation loss", "Epochs", "Time", "layers", "learningRate"]
     assert best[:5] == ["6", "done", "0.2818", "2", "1 min 01 s"]
     assert len(others) == 10
-    assert failed[:3] == ["12", "failed: training <diverged>", MISSING]
+    assert failed[:3] == ["12", "failed", MISSING]
+    assert "Failed: trial 12: training <diverged>" in page.text
     assert "The search" in page.text
 
 
@@ -29,6 +30,22 @@ def test_a_search_under_way_says_how_far_it_is(tmp_path: Path) -> None:
     assert "5 of 12 trials have ended, 1 running, 1 failed. The best so far is trial 3: validation loss" in page.text
     assert "No epoch is complete yet" not in page.text
     assert page.terms["Validation loss, trial 3, the best so far"] == "0.1000"
+
+
+def test_long_numbers_and_errors_leave_the_table_narrow(tmp_path: Path) -> None:
+    run = searched(tmp_path, 3)
+    error = "out of memory: lower spec.training.batchSize " * 5
+    for number in (4, 5):
+        parameters = {RATE: 0.0012345678901234, LAYERS: 2}
+        write_trial(run, Trial(number=number, parameters=parameters, state="failed", error=error))
+    page = Page(render(run))
+    assert page.tables["trials"][-1] == ["5", "failed", MISSING, "0", "0.00 s", "2", "0.001235"]
+    assert page.text.count("lower spec.training.batchSize") == 5
+    assert "Failed: trials 4, 5: out of memory" in page.text
+
+
+def test_before_the_first_trial(tmp_path: Path) -> None:
+    assert "No trial has begun yet." in Page(render(write_run(tmp_path, TUNED_JOB, []))).text
 
 
 def test_what_matters_comes_first(tmp_path: Path) -> None:
