@@ -36,6 +36,15 @@ class DataError(UserError):
     """The dataset cannot be used as it is; the message names the file and, where there is one, the row."""
 
 
+class RowError(DataError):
+    """One row cannot be used; others of its file may be."""
+
+    def __init__(self, message: str, place: str = "", kind: str = "", detail: str = "") -> None:
+        """`kind` is what is wrong without anything of this row's own, and `detail` is that."""
+        super().__init__(message)
+        self.place, self.kind, self.detail = place, kind, detail
+
+
 class StorageError(UserError):
     """The storage folder cannot be read or written."""
 

@@ -9,6 +9,8 @@ FEW_ROWS = 10
 """A class with fewer training rows is called rare."""
 INVALID_SHARE = 0.5
 """A held-out set with more of its rows among the training rows measures memory, not generalization."""
+MANY_DROPPED = 0.1
+"""Where more of a set's rows were dropped, those that are left may be of another kind than new ones."""
 MANY_CUT = 0.01
 """Share of truncated texts from which on a remark is worth it."""
 
@@ -39,6 +41,8 @@ class SetProfile(StrictModel):
     """Rows whose input is among the training rows; none for the training rows themselves."""
     dropped: list[Dropped] = []
     """Rows that `dataset.onBadRows: drop` left out; those of a split source are counted under `train`."""
+    source_rows: int | None = None
+    """Rows of its source, dropped ones and those set aside for validation included; none where nothing was dropped."""
 
 
 class ClassSizes(StrictModel):
@@ -90,8 +94,7 @@ class DataProfile(StrictModel):
         for name, found in self.sets.items():
             yield from _overlap(name, found)
         for name, found in self.sets.items():
-            for each in found.dropped:
-                yield Remark(f"{each.rows:,} rows of {name} were dropped: {each.reason}")
+            yield from _dropped(name, found)
             if found.contradictions:
                 yield Remark(
                     f"{_part(found.contradictions, found.rows)} of the {name} rows equal others with another label"
@@ -121,6 +124,15 @@ def _overlap(name: str, found: SetProfile) -> Iterator[Remark]:
         yield Remark(f"{share}: its scores say nothing about new rows; take these rows out of one of the two", True)
     else:
         yield Remark(f"{share}, which makes its scores too good")
+
+
+def _dropped(name: str, found: SetProfile) -> Iterator[Remark]:
+    for each in found.dropped:
+        yield Remark(f"{each.rows:,} rows of {name} were dropped: {each.reason}. The first: {'; '.join(each.first)}")
+    dropped = sum(each.rows for each in found.dropped)
+    if found.source_rows is not None and dropped > MANY_DROPPED * found.source_rows:
+        share = f"{_part(dropped, found.source_rows)} of the {name} rows were dropped"
+        yield Remark(f"{share}: scores on those that are left may say little about new rows; correct the rows", True)
 
 
 def _part(count: int, total: int) -> str:

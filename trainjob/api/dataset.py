@@ -93,6 +93,10 @@ class Dataset(StrictModel):
     """Column that holds the label; for images, by default the folder's name or the IDX labels."""
     cleaning: Cleaning = Cleaning()
     """What is done to each text before it is tokenized; for text classifiers."""
+    on_bad_rows: Literal["fail", "drop"] = "fail"
+    """What becomes of rows that cannot be used: with an empty or unknown label, a damaged image, a line that is no row,
+    a conversation of which nothing can be learned, or of a class with too few rows. fail tells of all of them before
+    anything is trained; drop leaves them out, in every set, and counts them in the report."""
     loader: Literal["rayData", "dataLoader"] = "rayData"
     """rayData prepares rows in Ray Data and streams what does not fit in memory; dataLoader keeps them in memory
     in a PyTorch DataLoader and, on one machine, starts faster because it needs no Ray cluster."""

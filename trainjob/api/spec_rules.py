@@ -255,4 +255,9 @@ SPEC_RULES: tuple[SpecRule, ...] = (
         "a function gets its rows from Ray Data",
         ~given("model.function") | ~given("dataset") | ~value("dataset.loader").is_one_of("dataLoader"),
     ),
+    SpecRule(
+        "dataset.onBadRows",
+        "a function gets its rows as they are, and drops what it cannot use itself",
+        ~given("model.function") | ~given("dataset") | ~value("dataset.onBadRows").is_one_of("drop"),
+    ),
 )

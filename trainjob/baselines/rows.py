@@ -9,7 +9,7 @@ import numpy as np
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, ImagePreprocessor, TextPreprocessor
 from trainjob.data.cleaning import clean
-from trainjob.data.fitting import CHARACTERS_PER_TOKEN
+from trainjob.data.fit_texts import CHARACTERS_PER_TOKEN
 from trainjob.data.prepare import read_set
 from trainjob.data.rows import Rows
 from trainjob.data.text import joined_texts

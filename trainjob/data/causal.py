@@ -17,10 +17,10 @@ from trainjob.data.documents import Form, Layout, Prompt, opening
 from trainjob.data.examples import Examples
 from trainjob.data.packing import MOST_TOKENS, document_starts, pack, unpacked
 from trainjob.data.piece_tokenizer import PieceTokenizer
-from trainjob.data.rows import row_number
+from trainjob.data.rows import Rows, row_number
 from trainjob.data.text import PREPROCESSOR_FILE, text_contents
 from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 
 PAD, END = "<|pad|>", "<|end|>"
 """Special tokens of tokenizers trained here; END also begins a text."""
@@ -80,11 +80,16 @@ class CausalPreprocessor:
         """What the split tells rows by: the text."""
         return text_contents(self.layout.sources(table, where))
 
+    def check(self, rows: Rows) -> None:
+        """Raises RowError for the first row that nothing can be learned of."""
+        if self.form != "text":
+            self.transform(rows.table, rows.where)
+
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """Packed rows of all texts, list<int32>; how many there are depends on the texts' lengths.
 
-        Raises DataError for missing columns, undecodable bytes, rows that teach nothing, and where a prompt with its
-        completion or a conversation is longer than a row.
+        Raises DataError for missing columns, and RowError for undecodable bytes, rows that teach nothing, and where a
+        prompt with its completion or a conversation is longer than a row.
         """
         documents = self._documents(table, where)
         offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents], dtype=np.int64)])
@@ -122,11 +127,15 @@ class CausalPreprocessor:
     def _check_lengths(self, lengths: np.ndarray, where: Callable[[int], str]) -> None:
         long = np.flatnonzero(lengths > self.max_length)
         if len(long):
+            row, length = int(long[0]), int(lengths[long[0]])
             what = "the conversation has" if self.form == "messages" else "prompt and completion have"
-            raise DataError(
-                f"{where(int(long[0]))}: {what} {lengths[long[0]]:,} tokens, but at most {self.max_length:,} fit into "
-                f"model.causalLM.maxLength; so it is with {len(long):,} of the {len(lengths):,} rows that were read "
-                f"together. Raise maxLength (to {lengths.max():,} for these), or shorten these rows or leave them out"
+            kind = f"{what} more than the {self.max_length:,} tokens that fit into model.causalLM.maxLength"
+            raise RowError(
+                f"{where(row)}: {what} {length:,} tokens, but at most {self.max_length:,} fit into "
+                "model.causalLM.maxLength. Raise it, shorten the row or leave it out",
+                where(row),
+                kind,
+                f"{length:,} tokens",
             )
 
     def inputs(self, examples: Examples) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from trainjob.data.control_tokens import ControlTokens
 from trainjob.data.conversations import ASSISTANT, PARALLEL, TOOLS, WEIGHT, Conversation, Message, arguments_of
 from trainjob.data.piece_tokenizer import Pieces
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 
 TEMPLATE = "chat_template"
 TEMPLATE_FILE = "chat_template.jinja"
@@ -61,7 +61,8 @@ class ChatTemplate:
         answers = conversation.learned
         if not answers:
             without = "" if all(WEIGHT not in message for message in conversation.messages) else " and a weight of 1"
-            raise DataError(f'{where}: no message has the role "{ASSISTANT}"{without}: there is nothing to learn')
+            kind = f'no message has the role "{ASSISTANT}"{without}: there is nothing to learn'
+            raise RowError(f"{where}: {kind}", where, kind)
         rendering = self._rendering(conversation, where)
         rendering.check_calls(answers[-1] + 1)
         whole, done = rendering.text(answers[-1] + 1), 0

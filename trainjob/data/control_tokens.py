@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from trainjob.data.packing import GIVEN
 from trainjob.data.piece_tokenizer import Pieces, PieceTokenizer, Tokens
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 
 OPEN, CLOSE = "90731846250219735081", "90731846250219735082"
 """The marks. Templates may escape other characters than digits, or change their case."""
@@ -95,7 +95,8 @@ class ControlTokens:
         try:
             (codes,) = self._apart.codes([[(self._with_aliases(text), is_learned) for text, is_learned in pieces]])
         except DataError as error:
-            raise DataError(f"{where}: {error}") from None
+            kind = "the tokenizer takes a content for a control token"
+            raise RowError(f"{where}: {error}", where, kind, str(error)) from None
         return codes
 
     def _with_aliases(self, text: str) -> str:

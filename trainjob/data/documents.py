@@ -1,6 +1,7 @@
 """What a language model reads of a row, and what of that it learns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from trainjob.data.conversations import PARALLEL, TOOLS, Conversation, Message, 
 from trainjob.data.piece_tokenizer import Pieces
 from trainjob.data.rows import as_json, as_text, found_columns, row_number
 from trainjob.data.text import joined_texts
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 
 Form = Literal["text", "completion", "messages"]
 Prompt = str | list[Message] | dict[str, Any] | Conversation
@@ -63,14 +64,19 @@ class Layout:
 
     def conversations(self, table: pa.Table, template: ChatTemplate, where: Where = row_number) -> list[Pieces]:
         """The rendered conversation of each row. Raises DataError for a row that teaches nothing."""
-        return [template.turns(each, where(row)) for row, each in enumerate(self._conversations(table, where))]
+        found: list[Pieces] = []
+        for row, each in enumerate(self._conversations(table, where)):
+            with row_errors(where(row), "the chat template does not write the conversation as it is learned"):
+                found.append(template.turns(each, where(row)))
+        return found
 
     def pairs(self, table: pa.Table, where: Where = row_number) -> list[Pieces]:
         """Prompt and completion of each row. Raises DataError for a row that teaches nothing."""
         prompts, completions = self._values(table, where)
         for row, completion in enumerate(completions):
             if not completion:
-                raise DataError(f'{where(row)}: "{self.columns[1]}" is empty: there is nothing to learn')
+                kind = f'"{self.columns[1]}" is empty: there is nothing to learn'
+                raise RowError(f"{where(row)}: {kind}", where(row), kind)
         pairs = zip(prompts, completions, strict=True)
         return [[(prompt or "", False), (completion or "", True)] for prompt, completion in pairs]
 
@@ -83,7 +89,11 @@ class Layout:
     def _conversations(self, table: pa.Table, where: Where) -> list[Conversation]:
         names = ["messages", *self.optional]
         rows = zip(*self._values(table, where), strict=True)
-        return [parsed(dict(zip(names, row, strict=True)), where(number)) for number, row in enumerate(rows)]
+        found: list[Conversation] = []
+        for number, row in enumerate(rows):
+            with row_errors(where(number), "the conversation is not as it must be"):
+                found.append(parsed(dict(zip(names, row, strict=True)), where(number)))
+        return found
 
     def _values(self, table: pa.Table, where: Where) -> list[list[str | None]]:
         there = found_columns(self.columns, table.column_names, "the table", self.optional)
@@ -92,6 +102,17 @@ class Layout:
             read(table[name], name, where).to_pylist() if name in there else [None] * len(table)
             for name in self.columns
         ]
+
+
+@contextmanager
+def row_errors(place: str, kind: str) -> Generator[None]:
+    """Turns a DataError over a row, whose message begins with its place, into a RowError."""
+    try:
+        yield
+    except RowError:
+        raise
+    except DataError as error:
+        raise RowError(str(error), place, kind, str(error).removeprefix(place).lstrip(": ")) from None
 
 
 def layout_of(dataset: Dataset) -> Layout:

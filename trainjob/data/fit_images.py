@@ -6,12 +6,14 @@ import numpy as np
 from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
+from trainjob.data.bad_rows import BadRows, sound_rows
 from trainjob.data.image import ImagePreprocessor, image_contents, wrong_size
-from trainjob.data.image_processor import PretrainedImagePreprocessor, pretrained_processor
-from trainjob.data.pictures import BACKGROUND, Picture, pictures
-from trainjob.data.rows import Part, Rows
+from trainjob.data.image_processor import PretrainedImagePreprocessor, check_shapes, pretrained_processor
+from trainjob.data.pictures import BACKGROUND, Picture, check_pictures, pictures
+from trainjob.data.rows import Part, Rows, leave_out
+from trainjob.data.small_classes import survey_classes
 from trainjob.data.split import hashes
-from trainjob.data.survey import FittedOn, Look, Seen, nothing, survey_classes
+from trainjob.data.survey import FittedOn, Look, Seen, nothing
 from trainjob.data.tasks import Mapper
 from trainjob.errors import DataError
 
@@ -21,10 +23,12 @@ _CHANNELS, _ALPHA, _TURNED = 3, 4, 8
 """The bits of an image's mark."""
 
 
-def fit_images(dataset: Dataset, model: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper) -> FittedOn:
-    """Raises DataError for what cannot be used."""
+def fit_images(
+    dataset: Dataset, model: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+) -> FittedOn:
+    """Images that cannot be used are counted in `bad`. Raises DataError for what cannot be used at all."""
     if model.pretrained is not None:
-        return _for_pretrained(dataset, model.pretrained, train, seed, mapped)
+        return _for_pretrained(dataset, model.pretrained, train, seed, mapped, bad)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
 
     def see(rows: Rows) -> Seen[np.ndarray]:
@@ -38,7 +42,8 @@ def fit_images(dataset: Dataset, model: ImageClassifier, train: Sequence[Part], 
             _marks(found),
         )
 
-    survey = survey_classes(dataset, train, Look(COLUMNS, "label", see, STATISTICS_ROWS), mapped)
+    look = Look(COLUMNS, "label", see, STATISTICS_ROWS, _check)
+    survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     depth = int(np.max(survey.marks[division.is_training] & _CHANNELS))
     mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
@@ -54,28 +59,43 @@ def fit_images(dataset: Dataset, model: ImageClassifier, train: Sequence[Part], 
         resize=model.size is not None,
         as_shown=True,
     )
-    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks))
+    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks), small=small)
 
 
 def _first_size(train: Sequence[Part]) -> tuple[int, int]:
-    """Width and height of the first image, which all others must have; 0 where there are none."""
-    tables = (rows for part in train for rows in part.read(COLUMNS))
-    found = (picture for rows in tables for picture in pictures(rows.table, rows.where))
-    return next((picture.size for picture in found), (0, 0))
+    """Width and height of the first sound image, which all others must have; 0 where there are none."""
+    for part in train:
+        for rows in part.read(COLUMNS, leave_out):
+            sound = rows.take(sound_rows(rows, _check, leave_out))
+            for picture in pictures(sound.table, sound.where):
+                return picture.size
+    return 0, 0
 
 
-def _for_pretrained(dataset: Dataset, name: str, train: Sequence[Part], seed: int, mapped: Mapper) -> FittedOn:
+def _check(rows: Rows) -> None:
+    check_pictures(rows.table, rows.where)
+
+
+def _for_pretrained(
+    dataset: Dataset, name: str, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+) -> FittedOn:
     """The network's own image processor says all but the classes."""
     processor = pretrained_processor(name)
 
     def see(rows: Rows) -> Seen[None]:
-        marks = _marks(pictures(rows.table, rows.where))  # raises for what is no image
+        marks = _marks(pictures(rows.table, rows.where))
         return Seen(hashes(image_contents(rows.table), seed), nothing, marks)
 
-    survey = survey_classes(dataset, train, Look(COLUMNS, "label", see), mapped)
+    look = Look(COLUMNS, "label", see, check=_check_pretrained)
+    survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     preprocessor = PretrainedImagePreprocessor.of(processor, survey.classes, division.class_counts)
-    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks))
+    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks), small=small)
+
+
+def _check_pretrained(rows: Rows) -> None:
+    check_shapes(rows)
+    _check(rows)
 
 
 def _marks(found: Iterable[Picture]) -> np.ndarray:

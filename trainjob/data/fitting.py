@@ -1,47 +1,41 @@
 """The first pass over the rows: classes, split and preprocessor, fitted on the training part alone."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
-from trainjob.api import CausalLM, Dataset, Model, Source, TextClassifier, TrainJobSpec
+from trainjob.api import Dataset, Model, Source, TrainJobSpec
 from trainjob.api.data_profile import DataProfile
-from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
-from trainjob.data.chat import ChatTemplate
-from trainjob.data.cleaning import clean
-from trainjob.data.conversation_notes import conversation_notes
+from trainjob.data.bad_rows import BadRows, bad_rows_error, sound_rows
+from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.documents import Layout, layout_of
-from trainjob.data.ends import note_missing_turn_end
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.fit_images import fit_images
+from trainjob.data.fit_texts import fit_classifier, fit_language_model
 from trainjob.data.image import ImagePreprocessor
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.label_notes import label_notes
-from trainjob.data.labels import label_indices
+from trainjob.data.labels import known_indices, label_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.profile import Keys, class_sizes, joined, set_profile
 from trainjob.data.reading import begin_reading, counted, read_all
 from trainjob.data.remote_model import local_model
-from trainjob.data.rows import Part, Rows
+from trainjob.data.rows import OnBadRow, Part, Rows, leave_out, refuse
 from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.data.split import Split, hashes
-from trainjob.data.survey import FittedOn, Look, Seen, digest_of, survey_classes, take_survey
+from trainjob.data.survey import FittedOn, digest_of
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
-from trainjob.data.text import TextPreprocessor, pretrained_text_tokenizer, text_contents, train_wordpiece
+from trainjob.data.text import TextPreprocessor
 from trainjob.data.tokenizer_check import compared_texts
-from trainjob.data.tokenizers import LENGTH_ROWS, cut_share, mean_length, pretrained_tokenizer
-from trainjob.doing import DOING
+from trainjob.data.tokenizers import cut_share
 from trainjob.errors import Alarm, DataError, listed, notify
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 SPLIT_FILE = "split.json"
-TOKENIZER_ROWS = 100_000
-CHARACTERS_PER_TOKEN = 16
-"""What lies beyond this many for each token of `maxLength` does not reach the tokenizer's training."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +57,13 @@ class Fitted:
     """What was counted in the rows; None where an earlier version fitted them."""
     sample: list[str] = field(default_factory=list)
     """Beginnings of some training texts, by which the exported tokenizer is compared; empty for images."""
+    drops: bool = False
+    """Whether there are rows that cannot be used, which each pass leaves out."""
+
+    @property
+    def on_bad_row(self) -> OnBadRow:
+        """What becomes of a row that cannot be used; the first pass has told of it."""
+        return leave_out if self.drops else refuse
 
     @property
     def columns(self) -> list[str]:
@@ -97,6 +98,7 @@ class Fitted:
             "sources": {name: asdict(source) for name, source in self.sources.items()},
             "profile": self.profile and self.profile.model_dump(mode="json", by_alias=True),
             "sample": self.sample,
+            "drops": self.drops,
         }
         folder.write(SPLIT_FILE, json.dumps(state, indent=1).encode())
 
@@ -109,8 +111,17 @@ class Fitted:
         split = state["split"] and Split(**state["split"])
         sources = {name: Fingerprint(**source) for name, source in state.get("sources", {}).items()}
         profile = DataProfile.model_validate(state["profile"]) if state.get("profile") else None
-        contents, sample = state.get("contents", {}), state.get("sample", [])
-        return cls(preprocessor, state["label"], split, state["rows"], contents, sources, profile, sample)
+        return cls(
+            preprocessor,
+            state["label"],
+            split,
+            state["rows"],
+            state.get("contents", {}),
+            sources,
+            profile,
+            state.get("sample", []),
+            state.get("drops", False),
+        )
 
 
 def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
@@ -123,21 +134,46 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     sets = {
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
-    with local_model(spec, weights=False) as model:
-        begin_reading(sets.values())
-        found = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped)
+    bad = {name: BadRows(listed(source.all_uris)) for name, source in sources_of(spec.dataset).items()}
+    drops, rows = spec.dataset.on_bad_rows == "drop", dict[str, int]()
+    try:
+        with local_model(spec, weights=False) as model:
+            begin_reading(sets.values())
+            found = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped, bad["train"])
+        fitted = _fitted(spec, found, sources)
+        keys = found.division.sets
+        rows["train"] = len(found.division.is_training)
+        begin_reading(parts for name, parts in sets.items() if name != "train")
+        for name, parts in sets.items():
+            if name != "train":
+                judge = fitted if name != UNLABELLED else replace(fitted, label=None)  # a label does not matter
+                keys[name] = _keys_of_set(parts, judge, spec.training.seed, mapped, bad[name])
+                rows[name] = fitted.rows[name] = len(keys[name].labels)
+                fitted.contents[name] = _digest(fitted, keys[name])
+    except DataError as error:
+        if not any(each.count for each in bad.values()):
+            raise
+        raise bad_rows_error(bad, rows, drops, str(error)) from None
+    is_sound = not any(each.count for each in bad.values())
+    if not (is_sound or drops):
+        raise bad_rows_error(bad, rows, drops)
+    profile = _profile(found, keys)
+    for name, each in bad.items():
+        if each.count:
+            dropped = {"dropped": each.dropped(), "source_rows": each.count + rows[name]}
+            profile.sets[name] = profile.sets[name].model_copy(update=dropped)
+    return replace(fitted, profile=profile, sample=compared_texts(found.texts), drops=not is_sound)
+
+
+def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]) -> Fitted:
+    """What the training rows say. Where rows must not be dropped, labels of small classes, which are an error already,
+    are known all the same: in other sets, they are no error of their own."""
+    assert spec.dataset is not None
+    preprocessor = found.preprocessor
+    if found.small and spec.dataset.on_bad_rows == "fail" and not isinstance(preprocessor, CausalPreprocessor):
+        preprocessor = replace(preprocessor, classes=sorted([*preprocessor.classes, *found.small]))
     split, rows = found.division.split, found.division.rows
-    fitted = Fitted(found.preprocessor, label_of(spec), split, rows, {"train": found.digest}, sources)
-    keys = found.division.sets
-    begin_reading(others for name, others in sets.items() if name != "train")
-    for name, others in sets.items():
-        if name != "train":
-            look = _keys_alone if name == UNLABELLED else _keys
-            tasks = tasks_of(others)
-            found_keys = mapped(partial(look, fitted=fitted, seed=spec.training.seed), tasks)
-            keys[name] = joined(counted(found_keys, tasks))
-            fitted.rows[name], fitted.contents[name] = _counted(others, fitted, keys[name])
-    return replace(fitted, profile=_profile(found, keys), sample=compared_texts(found.texts))
+    return Fitted(preprocessor, label_of(spec), split, rows, {"train": found.digest}, sources)
 
 
 def label_of(spec: TrainJobSpec) -> str | None:
@@ -170,13 +206,13 @@ def tell_of_data(fitted: Fitted) -> None:
         notify(f"the data: {'; '.join(others)}")
 
 
-def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:
+def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper, bad: BadRows) -> FittedOn:
     if model.text_classifier is not None:
-        return _fit_text(dataset, model.text_classifier, train, seed, mapped)
+        return fit_classifier(dataset, model.text_classifier, train, seed, mapped, bad)
     if model.causal_lm is not None:
-        return _fit_causal(dataset, model.causal_lm, train, seed, mapped)
+        return fit_language_model(dataset, model.causal_lm, train, seed, mapped, bad)
     assert model.image_classifier is not None
-    return fit_images(dataset, model.image_classifier, train, seed, mapped)
+    return fit_images(dataset, model.image_classifier, train, seed, mapped, bad)
 
 
 def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_one) -> None:
@@ -200,11 +236,25 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_on
     refuse_changes(spec, changes)
 
 
-def classes_of(rows: Rows, fitted: Fitted) -> np.ndarray:
-    """The rows' classes, int64 [n]; 0 where there are no labels. Raises DataError for an empty or unknown label."""
-    if fitted.label is None:
-        return np.zeros(len(rows.table), np.int64)
-    return label_indices(rows, fitted.label, fitted.preprocessor.classes)
+def usable_rows(
+    some: Iterable[Part], fitted: Fitted, on_bad: OnBadRow, besides: Sequence[str] = ()
+) -> Iterator[tuple[Rows, np.ndarray]]:
+    """The rows that can be used, and their classes int64 [n], 0 where there are no labels; `on_bad` is told of the
+    others. `besides` are more columns to read.
+
+    Where `on_bad` refuses them, whether the preprocessor can use a row only shows when it does.
+    """
+    for rows in read_all(some, list(dict.fromkeys([*fitted.columns, *besides])), on_bad):
+        labels = np.zeros(len(rows.table), np.int64)
+        if fitted.label is not None:
+            labels = known_indices(rows, fitted.label, fitted.preprocessor.classes)
+            for error in label_errors(rows, fitted.label, np.flatnonzero(labels < 0), fitted.preprocessor.classes):
+                on_bad(error)
+            rows, labels = rows.take(np.flatnonzero(labels >= 0)), labels[labels >= 0]
+        if on_bad is not refuse:
+            sound = sound_rows(rows, fitted.preprocessor.check, on_bad)
+            rows, labels = rows.take(sound), labels[sound]
+        yield rows, labels
 
 
 def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:
@@ -221,90 +271,30 @@ def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[
     return found
 
 
-def _fit_text(dataset: Dataset, model: TextClassifier, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:
-    columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
-    assert columns is not None
-    assert label is not None
-    longest = CHARACTERS_PER_TOKEN * model.max_length
-    see = _see(seed, Layout("text", columns), lambda text: clean(text[:longest], cleaning))
-    look = Look([*columns, label], label, see, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
-    survey = survey_classes(dataset, train, look, mapped)
-    division = survey.divide(dataset.validation.fraction, seed)
-    texts = survey.sample.items(division.is_training)
-    DOING.begin("fitting the tokenizer")
-    if model.pretrained is not None:
-        tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
-    else:
-        assert model.encoder is not None
-        tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
-    preprocessor = TextPreprocessor(
-        classes=survey.classes,
-        class_counts=division.class_counts,
-        columns=columns,
-        cleaning=cleaning,
-        max_length=model.max_length,
-        mean_length=mean_length(tokenizer, texts),
-        tokenizer=tokenizer,
-        tokenizer_config=config,
-    )
-    return FittedOn(preprocessor, division, survey.digest, texts)
+def _keys_of_set(parts: list[Part], fitted: Fitted, seed: int, mapped: Mapper, bad: BadRows) -> Keys:
+    """Raises DataError where no row can be used."""
+    keys: list[Keys] = []
+    tasks = tasks_of(parts)
+    for found, others in counted(mapped(partial(_keys, fitted=fitted, seed=seed), tasks), tasks):
+        keys.append(found)
+        bad.merge(others)
+    if not sum(len(each.labels) for each in keys):
+        raise DataError(f"{parts[0].uri} holds no rows{' that can be used' if bad.count else ''}")
+    return joined(keys)
 
 
-def _fit_causal(dataset: Dataset, model: CausalLM, train: list[Part], seed: int, mapped: Mapper) -> FittedOn:
-    layout = layout_of(dataset)
-    longest = CHARACTERS_PER_TOKEN * model.max_length
-    see = _see(seed, layout, lambda text: text[:longest])
-    look = Look(layout.columns, None, see, TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
-    survey = take_survey(dataset.train, train, look, mapped)
-    division = survey.divide(dataset.validation.fraction, seed)
-    texts = survey.sample.items(division.is_training)
-    DOING.begin("fitting the tokenizer")
-    field = "spec.model.causalLM.pretrained"
-    if model.pretrained is not None:
-        tokenizer, config = pretrained_tokenizer(model.pretrained, None, field, texts)
-    else:
-        assert model.decoder is not None
-        tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
-    length = mean_length(tokenizer, texts)
-    preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
-    check_tokenizer(preprocessor, field)
-    note_missing_turn_end(preprocessor, field)
-    notes = (
-        conversation_notes(survey.marks, texts, ChatTemplate(config, tokenizer)) if layout.form == "messages" else ()
-    )
-    return FittedOn(preprocessor, division, survey.digest, texts, notes)
+def _keys(parts: list[Part], fitted: Fitted, seed: int) -> tuple[Keys, BadRows]:
+    bad = BadRows()
+    keys = joined(_keys_of(rows, labels, fitted, seed) for rows, labels in usable_rows(parts, fitted, bad.add))
+    return keys, bad
 
 
-def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:
-    """Hashes the rows' texts, and offers what is `kept` of each to the sample."""
-
-    def see(rows: Rows) -> Seen[str]:
-        texts = layout.sources(rows.table, rows.where)
-        marks = layout.marks(rows.table, rows.where)
-        return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), marks)
-
-    return see
-
-
-def _keys(some: list[Part], fitted: Fitted, seed: int) -> Keys:
-    """Raises DataError where a row's class is none of the training rows'."""
-    return joined(_keys_of(rows, fitted, seed) for rows in read_all(some, fitted.columns))
-
-
-def _keys_of(rows: Rows, fitted: Fitted, seed: int) -> Keys:
+def _keys_of(rows: Rows, labels: np.ndarray, fitted: Fitted, seed: int) -> Keys:
     contents = fitted.preprocessor.contents(rows.table, rows.where)
     is_image = fitted.preprocessor.kind == ImagePreprocessor.kind
     is_empty = np.array([not is_image and not content.strip() for content in contents], bool)
-    return Keys(classes_of(rows, fitted), hashes(contents, seed), is_empty)
+    return Keys(labels, hashes(contents, seed), is_empty)
 
 
-def _keys_alone(some: list[Part], fitted: Fitted, seed: int) -> Keys:
-    """The same of unlabelled rows: a label, where there is one, does not matter."""
-    return _keys(some, replace(fitted, label=None), seed)
-
-
-def _counted(some: Sequence[Part], fitted: Fitted, keys: Keys) -> tuple[int, str]:
-    """Number and digest of the rows. Raises DataError for none."""
-    if len(keys.labels) == 0:
-        raise DataError(f"{some[0].uri} holds no rows")
-    return len(keys.labels), digest_of(fitted.preprocessor.classes or [""], keys.labels, keys.hashes)
+def _digest(fitted: Fitted, keys: Keys) -> str:
+    return digest_of(fitted.preprocessor.classes or [""], keys.labels, keys.hashes)

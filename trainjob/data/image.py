@@ -13,8 +13,8 @@ from PIL import Image
 from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
 from trainjob.data.image_files import tensors_of
-from trainjob.data.pictures import Picture, pictures
-from trainjob.data.rows import check_columns, row_number
+from trainjob.data.pictures import Picture, check_pictures, pictures
+from trainjob.data.rows import Rows, check_columns, row_number
 from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import DataError
 
@@ -52,6 +52,10 @@ class ImagePreprocessor:
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """What the split tells rows by: the encoded files or raw pixels."""
         return image_contents(table)
+
+    def check(self, rows: Rows) -> None:
+        """Raises RowError for the first image that cannot be decoded."""
+        check_pictures(rows.table, rows.where)
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The pixels [H, W, C] of each image, flat, list<uint8>, of the column `image` (see image_files.py).

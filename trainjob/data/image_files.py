@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from trainjob.data.arrays import as_arrow, as_numpy
 from trainjob.data.partitions import partition_values
-from trainjob.data.rows import Place, Rows, open_seekable, open_stream, readable
-from trainjob.errors import DataError
+from trainjob.data.rows import OnBadRow, Place, Rows, open_seekable, open_stream, readable, refuse
+from trainjob.errors import DataError, RowError
 
 IDX_TABLE_BYTES = 4 * 2**20
 MOST_CHANNELS = 4
@@ -38,7 +38,7 @@ class ImageFiles:
         """Whether none of the files has a label."""
         return not any("/" in name for name in self.names)
 
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         labels = [_label_of(name) for name in self.names]
         table = {"label": pa.array(labels, pa.string())}
         if columns is None or "image" in columns:
@@ -67,7 +67,7 @@ class IDXFiles:
     endpoint: str | None
     size: int
 
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         with readable(self.labels_uri, "IDX"), open_stream(self.labels_uri, self.endpoint) as file:
             (count,) = _header(file, self.labels_uri, dimensions=(1,))
             labels = np.frombuffer(_body(file, count, self.labels_uri), np.uint8)
@@ -106,8 +106,9 @@ def tensors_of(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
         yield from as_numpy(chunk.storage.flatten()).reshape(-1, *chunk.type.shape)
 
 
-def too_large(where: str) -> DataError:
-    return DataError(f"{where}: images of more than {MOST_PIXELS:,} pixels are not read; make them smaller")
+def too_large(where: str) -> RowError:
+    kind = f"images of more than {MOST_PIXELS:,} pixels are not read"
+    return RowError(f"{where}: {kind}; make them smaller", where, kind)
 
 
 def _where(uri: str, first: int) -> Callable[[int], Place]:

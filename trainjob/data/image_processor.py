@@ -11,9 +11,10 @@ from PIL import Image
 
 from trainjob.data.hub import is_cached_only
 from trainjob.data.image import ImagePreprocessor
-from trainjob.data.pictures import Picture
+from trainjob.data.pictures import Picture, pictures
+from trainjob.data.rows import Rows
 from trainjob.data.text import PREPROCESSOR_FILE
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 from trainjob.scratch import scratch_folder
 
 FIELD = "spec.model.imageClassifier.pretrained"
@@ -50,13 +51,13 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
             processor=processor.config,
         )
 
+    def check(self, rows: Rows) -> None:
+        """Raises RowError for the first image that cannot be decoded, or is too narrow."""
+        check_shapes(rows)
+        super().check(rows)
+
     def _pixels(self, picture: Picture) -> np.ndarray:
-        width, height = picture.size
-        if max(width, height) > LONGEST * min(width, height):
-            raise DataError(
-                f"{picture.where} is {width} x {height} pixels: where images are brought to the shape that a "
-                f"pretrained network takes, no side may be more than {LONGEST} times as long as the other"
-            )
+        check_shape(picture)
         return _loaded(self.processor).pixels(picture.decoded(3))
 
     def save(self, folder: Path) -> None:
@@ -72,6 +73,27 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
         if not file.is_file():
             raise DataError(f"{folder} holds no {PROCESSOR_FILE}: the model is not whole")
         return cls(**state, processor=file.read_text())
+
+
+def check_shape(picture: Picture) -> None:
+    """Raises RowError for an image that is too narrow."""
+    width, height = picture.size
+    if max(width, height) > LONGEST * min(width, height):
+        found = f"{width} x {height} pixels"
+        kind = f"one side is more than {LONGEST} times as long as the other"
+        raise RowError(
+            f"{picture.where} is {found}: where images are brought to the shape that a pretrained network takes, "
+            f"no side may be more than {LONGEST} times as long as the other",
+            picture.where,
+            kind,
+            found,
+        )
+
+
+def check_shapes(rows: Rows) -> None:
+    """Raises RowError for the first image that is too narrow."""
+    for picture in pictures(rows.table, rows.where):
+        check_shape(picture)
 
 
 class Processor:

@@ -11,8 +11,18 @@ from typing import Any
 import pyarrow as pa
 
 from trainjob.data import json_arrays
-from trainjob.data.rows import TABLE_ROWS, Decompressed, Place, Rows, found_columns, open_stream, readable
-from trainjob.errors import DataError
+from trainjob.data.rows import (
+    TABLE_ROWS,
+    Decompressed,
+    OnBadRow,
+    Place,
+    Rows,
+    found_columns,
+    open_stream,
+    readable,
+    refuse,
+)
+from trainjob.errors import DataError, RowError
 
 LINE_BYTES = 8 * 2**20
 """The longest line, and the longest item of an array."""
@@ -33,24 +43,45 @@ class JSONLinesFile:
     optional: tuple[str, ...] = ()
     """Columns that may be missing: they are null."""
 
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
-            done = 0
-            for start, batch in enumerate(_batches(texts)):
+            done, has_begun = 0, False
+            for batch in _batches(texts):
                 size = sum(len(text) for _, text in batch)
                 if isinstance(file, Decompressed):
                     size = file.bytes_read - done
                 done += size
-                where = self._where(unit, [number for number, _ in batch])
-                objects = [self._parse(where(index), text) for index, (_, text) in enumerate(batch)]
+                numbers, objects = self._objects(unit, batch, columns, on_bad)
+                where = self._where(unit, numbers)
+                if not objects:
+                    continue
                 if columns is None:
                     yield Rows(self._inferred(objects, where), where, size)
                     continue
-                if start == 0:
+                if not has_begun:
                     found_columns(columns, list(_names(objects)), self.uri, self.optional)
-                yield Rows(self._texts(objects, columns, where), where, size)
+                    has_begun = True
+                yield Rows(_texts(objects, columns), where, size)
+
+    def _objects(
+        self, unit: str, batch: list[tuple[int, bytes]], columns: Sequence[str] | None, on_bad: OnBadRow
+    ) -> tuple[list[int], list[dict[str, Any]]]:
+        """The rows that can be read, and their numbers."""
+        numbers: list[int] = []
+        objects: list[dict[str, Any]] = []
+        for number, text in batch:
+            where = Place(self.uri, unit, number)
+            try:
+                row = self._parse(where, text)
+                self._check(row, columns or (), where)
+            except RowError as error:
+                on_bad(error)
+                continue
+            numbers.append(number)
+            objects.append(row)
+        return numbers, objects
 
     def names(self) -> list[str]:
         """Names of the columns that hold no lists and no objects on any line, unless they are `nested`."""
@@ -90,15 +121,26 @@ class JSONLinesFile:
                 row = json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
         except UnicodeDecodeError as error:
             byte = line[error.start]
-            message = f"not UTF-8 text: byte 0x{byte:02x} at position {error.start}; save the file in UTF-8"
-            raise DataError(f"{where}: {message}") from None
+            found = f"byte 0x{byte:02x} at position {error.start}"
+            message = f"{where}: not UTF-8 text: {found}; save the file in UTF-8"
+            raise RowError(message, where, "not UTF-8 text", found) from None
         except RecursionError:
-            raise DataError(f"{where}: nested too deeply") from None
+            raise RowError(f"{where}: nested too deeply", where, "nested too deeply") from None
         except ValueError as error:
-            raise DataError(f"{where}: not JSON: {str(error).partition(';')[0]}") from None
+            problem = str(error).partition(";")[0]
+            raise RowError(f"{where}: not JSON: {problem}", where, "not JSON", problem) from None
         if not isinstance(row, dict):
-            raise DataError(f"{where}: must be a JSON object such as {{}}, not {type(row).__name__}")
+            kind = "not a JSON object such as {}"
+            raise RowError(f"{where}: must be a JSON object such as {{}}, not {type(row).__name__}", where, kind)
         return row
+
+    def _check(self, row: dict[str, Any], columns: Sequence[str], where: str) -> None:
+        """Raises RowError where a column of text holds a list or an object."""
+        for name in columns:
+            value = row.get(name)
+            if isinstance(value, (dict, list)) and name not in self.nested:
+                kind = f'"{name}" holds {type(value).__name__}, not text'
+                raise RowError(f"{where}: {kind}", where, kind)
 
     def _inferred(self, objects: list[dict[str, Any]], where: Callable[[int], str]) -> pa.Table:
         def column(name: str) -> pa.Array:
@@ -115,15 +157,12 @@ class JSONLinesFile:
             raise DataError(f"{where(0)}: the object is empty, as are all that follow up to {where(len(objects) - 1)}")
         return pa.table({name: column(name) for name in names})
 
-    def _texts(self, objects: list[dict[str, Any]], columns: Sequence[str], where: Callable[[int], str]) -> pa.Table:
-        def text(index: int, name: str) -> str | None:
-            value = objects[index].get(name)
-            if isinstance(value, (dict, list)) and name not in self.nested:
-                raise DataError(f'{where(index)}: "{name}" holds {type(value).__name__}, not text')
-            return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
-        indices = range(len(objects))
-        return pa.table({name: pa.array([text(i, name) for i in indices], pa.string()) for name in columns})
+def _texts(objects: list[dict[str, Any]], columns: Sequence[str]) -> pa.Table:
+    def text(value: Any) -> str | None:
+        return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    return pa.table({name: pa.array([text(row.get(name)) for row in objects], pa.string()) for name in columns})
 
 
 def _batches(lines: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:

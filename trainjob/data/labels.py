@@ -2,40 +2,61 @@
 
 import difflib
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
 from trainjob.data.arrays import as_numpy
 from trainjob.data.rows import Rows, as_text
-from trainjob.errors import DataError
+from trainjob.errors import RowError
 
 _SHOWN = 10
+_HINTED = 5
+"""Wrong labels that are compared with all classes for a hint, which takes long where there are many of both."""
 _ZERO = re.compile(r"-?0(\.0*)?([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"(-?[1-9]\d*)\.0*")
 
 
 def label_numbers(rows: Rows, column: str, numbers: dict[str, int]) -> np.ndarray:
-    """The rows' labels as `numbers`, int64 [n]; labels not in it yet are added. Raises DataError for an empty one.
+    """The rows' labels as `numbers`, int64 [n], -1 for an empty one; labels not in it yet are added.
 
     White space around labels does not count, nor how a whole number is written.
     """
     names, indices = _encoded(rows, column)
-    return np.array([numbers.setdefault(canonical(name), len(numbers)) for name in names], np.int64)[indices]
+    return np.array([numbers.setdefault(canonical(name), len(numbers)) if name else -1 for name in names], np.int64)[
+        indices
+    ]
 
 
 def label_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
-    """Index of each row's label in `classes`, int64 [n]. Raises DataError for an empty or unknown one."""
+    """Index of each row's label in `classes`, int64 [n]. Raises RowError for an empty or unknown one."""
+    labels = known_indices(rows, column, classes)
+    for error in label_errors(rows, column, np.flatnonzero(labels < 0), classes):
+        raise error
+    return labels
+
+
+def known_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
+    """The same, with -1 for empty and unknown labels."""
     names, indices = _encoded(rows, column)
     numbers = {name: number for number, name in enumerate(classes)}
     others = {canonical(name): number for name, number in numbers.items()}  # earlier versions have classes such as 1.0
-    labels = np.array([numbers.get(name, others.get(canonical(name), -1)) for name in names], np.int64)[indices]
-    if (labels < 0).any():
-        row = int((labels < 0).argmax())
-        label = names[indices[row]]
-        close = difflib.get_close_matches(label, classes, n=1)
-        known = f'did you mean "{close[0]}"?' if close else f"known are {_shortened(classes)}"
-        raise DataError(f'{rows.where(row)}: the label "{label}" does not occur in the training rows; {known}')
-    return labels
+    return np.array([numbers.get(name, others.get(canonical(name), -1)) for name in names], np.int64)[indices]
+
+
+def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | None = None) -> Iterator[RowError]:
+    """What is wrong with the labels of the `bad` rows: empty, or none of the `classes`."""
+    names, indices = _encoded(rows, column)
+    for number, row in enumerate(bad.tolist()):
+        place, label = rows.where(row), names[indices[row]]
+        if not label:
+            kind = f'the label (column "{column}") is empty'
+            yield RowError(f"{place}: {kind}: fill it in or drop the row", place, kind)
+            continue
+        close = difflib.get_close_matches(label, classes or [], n=1) if number < _HINTED else []
+        known = f'did you mean "{close[0]}"?' if close else f"known are {_shortened(classes or [])}"
+        message = f'{place}: the label "{label}" does not occur in the training rows; {known}'
+        yield RowError(message, place, "the label does not occur in the training rows", f'"{label}", {known}')
 
 
 def canonical(label: str) -> str:
@@ -48,14 +69,9 @@ def canonical(label: str) -> str:
 
 
 def _encoded(rows: Rows, column: str) -> tuple[list[str], np.ndarray]:
-    """Names, and for each row the index of its name."""
+    """Names, "" for an empty one, and for each row the index of its name."""
     texts = as_text(rows.table[column], column, rows.where).combine_chunks().dictionary_encode("encode")
-    names = [(name or "").strip() for name in texts.dictionary.to_pylist()]
-    indices = as_numpy(texts.indices)
-    if "" in names:
-        row = int((np.array([name == "" for name in names])[indices]).argmax())
-        raise DataError(f'{rows.where(row)}: the label (column "{column}") is empty: fill it in or drop the row')
-    return names, indices
+    return [(name or "").strip() for name in texts.dictionary.to_pylist()], as_numpy(texts.indices)
 
 
 def _shortened(names: list[str]) -> str:

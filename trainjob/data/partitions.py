@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from trainjob.data.rows import Part, Rows
+from trainjob.data.rows import OnBadRow, Part, Rows, refuse
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -33,11 +33,11 @@ class Partition:
         """Names of the folders' columns."""
         return [name for name, _ in self.values]
 
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """As the part does."""
         own = dict(self.values)
         inner = None if columns is None else [name for name in columns if name not in own]
-        for rows in self.part.read(inner or None):
+        for rows in self.part.read(inner or None, on_bad):
             table = rows.table.drop_columns([name for name in own if name in rows.table.column_names])
             for name, value in own.items():
                 table = table.append_column(name, pa.array([value] * len(rows.table), pa.string()))

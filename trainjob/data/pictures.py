@@ -11,7 +11,7 @@ import pyarrow as pa
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from trainjob.data.image_files import MOST_PIXELS, tensors_of, too_large
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """What Pillow may take a file for, whatever its name says: for others, such as EPS, it starts other programs."""
@@ -93,10 +93,10 @@ class Picture:
         values = np.asarray(self.image)
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= 2**16:
-            raise DataError(
-                f"{self.where} has grey values from {low:,} to {high:,}; images of up to 16 bits a channel, 0 to "
-                "65,535, are read: scale it"
-            )
+            kind = "has grey values beyond 16 bits"
+            found = f"from {low:,} to {high:,}"
+            limit = "images of up to 16 bits a channel, 0 to 65,535, are read: scale it"
+            raise RowError(f"{self.where} has grey values {found}; {limit}", self.where, kind, found)
         scaled = Image.fromarray((values >> 8).astype(np.uint8))
         transparent = self.image.info.get("transparency")
         if not isinstance(transparent, int):
@@ -117,6 +117,13 @@ def pictures(table: pa.Table, where: Callable[[int], str], as_shown: bool = True
         yield _opened(data, where(index), as_shown)
 
 
+def check_pictures(table: pa.Table, where: Callable[[int], str]) -> None:
+    """Raises RowError for the first image that cannot be decoded. JPEG files are decoded at an eighth of their size."""
+    for picture in pictures(table, where):
+        picture.image.draft(picture.image.mode, (1, 1))
+        picture.decoded(picture.channels)
+
+
 def _opened(data: bytes, where: str, as_shown: bool) -> Picture:
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
@@ -127,7 +134,8 @@ def _opened(data: bytes, where: str, as_shown: bool) -> Picture:
     if image.width * image.height > MOST_PIXELS:
         raise too_large(where)
     if image.mode not in _GREY_MODES + _COLOUR_MODES:
-        raise DataError(f"{where}: images of mode {image.mode} are not supported; convert it to 8 bits a channel")
+        kind = f"images of mode {image.mode} are not supported; convert to 8 bits a channel"
+        raise RowError(f"{where}: {kind}", where, kind)
     return Picture(image, where, as_shown, image.format != "PNG" or any(mark in data for mark in _MARKS_OF_EXIF))
 
 
@@ -141,11 +149,11 @@ def _sound(where: str) -> Generator[None]:
         raise _unsound(where, error) from None
 
 
-def _unsound(where: str, error: Exception) -> DataError:
+def _unsound(where: str, error: Exception) -> RowError:
     """Pillow's readers raise whatever comes up in a file that is no image."""
     known = f"it is of none of the formats that are read ({', '.join(FORMATS)})"
     found = known if isinstance(error, UnidentifiedImageError) else error
-    return DataError(f"{where} is not a sound image file: {found}")
+    return RowError(f"{where} is not a sound image file: {found}", where, "not a sound image file", str(found))
 
 
 def _on_background(image: Image.Image) -> Image.Image:

@@ -13,17 +13,19 @@ import pyarrow as pa
 from trainjob import api
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
+from trainjob.data.bad_rows import BadRows, bad_rows_error
 from trainjob.data.examples import ROW, Examples
-from trainjob.data.fitting import Fitted, classes_of, parts_of
+from trainjob.data.fitting import Fitted, parts_of, usable_rows
 from trainjob.data.labels import label_indices
 from trainjob.data.reading import begin_reading, read_all
 from trainjob.data.rows import Part, Rows
+from trainjob.data.small_classes import without_small_classes
 from trainjob.data.source import UNLABELLED, sources_of
 from trainjob.data.split import Side, Split, hashes
 from trainjob.data.survey import Look, Seen, nothing, take_survey
 from trainjob.data.tasks import Mapper, Sized, one_by_one, tasks_of
 from trainjob.doing import DOING, ROWS
-from trainjob.errors import UserError
+from trainjob.errors import UserError, listed
 
 if TYPE_CHECKING:
     from ray.data import DataContext, Dataset
@@ -56,11 +58,10 @@ def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Ite
 def labelled(
     parts: Iterable[Part], fitted: Fitted, side: Side | None = None, besides: Sequence[str] = ()
 ) -> Iterator[tuple[Rows, np.ndarray]]:
-    """The rows as they came, those on that side of the split alone where it is given, and their classes int64 [n].
+    """The usable rows as they came, and their classes int64 [n]; with `side`, those on that side of the split alone.
     `besides` are more columns to read."""
     preprocessor = fitted.preprocessor
-    for rows in read_all(parts, list(dict.fromkeys([*fitted.columns, *besides]))):
-        labels = classes_of(rows, fitted)
+    for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, besides):
         if fitted.split is not None and side is not None:
             kept = fitted.split.rows_of(side, preprocessor.contents(rows.table, rows.where), labels)
             rows, labels = rows.take(kept), labels[kept]
@@ -164,9 +165,12 @@ def _raw_split(spec: TrainJobSpec, mapped: Mapper) -> tuple[Split | None, list[s
     def see(rows: Rows) -> Seen[None]:
         return Seen(hashes(_raw_contents(rows), seed), nothing)
 
-    train = parts_of(spec, dataset.train)
+    train, bad = parts_of(spec, dataset.train), BadRows(listed(dataset.train.all_uris))
     begin_reading([train])
-    survey = take_survey(dataset.train, train, Look(None, dataset.label, see), mapped)
+    every = take_survey(dataset.train, train, Look(None, dataset.label, see), mapped, bad)
+    survey = without_small_classes(every, dataset, bad)
+    if bad.count:
+        raise bad_rows_error({"train": bad}, {"train": len(survey.labels)}, drops=True)
     return survey.divide(dataset.validation.fraction, seed).split, survey.classes
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainjob.data.archives import is_zip
-from trainjob.data.rows import Part, Rows
+from trainjob.data.rows import OnBadRow, Part, Rows, refuse
 from trainjob.data.tasks import Result, Sized
 from trainjob.doing import BYTES, DOING, ROWS
 
@@ -18,10 +18,10 @@ def begin_reading(sets: Iterable[Sequence[Part]]) -> None:
         DOING.begin("reading", None, ROWS)
 
 
-def read_part(part: Part, columns: Sequence[str] | None) -> Iterator[Rows]:
+def read_part(part: Part, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
     """The part's rows, which are counted."""
     start = DOING.now.done
-    for rows in part.read(columns):
+    for rows in part.read(columns, on_bad):
         yield rows
         if DOING.now.unit == ROWS:
             DOING.add(len(rows.table))
@@ -31,10 +31,10 @@ def read_part(part: Part, columns: Sequence[str] | None) -> Iterator[Rows]:
         DOING.reach(start + part.size)
 
 
-def read_all(some: Iterable[Part], columns: Sequence[str] | None) -> Iterator[Rows]:
+def read_all(some: Iterable[Part], columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
     """The rows of all parts, which are counted."""
     for part in some:
-        yield from read_part(part, columns)
+        yield from read_part(part, columns, on_bad)
 
 
 def counted(results: Iterable[Result], tasks: Iterable[Sequence[Sized]]) -> Iterator[Result]:

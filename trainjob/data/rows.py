@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from trainjob.data import archives
 from trainjob.data.arrays import as_arrow
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 from trainjob.redaction import has_hidden
 from trainjob.storage import open_filesystem, storage_errors
 
@@ -55,7 +55,21 @@ class Rows:
 
     def take(self, indices: np.ndarray) -> "Rows":
         """The rows at `indices`."""
+        if len(indices) == len(self.table) and bool((indices == np.arange(len(indices))).all()):
+            return self
         return Rows(self.table.take(as_arrow(indices)), lambda index: self.where(int(indices[index])))
+
+
+OnBadRow = Callable[[RowError], None]
+"""Is told of each row that cannot be used and is left out, or raises what it is told."""
+
+
+def refuse(error: RowError) -> None:
+    raise error
+
+
+def leave_out(_: RowError) -> None:
+    """For rows that have been told before."""
 
 
 class Part(Protocol):
@@ -69,10 +83,11 @@ class Part(Protocol):
         """Bytes that are read."""
         ...
 
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
-        """The rows in order, a bounded number at a time; text columns checked to be UTF-8.
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
+        """The rows in order, a bounded number at a time; text columns checked to be UTF-8. `on_bad` is told of rows
+        that cannot be read.
 
-        Raises DataError naming file and row for whatever is wrong with them.
+        Raises DataError naming the file for whatever is wrong with it as a whole.
         """
         ...
 
@@ -227,11 +242,10 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
             try:
                 (value or b"").decode()
             except UnicodeDecodeError as error:
-                byte = value[error.start]
-                raise DataError(
-                    f'{where(index)}: column "{name}" is not UTF-8 text: byte 0x{byte:02x} at position {error.start}; '
-                    "save the file in UTF-8"
-                ) from None
+                kind = f'column "{name}" is not UTF-8 text'
+                detail = f"byte 0x{value[error.start]:02x} at position {error.start}"
+                message = f"{where(index)}: {kind}: {detail}; save the file in UTF-8"
+                raise RowError(message, where(index), kind, detail) from None
         raise
 
 

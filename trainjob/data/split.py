@@ -13,8 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from trainjob.errors import DataError
-
 Side = Literal["train", "validation"]
 
 
@@ -46,34 +44,27 @@ class Split:
 def fit_split(row_hashes: np.ndarray, labels: np.ndarray, classes: list[str], fraction: float, seed: int) -> Split:
     """The split of rows with hashes uint64 [n] and classes int64 [n].
 
-    Raises DataError for a class that cannot leave a row on both sides.
+    A class with fewer than two distinct rows cannot leave one on both sides: all of them train.
     """
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(1, len(classes)))
     hashes_of_classes = np.split(row_hashes[order], starts)
-    pairs = zip(hashes_of_classes, classes, strict=True)
-    return Split(seed, [_threshold(class_hashes, name, fraction) for class_hashes, name in pairs])
+    return Split(seed, [_threshold(class_hashes, fraction) for class_hashes in hashes_of_classes])
 
 
-def _threshold(row_hashes: np.ndarray, name: str, fraction: float) -> int:
+def distinct_rows(row_hashes: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """How many different rows each class has, int64 [classes]."""
+    order = np.lexsort((row_hashes, labels))
+    hashes_in_order, labels_in_order = row_hashes[order], labels[order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (hashes_in_order[1:] != hashes_in_order[:-1]) | (labels_in_order[1:] != labels_in_order[:-1])
+    return np.bincount(labels_in_order[is_new], minlength=classes)
+
+
+def _threshold(row_hashes: np.ndarray, fraction: float) -> int:
     values, counts = np.unique(row_hashes, return_counts=True)
     if len(values) < 2:
-        rows = "one row" if len(row_hashes) == 1 else f"{len(row_hashes)} rows, all equal"
-        of = f'class "{name}"' if name else "the set"
-        advice = "add rows, drop the class, or give dataset.validation.uri"
-        if _is_fraction(name):
-            advice = (
-                "labels are classes (text, whole numbers, or true and false); a column of measurements, as for "
-                "regression, is not supported"
-            )
-        raise DataError(f"{of} has {rows}: too few to set some aside for validation; {advice}")
+        return 0
     # The last group stays for training, so the first is always there for validation.
     rows = np.cumsum(counts)[:-1]
     return int(values[np.argmin(np.abs(rows - fraction * len(row_hashes)))])
-
-
-def _is_fraction(name: str) -> bool:
-    try:
-        return not float(name).is_integer()
-    except ValueError:
-        return False

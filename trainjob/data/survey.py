@@ -5,6 +5,7 @@ Each task gives what it has seen of its share of the rows; the result does not d
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +13,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from trainjob.api import Dataset, Source
-from trainjob.data.labels import label_numbers
+from trainjob.api import Source
+from trainjob.data.bad_rows import BadRows, sound_rows
+from trainjob.data.labels import label_errors, label_numbers
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.profile import Keys
 from trainjob.data.reading import counted, read_part
@@ -53,6 +55,8 @@ class Look(Generic[T]):
     see: Callable[[Rows], Seen[T]]
     sampled: int = 1
     """How many rows the sample holds."""
+    check: Callable[[Rows], object] | None = None
+    """Raises RowError for the first row that cannot be used."""
 
 
 class Sample(Generic[T]):
@@ -87,6 +91,13 @@ class Sample(Generic[T]):
         self._rows = self._largest()
         return self
 
+    def take(self, rows: np.ndarray) -> "Sample[T]":
+        """A sample of the rows where `rows`, bool [rows seen], is true."""
+        taken, places = Sample[T](self._limit, self.floor), np.cumsum(rows) - 1
+        taken._rows = [(row_hash, int(places[row]), item) for row_hash, row, item in self._rows if rows[row]]
+        taken._seen = int(np.sum(rows))
+        return taken
+
     def items(self, wanted: np.ndarray) -> list[T]:
         """What was kept of the rows where `wanted`, bool [rows seen], is true."""
         return [item for _, row, item in self._largest() if wanted[row]]
@@ -102,10 +113,10 @@ class Sample(Generic[T]):
 
 @dataclass(frozen=True)
 class Survey(Generic[T]):
-    """What is known of all rows."""
+    """What is known of all rows that can be used."""
 
     classes: list[str]
-    """Sorted."""
+    """Sorted; also those none of whose rows can be used."""
     labels: np.ndarray
     """Class of each row, int64 [n]."""
     hashes: np.ndarray
@@ -113,18 +124,32 @@ class Survey(Generic[T]):
     marks: np.ndarray
     """As in `Seen`, uint8 [n]."""
     sample: Sample[T]
+    unusable: np.ndarray
+    """Rows of each class that cannot be used, int64 [C]."""
 
     @property
     def digest(self) -> str:
         return digest_of(self.classes, self.labels, self.hashes)
 
     def divide(self, fraction: float | None, seed: int) -> "Division":
-        """Sets rows aside for validation, if a fraction is given. Raises DataError for a class that is too small."""
+        """Sets rows aside for validation, if a fraction is given."""
         keys = Keys(self.labels, self.hashes, self.marks == 0)
         if fraction is None:
             return Division(None, keys, np.ones(len(self.labels), bool))
         split = fit_split(self.hashes, self.labels, self.classes, fraction, seed)
         return Division(split, keys, ~split.is_validation(self.hashes, self.labels))
+
+    def without(self, classes: np.ndarray) -> "Survey[T]":
+        """What is known without the rows of the classes where `classes`, bool [C], is true."""
+        kept, numbers = ~classes[self.labels], np.cumsum(~classes) - 1
+        return Survey(
+            [name for name, is_out in zip(self.classes, classes, strict=True) if not is_out],
+            numbers[self.labels[kept]],
+            self.hashes[kept],
+            self.marks[kept],
+            self.sample.take(kept),
+            self.unusable[~classes],
+        )
 
 
 @dataclass(frozen=True)
@@ -136,6 +161,10 @@ class Division:
     """Of all rows."""
     is_training: np.ndarray
     """bool [n]."""
+
+    def take(self, rows: np.ndarray) -> "Division":
+        """The same division of the rows where `rows`, bool [n], is true."""
+        return Division(self.split, self.keys.take(rows), self.is_training[rows])
 
     @property
     def rows(self) -> dict[str, int]:
@@ -166,6 +195,8 @@ class FittedOn(NamedTuple):
     """A sample of the training texts."""
     notes: Sequence[str] = ()
     """What else users should know about the rows, in words."""
+    small: Sequence[str] = ()
+    """Classes that were left out because they have too few rows."""
 
 
 @dataclass(frozen=True)
@@ -178,33 +209,52 @@ class _Share(Generic[T]):
     hashes: np.ndarray
     marks: np.ndarray
     sample: Sample[T]
+    unusable: np.ndarray
+    """Of each name, int64."""
+    bad: BadRows
 
 
 def _look_at(task: tuple[list[Part], int], look: Look[T]) -> _Share[T]:
     """The rows of some parts; none with a hash below the task's floor gets into the sample."""
     parts, floor = task
-    sample, numbers = Sample[T](look.sampled, floor), dict[str, int]()
+    sample, numbers, bad = Sample[T](look.sampled, floor), dict[str, int](), BadRows()
     labels, hashes, marks = [np.empty(0, np.int64)], [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
+    unusable = [np.empty(0, np.int64)]
     for part in parts:
-        for rows in read_part(part, look.columns):
+        for rows in read_part(part, look.columns, bad.add):
+            rows, own = _labelled(rows, look.label, numbers, bad)
+            if look.check is not None:
+                sound = sound_rows(rows, look.check, bad.add)
+                unusable.append(np.delete(own, sound))
+                rows, own = rows.take(sound), own[sound]
             seen = look.see(rows)
             sample.add(seen.hashes, seen.item)
+            labels.append(own)
             hashes.append(seen.hashes)
             marks.append(np.ones(len(seen.hashes), np.uint8) if seen.marks is None else seen.marks)
-            if look.label is not None:
-                labels.append(label_numbers(rows, look.label, numbers))
-            else:
-                labels.append(np.full(len(rows.table), numbers.setdefault("", 0)))
-    return _Share(list(numbers), np.concatenate(labels), np.concatenate(hashes), np.concatenate(marks), sample.pruned())
+    arrays = np.concatenate(labels), np.concatenate(hashes), np.concatenate(marks)
+    lost = np.bincount(np.concatenate(unusable), minlength=len(numbers))
+    return _Share(list(numbers), *arrays, sample.pruned(), lost, bad)
 
 
-def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Mapper) -> Survey[T]:
-    """Have the rows of `source`, which are in the parts, read once.
+def _labelled(rows: Rows, label: str | None, numbers: dict[str, int], bad: BadRows) -> tuple[Rows, np.ndarray]:
+    """The rows that have a label, and its number, int64 [n]."""
+    if label is None:
+        return rows, np.full(len(rows.table), numbers.setdefault("", 0))
+    found = label_numbers(rows, label, numbers)
+    for error in label_errors(rows, label, np.flatnonzero(found < 0)):
+        bad.add(error)
+    return rows.take(np.flatnonzero(found >= 0)), found[found >= 0]
 
-    Raises DataError where there are no rows and for empty labels.
+
+def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Mapper, bad: BadRows) -> Survey[T]:
+    """Have the rows of `source`, which are in the parts, read once; those that cannot be used are counted in `bad`.
+
+    Raises DataError where there are no other rows.
     """
     sample, numbers = Sample[T](look.sampled), dict[str, int]()
     labels, hashes, marks = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+    unusable = Counter[int]()
 
     tasks = tasks_of(parts)
     with_floors = ((task, sample.floor) for task in tasks)
@@ -214,22 +264,21 @@ def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Ma
         hashes.append(share.hashes)
         marks.append(share.marks)
         sample.merge(share.sample)
-    if not numbers:
-        raise DataError(f"{listed(source.all_uris)} holds no rows")
+        unusable.update(dict(zip(order.tolist(), share.unusable.tolist(), strict=True)))
+        bad.merge(share.bad)
+    if not any(map(len, labels)):
+        raise DataError(f"{listed(source.all_uris)} holds no rows{' that can be used' if bad.count else ''}")
     classes = sorted(numbers)
     ranks = np.empty(len(classes), np.int64)
     ranks[[numbers[name] for name in classes]] = np.arange(len(classes))
-    return Survey(classes, ranks[np.concatenate(labels)], np.concatenate(hashes), np.concatenate(marks), sample)
-
-
-def survey_classes(dataset: Dataset, parts: Sequence[Part], look: Look[T], mapped: Mapper) -> Survey[T]:
-    """The survey of the training source. Raises DataError for rows of one class alone, besides what `take_survey`
-    does."""
-    survey = take_survey(dataset.train, parts, look, mapped)
-    if len(survey.classes) == 1:
-        place = listed(dataset.train.all_uris)
-        raise DataError(f'{place}: every row has the label "{survey.classes[0]}"; at least two are needed')
-    return survey
+    return Survey(
+        classes,
+        ranks[np.concatenate(labels)],
+        np.concatenate(hashes),
+        np.concatenate(marks),
+        sample,
+        np.array([unusable[numbers[name]] for name in classes], np.int64),
+    )
 
 
 def digest_of(classes: list[str], labels: np.ndarray, hashes: np.ndarray) -> str:

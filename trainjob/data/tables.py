@@ -3,19 +3,25 @@
 import codecs
 import csv
 import io
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from trainjob import interrupts
+from trainjob.data.bad_rows import sound_rows
 from trainjob.data.formulas import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.rows import (
     TABLE_ROWS,
     Decompressed,
+    OnBadRow,
     Place,
     Rows,
     as_json,
@@ -25,8 +31,9 @@ from trainjob.data.rows import (
     open_seekable,
     open_stream,
     readable,
+    refuse,
 )
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 
 CSV_BLOCK_BYTES = 8 * 2**20
 """Also the largest row of a CSV file."""
@@ -40,10 +47,16 @@ if interrupts.are_handled():  # pyarrow would take signals over while it reads, 
     pa.enable_signal_handlers(False)
 
 
-def _text_table(
-    table: pa.Table, columns: Sequence[str], where: Callable[[int], str], nested: Sequence[str] = ()
-) -> pa.Table:
-    return pa.table({name: (as_json if name in nested else as_text)(table[name], name, where) for name in columns})
+def _text_rows(rows: Rows, columns: Sequence[str], on_bad: OnBadRow, nested: Sequence[str] = ()) -> Rows:
+    """The rows with `columns` as text; `on_bad` is told of those that cannot be text."""
+
+    def as_texts(some: Rows) -> pa.Table:
+        return pa.table(
+            {name: (as_json if name in nested else as_text)(some.table[name], name, some.where) for name in columns}
+        )
+
+    sound = rows.take(sound_rows(rows, as_texts, on_bad))
+    return Rows(as_texts(sound), sound.where)
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,7 @@ class CSVFile:
     optional: tuple[str, ...] = ()
     """Columns that may be missing."""
 
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """`columns` as text; all columns in inferred types where it is None."""
         with readable(self.uri, "CSV"):
             written, delimiter, skipped = self._header()
@@ -66,12 +79,14 @@ class CSVFile:
             columns = columns and found_columns(columns, header, self.uri, self.optional)
             check_columns(header if columns is None else columns, header, self.uri)
             chosen = None if columns is None else [written[header.index(name)] for name in columns]
-            first = 1
-            for table, size in self._tables(chosen, delimiter, skipped):
-                where = self._where(first)
-                table = table if chosen is None else _text_table(table, chosen, where)
-                yield Rows(unescaped(table) if is_of_predictions(written) else table, where, size)
-                first += len(table)
+            invalid = _InvalidRows(self.uri, on_bad)
+            numbers = (number for number in itertools.count(1) if number not in invalid.numbers)
+            for table, size in self._tables(chosen, delimiter, skipped, invalid):
+                rows = Rows(table, self._where(list(itertools.islice(numbers, len(table)))))
+                if chosen is not None:
+                    rows = _text_rows(rows, chosen, on_bad)
+                table = unescaped(rows.table) if is_of_predictions(written) else rows.table
+                yield Rows(table, rows.where, size)
 
     def names(self) -> list[str]:
         """Names of the columns."""
@@ -80,8 +95,8 @@ class CSVFile:
             check_columns(header, header, self.uri)
             return header
 
-    def _where(self, first: int) -> Callable[[int], Place]:
-        return lambda index: Place(self.uri, "row", first + index)
+    def _where(self, numbers: list[int]) -> Callable[[int], Place]:
+        return lambda index: Place(self.uri, "row", numbers[index])
 
     def _header(self) -> tuple[list[str], str, int]:
         """Names of the columns, what stands between them, and how many lines come before them."""
@@ -110,7 +125,9 @@ class CSVFile:
             raise DataError(f"{self.uri} is empty: not even a header")
         return headers[chosen], chosen, skipped
 
-    def _tables(self, columns: Sequence[str] | None, delimiter: str, skipped: int) -> Iterator[tuple[pa.Table, int]]:
+    def _tables(
+        self, columns: Sequence[str] | None, delimiter: str, skipped: int, invalid: "_InvalidRows"
+    ) -> Iterator[tuple[pa.Table, int]]:
         """The rows, and how many bytes of the file they take."""
         convert = arrow_csv.ConvertOptions()
         if columns is not None:
@@ -124,19 +141,25 @@ class CSVFile:
                 block_size=CSV_BLOCK_BYTES,
                 skip_rows=skipped,
             ),
-            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            arrow_csv.ParseOptions(
+                delimiter=delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: invalid.add(row, 1 + skipped),
+            ),
             convert,
         )
         try:
             with open_stream(self.uri, self.endpoint) as file:
                 done = 0
-                for batch in arrow_csv.open_csv(file, *options):
+                for batch in _batches(file, *options):
                     size = file.bytes_read - done if isinstance(file, Decompressed) else CSV_BLOCK_BYTES
                     done += size
                     for start in range(0, len(batch), TABLE_ROWS):
                         table = pa.Table.from_batches([batch.slice(start, TABLE_ROWS)])
                         yield table, size * len(table) // len(batch)
         except pa.ArrowInvalid as error:
+            if invalid.refused is not None:
+                raise invalid.refused from None
             if "Empty CSV file" in str(error):  # a header alone, without a line break at its end
                 return
             if "straddling" not in str(error):
@@ -145,6 +168,53 @@ class CSVFile:
             raise DataError(
                 f"{self.uri} has a row longer than {limit}: look for a quote that is never closed"
             ) from error
+
+
+def _batches(file: pa.NativeFile, *options: Any) -> Iterator[pa.RecordBatch]:
+    """What Arrow reads. It cannot tell the handler of invalid rows of one that is not UTF-8: it prints a traceback,
+    which is kept back here, and raises the error that it has without a handler."""
+    with _silent():
+        batches = arrow_csv.open_csv(file, *options)
+    while True:
+        with _silent():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def _silent() -> Generator[None]:
+    """Keeps back what Python prints of text that cannot be decoded where nothing can be raised."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda found: None if isinstance(found.exc_value, UnicodeDecodeError) else hook(found)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+
+
+class _InvalidRows:
+    """Rows of a CSV file with another number of values than the header has."""
+
+    def __init__(self, uri: str, on_bad: OnBadRow) -> None:
+        self._uri, self._on_bad = uri, on_bad
+        self.numbers: set[int] = set()
+        self.refused: RowError | None = None
+        """What `on_bad` has raised: an exception would not get through Arrow."""
+
+    def add(self, row: arrow_csv.InvalidRow, before: int) -> Literal["skip", "error"]:
+        """What Arrow does with the row, before which there are so many that do not count."""
+        number = row.number - before
+        place, found = Place(self._uri, "row", number), f"{row.actual_columns} values"
+        kind = f"the row does not have {row.expected_columns} values, as the header has"
+        self.numbers.add(number)
+        try:
+            self._on_bad(RowError(f"{place}: {kind}, but {row.actual_columns}", place, kind, found))
+        except RowError as error:
+            self.refused = error
+            return "error"
+        return "skip"
 
 
 def _names_of(header: list[str]) -> list[str]:
@@ -187,7 +257,7 @@ class ParquetRows:
                 groups, size, first = [], 0, row
         return parts
 
-    def read(self, columns: Sequence[str] | None) -> Iterator[Rows]:
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """`columns` as text; all columns as they are where it is None."""
         with readable(self.uri, "Parquet"), open_seekable(self.uri, self.endpoint) as file:
             parquet = pq.ParquetFile(file)
@@ -197,11 +267,10 @@ class ParquetRows:
             check_columns(names if columns is None else columns, names, self.uri)
             first = self.first
             for batch in parquet.iter_batches(TABLE_ROWS, self.row_groups, columns, use_threads=False):
-                table = pa.Table.from_batches([batch])
-                where = self._where(first)
-                table = table if columns is None else _text_table(table, columns, where, self.nested)
-                yield Rows(table, where, int(row_bytes * len(table)))
-                first += len(table)
+                rows = Rows(pa.Table.from_batches([batch]), self._where(first))
+                rows = rows if columns is None else _text_rows(rows, columns, on_bad, self.nested)
+                yield Rows(rows.table, rows.where, int(row_bytes * len(batch)))
+                first += len(batch)
 
     def _rows(self, metadata: pq.FileMetaData) -> int:
         groups = self.row_groups

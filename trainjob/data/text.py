@@ -17,7 +17,7 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
 from trainjob.data.hub import FIELD
-from trainjob.data.rows import as_text, check_columns, row_number
+from trainjob.data.rows import Rows, as_text, check_columns, row_number
 from trainjob.data.tokenizers import (
     load_tokenizer,
     padded_length,
@@ -77,6 +77,9 @@ class TextPreprocessor:
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """What the split tells rows by: the text as it came."""
         return text_contents(joined_texts(table, self.columns, where))
+
+    def check(self, rows: Rows) -> None:
+        """Any text can be used."""
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The tokens of each row, list<int32>. Raises DataError for missing columns and undecodable bytes."""

@@ -4,7 +4,7 @@ folder, with the prepared rows, in a file for each share of the rows."""
 import io
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
@@ -15,9 +15,8 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, Preprocessor, user_errors
 from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import TEACHER
-from trainjob.data.fitting import parts_of
+from trainjob.data.fitting import parts_of, usable_rows
 from trainjob.data.prepare import Loading, dataset_of, labelled
-from trainjob.data.reading import read_all
 from trainjob.data.rows import Part, Rows
 from trainjob.data.tasks import tasks_of
 from trainjob.errors import StorageError, UserError
@@ -155,8 +154,8 @@ def _rows(share: Share, fitted: Fitted, teacher: Predictor) -> Iterator[tuple[Ro
     if share.has_labels:
         yield from labelled(share.parts, fitted, "train", besides=columns)
         return
-    for rows in read_all(share.parts, list(dict.fromkeys([*fitted.preprocessor.columns, *columns]))):
-        yield rows, np.full(len(rows.table), -1)
+    for rows, labels in usable_rows(share.parts, replace(fitted, label=None), fitted.on_bad_row, columns):
+        yield rows, np.full(len(labels), -1)
 
 
 def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:

@@ -30,11 +30,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(uri: Path, read: Callable[[], int]) -> int | None:
-    """How many rows are read, or None where the file, the one beside it or a class is refused by its name."""
+    """How many rows are read, or None where the file, the one beside it or its rows are refused by their name."""
     try:
         return read()
     except DataError as error:
-        if not str(error).startswith((str(uri.parent), 'class "')):
+        if not str(error).startswith((str(uri.parent), f"spec.dataset.train ({uri.parent}")):
             pytest.fail(f"which file? {error}")
         return None
 

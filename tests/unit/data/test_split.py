@@ -1,12 +1,10 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainjob.data.split import Split, fit_split, hashes
-from trainjob.errors import DataError
+from trainjob.data.split import Split, distinct_rows, fit_split, hashes
 
 SETS = st.dictionaries(st.sampled_from("abcd"), st.integers(2, 40), min_size=1)
 FRACTIONS = st.floats(0.01, 0.99)
@@ -84,25 +82,8 @@ def test_hashes_stay_what_they_are() -> None:
     assert hashes([], 258).tolist() == []
 
 
-def test_a_set_without_classes_is_named_as_a_whole() -> None:
-    with pytest.raises(DataError) as error:
-        fit_split(hashes([b"x", b"x"], 0), np.zeros(2, np.int64), [""], 0.2, 0)
-    assert str(error.value) == (
-        "the set has 2 rows, all equal: too few to set some aside for validation; "
-        "add rows, drop the class, or give dataset.validation.uri"
-    )
-
-
-@pytest.mark.parametrize(("rows", "told"), [([b"x"], "one row"), ([b"x", b"x", b"x"], "3 rows, all equal")])
-def test_a_class_too_small_is_named(rows: list[bytes], told: str) -> None:
-    contents, labels = [b"1", b"2", *rows], np.array([0, 0, *[1] * len(rows)])
-    with pytest.raises(DataError, match=f'class "rare" has {told}: too few to set some aside'):
-        fit_split(hashes(contents, 0), labels, ["often", "rare"], 0.2, 0)
-
-
-@pytest.mark.parametrize(("name", "is_measurement"), [("0.5", True), ("1.0", False), ("7", False), ("cat", False)])
-def test_a_label_that_is_no_whole_number_is_said_to_be_no_class(name: str, is_measurement: bool) -> None:
-    with pytest.raises(DataError) as error:
-        fit_split(hashes([b"x"], 0), np.zeros(1, np.int64), [name], 0.2, 0)
-    assert ("as for regression, is not supported" in str(error.value)) is is_measurement
-    assert ("drop the class" in str(error.value)) is not is_measurement
+def test_classes_with_too_few_different_rows_are_not_split() -> None:
+    contents, labels = [b"1", b"2", b"x", b"x", b"x", b"3"], np.array([0, 0, 1, 1, 1, 2])
+    assert distinct_rows(hashes(contents, 0), labels, 4).tolist() == [2, 1, 1, 0]
+    split = fit_split(hashes(contents, 0), labels, ["often", "equal", "rare", "none"], 0.2, 0)
+    assert not split.is_validation(hashes(contents, 0), labels)[2:].any()

@@ -24,6 +24,10 @@ GOOD = some_rows(30)
             [*GOOD, {"text": "x", "label": "0.001"}],
             r'class "0.001" has one row: .*labels are classes \(text, whole numbers, or true and false\).* regression',
         ),
+        (
+            [*GOOD, *[{"text": f"x{number}", "label": f"0.{number}"} for number in range(1, 9)]],
+            r"8 rows: .*\n.*rows\.csv are numbers with fractions: labels are classes .* regression, is not supported",
+        ),
         ([{"text": "x", "tag": "a"}], r'rows\.csv has no column "label"; it has text, tag'),
     ],
 )
@@ -99,7 +103,7 @@ def test_images_of_several_sizes_need_a_size(tmp_path: Path) -> None:
 
 def test_images_that_8_bits_cannot_hold(tmp_path: Path) -> None:
     deep = [image.astype(np.float32) for image in random_images(5)]
-    with pytest.raises(DataError, match=r"mode F are not supported; convert"):
+    with pytest.raises(DataError, match=r"mode F are not supported; convert to 8 bits"):
         fit(image_spec(write_images(tmp_path, {"a": deep, "b": deep}, "tiff")))
 
 

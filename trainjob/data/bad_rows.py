@@ -1,0 +1,108 @@
+"""Rows that cannot be used: counted by kind, with where the first of them are, and told all at once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainjob.api.data_profile import Dropped
+from trainjob.data.rows import OnBadRow, Rows
+from trainjob.errors import DataError, RowError
+
+SHOWN = 5
+"""Rows of each kind whose place is told."""
+_LONGEST = 200
+"""Characters that are told of one row."""
+
+
+@dataclass
+class Kind:
+    """Rows with the same mistake."""
+
+    rows: int = 0
+    first: list[str] = field(default_factory=list[str])
+    """Where the first of them are, and what is particular to each."""
+    message: str = ""
+    """What an error says of the first one alone."""
+    advice: str = ""
+
+
+@dataclass
+class BadRows:
+    """The rows of a set that cannot be used. Picklable."""
+
+    source: str = ""
+    """Where the set comes from."""
+    kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
+
+    @property
+    def count(self) -> int:
+        return sum(kind.rows for kind in self.kinds.values())
+
+    def add(self, error: RowError) -> None:
+        """Count a row."""
+        self.add_rows(error.kind, 1, f"{error.place}: {error.detail}" if error.detail else error.place, str(error))
+
+    def add_rows(self, name: str, rows: int, first: str, message: str, advice: str = "") -> None:
+        """Count several rows of one kind that are told of in one text, `first`."""
+        kind = self.kinds.setdefault(name, Kind(message=message, advice=advice))
+        kind.rows += rows
+        if len(kind.first) < SHOWN:
+            kind.first.append(first if len(first) <= _LONGEST else f"{first[:_LONGEST]}…")
+
+    def merge(self, later: "BadRows") -> None:
+        """Count the rows of a later part of the set."""
+        for name, other in later.kinds.items():
+            kind = self.kinds.setdefault(name, Kind(message=other.message, advice=other.advice))
+            kind.rows += other.rows
+            kind.first = [*kind.first, *other.first][:SHOWN]
+
+    def dropped(self) -> list[Dropped]:
+        """What the data's profile says of them."""
+        return [Dropped(reason=name, rows=kind.rows, first=kind.first) for name, kind in self.kinds.items()]
+
+    def lines(self) -> list[str]:
+        """A line for each kind."""
+        return [kind.message if kind.rows == 1 else _line(name, kind) for name, kind in self.kinds.items()]
+
+
+def _line(name: str, kind: Kind) -> str:
+    advice = f" ({kind.advice})" if kind.advice else ""
+    return f"{kind.rows:,} rows: {name}{advice}. The first: {'; '.join(kind.first)}"
+
+
+def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:
+    """Indices of the rows that `check` raises no RowError for; `on_bad` is told of the others."""
+    every = np.arange(len(rows.table))
+    try:
+        check(rows)
+    except RowError:
+        return np.array(
+            [index for index in every if _is_sound(rows.take(every[index : index + 1]), check, on_bad)], int
+        )
+    return every
+
+
+def _is_sound(row: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> bool:
+    try:
+        check(row)
+    except RowError as error:
+        on_bad(error)
+        return False
+    return True
+
+
+def bad_rows_error(bad: Mapping[str, BadRows], rows: Mapping[str, int], drops: bool, problem: str = "") -> DataError:
+    """An error that tells of the bad rows of all sets, `rows` being how many others each has where that is known, and
+    of another `problem`, if there is one."""
+    lines: list[str] = []
+    for name, found in bad.items():
+        if found.count:
+            total = f" of {found.count + rows[name]:,}" if name in rows else ""
+            lines.append(f"spec.dataset.{name} ({found.source}): {found.count:,}{total} rows cannot be used")
+            lines += [f"  {line}" for line in found.lines()]
+    if problem:
+        lines.append(problem)
+    if not drops:
+        lines.append("Correct these rows, or have them left out with `dataset.onBadRows: drop`.")
+    return DataError("\n".join(lines))
