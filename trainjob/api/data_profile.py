@@ -128,11 +128,18 @@ def _overlap(name: str, found: SetProfile) -> Iterator[Remark]:
 
 def _dropped(name: str, found: SetProfile) -> Iterator[Remark]:
     for each in found.dropped:
-        yield Remark(f"{each.rows:,} rows of {name} were dropped: {each.reason}. The first: {'; '.join(each.first)}")
+        count = "1 row" if each.rows == 1 else f"{each.rows:,} rows"
+        yield Remark(f"dropped {count} of {name}: {each.reason} ({_shown(each)})")
     dropped = sum(each.rows for each in found.dropped)
     if found.source_rows is not None and dropped > MANY_DROPPED * found.source_rows:
         share = f"{_part(dropped, found.source_rows)} of the {name} rows were dropped"
         yield Remark(f"{share}: scores on those that are left may say little about new rows; correct the rows", True)
+
+
+def _shown(dropped: Dropped) -> str:
+    """Where the first of them are."""
+    more = dropped.rows - len(dropped.first)
+    return "; ".join(dropped.first) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _part(count: int, total: int) -> str:

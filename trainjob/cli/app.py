@@ -39,7 +39,8 @@ EXAMPLES = {
         trainjob run trainjob.yaml --fresh""",
     validate: """
         trainjob validate trainjob.yaml
-        trainjob validate trainjob.yaml --set spec.dataset.label=tag""",
+        trainjob validate trainjob.yaml --set spec.dataset.label=tag
+        trainjob validate trainjob.yaml --data""",
     evaluate: """
         trainjob evaluate runs/tags holdout.csv
         trainjob evaluate runs/tags s3://data/holdout.parquet --json""",

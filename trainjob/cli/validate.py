@@ -1,12 +1,65 @@
 """`trainjob validate`"""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from trainjob.cli.options import Overrides, TrainJobFile
-from trainjob.cli.output import say
+from trainjob.cli.output import console, say
+
+if TYPE_CHECKING:
+    from trainjob.api import TrainJob
+    from trainjob.data.look import Found
+
+_MOST_CLASSES = 20
 
 
-def validate(file: TrainJobFile, overrides: Overrides) -> None:
-    """Show all mistakes in a TrainJob, with field and line."""
+def validate(
+    file: TrainJobFile,
+    overrides: Overrides,
+    data: Annotated[
+        bool,
+        typer.Option("--data", help="Read the rows, too, as a run does before it trains, and tell what is in them."),
+    ] = False,
+) -> None:
+    """Show all mistakes in a TrainJob, with field and line.
+
+    With --data, those in its rows, too.
+    """
     from trainjob.api.load import load_trainjob
 
     job = load_trainjob(file, overrides)
     say(f"{file}: TrainJob {job.metadata.name} is valid")
+    if data:
+        _look(job)
+
+
+def _look(job: "TrainJob") -> None:
+    from trainjob.cli.progress import display
+    from trainjob.data.fitting import tell_of_data
+    from trainjob.data.look import look_at_data
+    from trainjob.progress.snapshots import Snapshots
+
+    with display(job.metadata.name, console(stderr=True)) as progress:
+        snapshots = Snapshots(progress.update)
+        snapshots.preparing(None)
+        try:
+            found = look_at_data(job)
+        finally:
+            snapshots.close()
+    say("\n".join(_lines(found)))
+    if found.fitted is not None:
+        tell_of_data(found.fitted)
+
+
+def _lines(found: "Found") -> Iterator[str]:
+    for name, rows in found.rows.items():
+        aside = ", set aside from the training rows" if name == "validation" and found.is_split else ""
+        yield f"{name}: {rows:,} rows{aside}"
+    if found.fitted is not None and (names := found.fitted.preprocessor.classes):
+        counts = dict(zip(names, found.fitted.preprocessor.class_counts, strict=True))
+        largest = sorted(names, key=lambda name: -counts[name])
+        shown = ", ".join(f"{name} {counts[name]:,}" for name in largest[:_MOST_CLASSES])
+        more = f" and {len(names) - _MOST_CLASSES:,} more" if len(names) > _MOST_CLASSES else ""
+        yield f"{len(names):,} classes, with so many training rows: {shown}{more}"

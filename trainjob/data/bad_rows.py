@@ -68,7 +68,9 @@ class BadRows:
 
 def _line(name: str, kind: Kind) -> str:
     advice = f" ({kind.advice})" if kind.advice else ""
-    return f"{kind.rows:,} rows: {name}{advice}. The first: {'; '.join(kind.first)}"
+    more = kind.rows - len(kind.first)
+    places = "; ".join(kind.first) + (f" and {more:,} more" if more > 0 else "")
+    return f"{kind.rows:,} rows: {name}{advice}: {places}"
 
 
 def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:

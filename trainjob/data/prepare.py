@@ -147,7 +147,7 @@ def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, 
 
     Raises DataError and StorageError as `fit` does.
     """
-    split, classes = _raw_split(spec, mapped)
+    split, classes = raw_split(spec, mapped)
     label = spec.dataset.label if spec.dataset else None
     return {
         name: dataset_of(
@@ -157,7 +157,9 @@ def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, 
     }
 
 
-def _raw_split(spec: TrainJobSpec, mapped: Mapper) -> tuple[Split | None, list[str]]:
+def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | None, list[str]]:
+    """How the training rows of a function are split, if they are, and the classes that it is split within. Raises as
+    `fit` does."""
     if spec.dataset is None or spec.dataset.validation.fraction is None:
         return None, []
     dataset, seed = spec.dataset, spec.training.seed

@@ -169,3 +169,32 @@ def test_python_lists_what_the_package_offers():
     import trainjob
 
     assert {"Predictor", "TextGenerator", "__version__"} <= set(dir(trainjob))
+
+
+def test_validate_looks_at_the_data(tmp_path: Path) -> None:
+    rows = [{"text": f"row {number} is {number % 2}", "label": str(number % 2)} for number in range(40)]
+    lines = ["text,label", *(",".join(row.values()) for row in rows), "no label,", "none either,"]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "{apiVersion: trainjob.dev/v1alpha1, kind: TrainJob, metadata: {name: tags}, spec: {"
+        "model: {textClassifier: {encoder: {vocabularySize: 300}}}, "
+        "dataset: {train: {uri: rows.csv}, text: [text], label: label}}}"
+    )
+    failed = trainjob("validate", str(job), "--data")
+    assert failed.returncode == 2
+    assert (
+        f'2 of 42 rows cannot be used\n  2 rows: the label (column "label") is empty: {tmp_path}/rows.csv, row 41; '
+        in failed.stderr
+    )
+    assert "Traceback" not in failed.stderr
+    found = trainjob("validate", str(job), "--data", "--set", "spec.dataset.onBadRows=drop")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines() == [
+        f"{job}: TrainJob tags is valid",
+        "train: 32 rows",
+        "validation: 8 rows, set aside from the training rows",
+        "2 classes, with so many training rows: 0 16, 1 16",
+    ]
+    assert 'note: the data: dropped 2 rows of train: the label (column "label") is empty' in found.stderr
+    assert not (tmp_path / "runs").exists()

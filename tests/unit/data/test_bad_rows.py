@@ -63,7 +63,7 @@ def test_all_bad_rows_of_all_sets_are_told_at_once(tmp_path: Path) -> None:
     places = "; ".join(f"{train}, row {number}" for number in range(61, 66))
     assert said.split("\n") == [
         f"spec.dataset.train ({train}): 63 of 123 rows cannot be used",
-        f'  62 rows: the label (column "label") is empty. The first: {places}',
+        f'  62 rows: the label (column "label") is empty: {places} and 57 more',
         '  class "odd" has one row: too few to set some aside for validation; add rows, drop the class, or give '
         "dataset.validation.uri",
         f"spec.dataset.test ({tmp_path}/test.csv): 2 of 6 rows cannot be used",
@@ -116,7 +116,7 @@ def test_damaged_images_are_found_by_the_first_pass(size: tuple[int, int] | None
         victim.write_bytes(victim.read_bytes()[: victim.stat().st_size // 2])
     (folder / "a" / f"0.{ending}").write_bytes(b"")
     said = refusal(image_spec(folder, size))
-    assert "3 of 24 rows cannot be used\n  3 rows: not a sound image file. The first: " in said
+    assert "3 of 24 rows cannot be used\n  3 rows: not a sound image file: " in said
     assert all(f"{name}.{ending}: " in said for name in ("a/0", "a/3", "b/7"))
     spec = image_spec(folder, size, **DROP)
     fitted = fit(spec)
@@ -154,7 +154,7 @@ def test_lines_of_another_width_and_other_bytes(first: str, tmp_path: Path) -> N
     said = refusal(text_spec(path))
     assert "3 of 61 rows cannot be used" in said
     width = "the row does not have 2 values, as the header has"
-    assert f"2 rows: {width}. The first: {path}, row 4: 3 values; {path}, row 11: 1 values" in said
+    assert f"2 rows: {width}: {path}, row 4: 3 values; {path}, row 11: 1 values" in said
     assert f'{path}, row 9: column "text" is not UTF-8 text: byte 0xe9 at position 3' in said
     spec = text_spec(path, **DROP)
     fitted = fit(spec)

@@ -36,7 +36,7 @@ def test_the_section_on_the_data(tmp_path: Path) -> None:
     ]
     assert page.terms["Smallest class"] == "ham: 9 training rows"
     assert page.terms["Training texts longer than maxLength"] == "25.0%"
-    assert "Dropped from train, 62 rows: the label is <b>. The first: a.csv, row 3; a.csv, row 9." in page.text
+    assert "Dropped 62 rows of train: the label is <b> (a.csv, row 3; a.csv, row 9 and 60 more)." in page.text
     # in the header and in the section
     alarm = "90 (90 %) of the test rows are among the training rows"
     assert page.text.count(alarm) == 2 == sum(a.get("class") == "alarm" for _, a in page.elements)

@@ -1,0 +1,48 @@
+"""What a TrainJob's data holds, read as a run would read it before it trains."""
+
+from dataclasses import dataclass
+
+from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.data.fitting import Fitted, fit, parts_of
+from trainjob.data.prepare import raw_split
+from trainjob.data.reading import begin_reading, read_all
+from trainjob.data.source import UNLABELLED, sources_of
+from trainjob.data.split_folders import with_split_folders
+from trainjob.errors import DataError
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the data holds."""
+
+    rows: dict[str, int]
+    """Usable rows of each set."""
+    fitted: Fitted | None
+    """What a model of trainjob's own is fitted on; None for a function."""
+    is_split: bool
+    """Whether the validation rows are a share of the training rows."""
+
+
+def look_at_data(job: TrainJob) -> Found:
+    """Reads the rows of all sets once. Raises DataError as a run would, StorageError where they cannot be reached."""
+    dataset = job.spec.dataset
+    if dataset is None:
+        raise DataError(f"{job.metadata.name} has no dataset (spec.dataset): there is no data to look at")
+    dataset = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
+    spec = job.spec.model_copy(update={"dataset": dataset})
+    is_split = dataset.validation.fraction is not None
+    if job.spec.model.function is None:
+        fitted = fit(spec)
+        return Found(fitted.rows, fitted, is_split)
+    return Found(_rows_of_function(spec), None, is_split)
+
+
+def _rows_of_function(spec: TrainJobSpec) -> dict[str, int]:
+    """Rows of each source. Those that are split are looked at as a run would."""
+    assert spec.dataset is not None
+    raw_split(spec)
+    sets = {
+        name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
+    }
+    begin_reading(sets.values())
+    return {name: sum(len(rows.table) for rows in read_all(parts, None)) for name, parts in sets.items()}
