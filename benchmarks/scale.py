@@ -19,6 +19,7 @@ import ray
 from trainjob.api import Checkpoints, Source
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import survey
+from trainjob.data.bad_rows import BadRows
 from trainjob.progress.channel import Receiver, Sender
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore, Manifest, checkpoint_name
 from trainjob.runs.files import ATTEMPTS, CHECKPOINTS
@@ -146,7 +147,8 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
             sample = survey.Sample[Any](1000)
             sample.add(hashes, str)
             labels = chance.integers(0, 10, rows_of_a_task)
-            yield survey._Share(names, labels, hashes, np.empty(0, np.uint8), sample.pruned())  # noqa: SLF001
+            marks, unusable = np.empty(0, np.uint8), np.zeros(len(names), np.int64)
+            yield survey._Share(names, labels, hashes, marks, sample.pruned(), unusable, BadRows())  # noqa: SLF001
 
     class Part:
         uri, size = "rows", 2**30
@@ -160,7 +162,7 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
     )
     parts: list[Any] = [Part() for _ in range(rows // rows_of_a_task)]
     since, cpu = time.perf_counter(), time.process_time()
-    found = survey.take_survey(source, parts, look, shares)
+    found = survey.take_survey(source, parts, look, shares, BadRows())
     found.divide(0.1, seed=1)
     wall, cpu = time.perf_counter() - since, time.process_time() - cpu
     size = found.hashes.nbytes + found.labels.nbytes

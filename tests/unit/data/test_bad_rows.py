@@ -214,7 +214,9 @@ def test_a_class_that_would_be_dropped_is_an_error(own: bool, tmp_path: Path) ->
         path.write_bytes(b"")
     if own:
         sorted((folder / "b").iterdir())[0].write_bytes(b"")
-    held = {"validation": {"uri": str(write_images(tmp_path / "held", {"a": random_images(2, seed=9)}))}} if own else {}
+    held: dict[str, Any] = (
+        {"validation": {"uri": str(write_images(tmp_path / "held", {"a": random_images(2, seed=9)}))}} if own else {}
+    )
     said = refusal(image_spec(folder, **held, **DROP))
     assert 'class "b" has 0 of 12 rows that can be used: the whole class would be dropped' in said
 
