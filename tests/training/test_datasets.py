@@ -19,7 +19,7 @@ from ray.data.dataset import MaterializedDataset
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, tasks, user_errors
 from trainjob.data.loaders import read_windows
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 from trainjob.models import build, save_model
 from trainjob.storage import Folder
 from trainjob.training.distillation import soft_labels
@@ -129,7 +129,7 @@ def test_a_bad_row_raises_its_own_error(
         rows_of(prepare_datasets(spec, fitted)["train"])
     expected = f'{tmp_path}/rows.csv, row 61: the label "new" does not occur in the training rows'
     assert str(caught.value) == f"{expected}; known are art, law, war"
-    assert type(caught.value) is DataError
+    assert type(caught.value) is RowError
     assert caught.value.__cause__ is None
     assert capfd.readouterr() == ("", "")
 
@@ -217,16 +217,25 @@ def test_the_first_pass_in_tasks_finds_what_it_finds_here(spec: TrainJobSpec, mo
     assert_same_fitted(fit(spec, mapped), expected)
 
 
-def test_the_first_bad_row_of_a_task_raises_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_rows_of_several_tasks_are_told_or_dropped_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tasks, "TASK_BYTES", 100)
     for number in range(6):
         rows = [*some_rows(9), *([{"text": "x", "label": ""}] if number in (2, 4) else [])]
         write_csv(tmp_path / "rows" / f"{number}.csv", rows)
     mapped = RayTasks()
     mapped.started.set_result(None)
-    with pytest.raises(DataError, match=r"/2\.csv, row 10: the label .* is empty") as caught:
+    with pytest.raises(
+        DataError, match=r"2 rows: the label .* is empty: .*/2\.csv, row 10; .*/4\.csv, row 10\n"
+    ) as caught:
         fit(text_spec(tmp_path / "rows"), mapped)
     assert type(caught.value) is DataError
+    spec = text_spec(tmp_path / "rows", onBadRows="drop")
+    fitted = fit(spec, mapped)
+    assert sum(fitted.rows.values()) == 54
+    datasets = prepare_datasets(spec, fitted)
+    assert {name: len(rows_of(dataset)) for name, dataset in datasets.items()} == fitted.rows
 
 
 def function_spec(uri: Path, **dataset: Any) -> TrainJobSpec:

@@ -1,16 +1,19 @@
 """`trainjob evaluate`"""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainjob.cli.options import Variant
 from trainjob.cli.output import console, printable_json
-from trainjob.errors import UserError
+from trainjob.errors import UserError, notify
 from trainjob.runs.files import FITTED
 
 if TYPE_CHECKING:
+    from trainjob.api import TrainJob
+    from trainjob.data.bad_rows import BadRows
     from trainjob.evaluation import LanguageScores, Scores
     from trainjob.storage import Folder
 
@@ -51,9 +54,8 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
 
     from trainjob.api import Source
     from trainjob.data import Fitted
-    from trainjob.data.fitting import parts_of
-    from trainjob.data.labels import label_indices
-    from trainjob.data.reading import read_all
+    from trainjob.data.bad_rows import BadRows
+    from trainjob.data.fitting import parts_of, usable_rows
     from trainjob.evaluation import Confusion, scores
     from trainjob.models import sample_losses
     from trainjob.predictor import Predictor
@@ -63,21 +65,22 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     run = run_folder_of(folder)
     job = read_job(run)
     predictor = Predictor.load(folder.uri, variant=variant)
-    preprocessor, classes = predictor.preprocessor, predictor.classes
-    losses = sample_losses(job.spec.model, preprocessor)
-    label = Fitted.load(run / FITTED).label
-    assert label is not None
+    losses = sample_losses(job.spec.model, predictor.preprocessor)
+    fitted = replace(Fitted.load(run / FITTED), preprocessor=predictor.preprocessor)
+    bad, drops = BadRows(data), _drops(job)
     true, predicted, loss_sum = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0.0
-    for rows in read_all(parts_of(job.spec, Source(uri=data)), [*preprocessor.columns, label]):
-        labels = label_indices(rows, label, classes)
+    for rows, labels in usable_rows(parts_of(job.spec, Source(uri=data)), fitted, bad.add):
+        if bad.count and not drops:  # the others are only looked at
+            continue
         logits = predictor.logits(rows.table, where=rows.where)
         loss_sum += losses(logits, torch.from_numpy(labels)).double().sum().item()
         true.append(labels)
         predicted.append(logits.argmax(dim=1).numpy())
     confusion = Confusion.of(np.concatenate(true), np.concatenate(predicted))
+    _tell(bad, drops)
     if not confusion.rows:
         raise UserError(f"{data} holds no rows")
-    return scores(confusion, loss_sum, classes)
+    return scores(confusion, loss_sum, predictor.classes)
 
 
 def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
@@ -86,24 +89,46 @@ def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
 
     from trainjob.api import Source
     from trainjob.data import Examples
+    from trainjob.data.bad_rows import BadRows, sound_rows
     from trainjob.data.source import parts
     from trainjob.generator import TextGenerator
     from trainjob.models.causal import score_rows
+    from trainjob.runs.folder import read_job
 
+    bad, drops = BadRows(data), _drops(read_job(folder))
     generator = TextGenerator.load(folder.uri)
     preprocessor = generator.preprocessor
 
     def examples() -> Iterator[Examples]:
         layout = preprocessor.layout
         for part in parts(Source(uri=data), None, labelled=False, nested=layout.nested, optional=layout.optional):
-            for rows in part.read(preprocessor.columns):
+            for each in part.read(preprocessor.columns, bad.add):
+                rows = each.take(sound_rows(each, preprocessor.check, bad.add))
+                if bad.count and not drops:  # the others are only looked at
+                    continue
                 values = preprocessor.transform(rows.table, rows.where)
                 yield Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+        _tell(bad, drops)
 
     scores = score_rows(generator.model, preprocessor, examples(), generator.device)
     if not scores.tokens:
         raise UserError(f"{data} holds no rows")
     return scores
+
+
+def _drops(job: "TrainJob") -> bool:
+    return job.spec.dataset is not None and job.spec.dataset.on_bad_rows == "drop"
+
+
+def _tell(bad: "BadRows", drops: bool) -> None:
+    """Raises DataError for rows that cannot be used, or gives a Notice where the run drops them."""
+    from trainjob.data.bad_rows import bad_rows_error
+
+    if bad.count and not drops:
+        raise bad_rows_error({"": bad}, {}, advice="Correct these rows.")
+    if bad.count:
+        count = "1 row" if bad.count == 1 else f"{bad.count:,} rows"
+        notify(f"{bad.source}: left out {count}: {'; '.join(bad.lines())}")
 
 
 def _show(scores: "Scores") -> None:

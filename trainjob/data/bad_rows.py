@@ -32,7 +32,7 @@ class BadRows:
     """The rows of a set that cannot be used. Picklable."""
 
     source: str = ""
-    """Where the set comes from."""
+    """The set, and where it comes from."""
     kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
 
     @property
@@ -94,17 +94,15 @@ def _is_sound(row: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> b
     return True
 
 
-def bad_rows_error(bad: Mapping[str, BadRows], rows: Mapping[str, int], drops: bool, problem: str = "") -> DataError:
+def bad_rows_error(
+    bad: Mapping[str, BadRows], rows: Mapping[str, int], problem: str = "", advice: str = ""
+) -> DataError:
     """An error that tells of the bad rows of all sets, `rows` being how many others each has where that is known, and
     of another `problem`, if there is one."""
     lines: list[str] = []
     for name, found in bad.items():
         if found.count:
             total = f" of {found.count + rows[name]:,}" if name in rows else ""
-            lines.append(f"spec.dataset.{name} ({found.source}): {found.count:,}{total} rows cannot be used")
+            lines.append(f"{found.source}: {found.count:,}{total} rows cannot be used")
             lines += [f"  {line}" for line in found.lines()]
-    if problem:
-        lines.append(problem)
-    if not drops:
-        lines.append("Correct these rows, or have them left out with `dataset.onBadRows: drop`.")
-    return DataError("\n".join(lines))
+    return DataError("\n".join([*lines, *(line for line in (problem, advice) if line)]))

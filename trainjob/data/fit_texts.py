@@ -1,6 +1,7 @@
 """The first pass over texts: classes, split and preprocessor."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -100,9 +101,9 @@ def fit_language_model(
 def _sound(preprocessor: CausalPreprocessor, train: Sequence[Part], mapped: Mapper, bad: BadRows) -> np.ndarray:
     """Whether each row that can be read can be learned, which only the tokenizer shows, bool [n]."""
     sound: list[np.ndarray] = []
-    tasks = tasks_of(train)
+    tasks, copied = tasks_of(train), replace(preprocessor)  # what the copy caches is not saved or sent with the other
     begin_reading([train])
-    for found, others in counted(mapped(partial(_sound_of, preprocessor=preprocessor), tasks), tasks):
+    for found, others in counted(mapped(partial(_sound_of, preprocessor=copied), tasks), tasks):
         sound.append(found)
         bad.merge(others)
     return np.concatenate(sound)

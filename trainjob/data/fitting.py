@@ -134,8 +134,12 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     sets = {
         name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
     }
-    bad = {name: BadRows(listed(source.all_uris)) for name, source in sources_of(spec.dataset).items()}
+    bad = {
+        name: BadRows(f"spec.dataset.{name} ({listed(source.all_uris)})")
+        for name, source in sources_of(spec.dataset).items()
+    }
     drops, rows = spec.dataset.on_bad_rows == "drop", dict[str, int]()
+    advice = "" if drops else "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
     try:
         with local_model(spec, weights=False) as model:
             begin_reading(sets.values())
@@ -153,10 +157,10 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     except DataError as error:
         if not any(each.count for each in bad.values()):
             raise
-        raise bad_rows_error(bad, rows, drops, str(error)) from None
+        raise bad_rows_error(bad, rows, str(error), advice) from None
     is_sound = not any(each.count for each in bad.values())
     if not (is_sound or drops):
-        raise bad_rows_error(bad, rows, drops)
+        raise bad_rows_error(bad, rows, advice=advice)
     profile = _profile(found, keys)
     for name, each in bad.items():
         if each.count:

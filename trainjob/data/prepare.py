@@ -167,12 +167,12 @@ def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | 
     def see(rows: Rows) -> Seen[None]:
         return Seen(hashes(_raw_contents(rows), seed), nothing)
 
-    train, bad = parts_of(spec, dataset.train), BadRows(listed(dataset.train.all_uris))
+    train, bad = parts_of(spec, dataset.train), BadRows(f"spec.dataset.train ({listed(dataset.train.all_uris)})")
     begin_reading([train])
     every = take_survey(dataset.train, train, Look(None, dataset.label, see), mapped, bad)
     survey = without_small_classes(every, dataset, bad)
     if bad.count:
-        raise bad_rows_error({"train": bad}, {"train": len(survey.labels)}, drops=True)
+        raise bad_rows_error({"train": bad}, {"train": len(survey.labels)}, advice="Correct these rows.")
     return survey.divide(dataset.validation.fraction, seed).split, survey.classes
 
 

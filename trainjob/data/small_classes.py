@@ -13,7 +13,7 @@ from trainjob.data.survey import Look, Survey, T, take_survey
 from trainjob.data.tasks import Mapper
 from trainjob.errors import DataError, listed
 
-_KIND = "their class has too few rows that can be used"
+_KIND = "of a class with too few rows that can be used"
 _ADVICE = "add rows, drop the class, or give dataset.validation.uri"
 _MEASURED = (
     "labels are classes (text, whole numbers, or true and false); a column of measurements, as for regression, is not "

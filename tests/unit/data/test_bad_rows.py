@@ -83,7 +83,7 @@ def test_bad_rows_are_dropped_from_every_pass(tmp_path: Path) -> None:
     assert dropped(fitted) == {
         "train": [
             ('the label (column "label") is empty', 2, ["rows.csv, row 1", "rows.csv, row 62"]),
-            ("their class has too few rows that can be used", 1, ['class "odd" has one row']),
+            ("of a class with too few rows that can be used", 1, ['class "odd" has one row']),
         ],
         "test": [
             (

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ from sklearn.metrics import confusion_matrix, f1_score
 
 from trainjob import Predictor
 from trainjob.cli.evaluate import evaluate
-from trainjob.errors import UserError
+from trainjob.errors import Notice, UserError
 from trainjob.evaluation import Confusion, Scores
 
 
@@ -50,9 +51,31 @@ def test_what_cannot_be_scored_is_said(tmp_path: Path, text_run: Path, text_csv:
     rows.write_text("title,body,tag\nx,a cat,animals\n")
     with pytest.raises(UserError, match=r"rows\.csv, row 1.*animals.*did you mean .*animal"):
         evaluate(str(text_run), str(rows))
+    rows.write_text("title,body,tag\nx,a cat,\ny,an oak,plant\nz,a dog,\nw,an elm,plants\n")
+    with pytest.raises(UserError) as error:
+        evaluate(str(text_run), str(rows))
+    assert f'{rows}: 3 rows cannot be used\n  2 rows: the label (column "tag") is empty: ' in str(error.value)
+    assert 'row 4: the label "plants" does not occur in the training rows; did you mean "plant"?' in str(error.value)
     rows.write_text("title,body\nx,a cat\n")
     with pytest.raises(UserError, match='no column "tag"'):
         evaluate(str(text_run), str(rows))
     rows.write_text("title,body,tag\n")
     with pytest.raises(UserError, match="holds no rows"):
         evaluate(str(text_run), str(rows))
+
+
+def test_a_run_that_drops_rows_scores_the_others(
+    tmp_path: Path, text_run: Path, text_csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(text_run, run)
+    job = (run / "trainjob.yaml").read_text()
+    (run / "trainjob.yaml").write_text(job.replace("onBadRows: fail", "onBadRows: drop"))
+    rows = tmp_path / "rows.csv"
+    header, *lines = text_csv.read_text().splitlines()
+    rows.write_text("\n".join([header, "only one value", *lines]))
+    with pytest.warns(Notice, match=rf"{rows}: left out 1 row: {rows}, row 1: the row does not have \d values"):
+        evaluate(str(run), str(rows), as_json=True)
+    scores = Scores.model_validate_json(capsys.readouterr().out)
+    evaluate(str(text_run), str(text_csv), as_json=True)
+    assert scores == Scores.model_validate_json(capsys.readouterr().out)
