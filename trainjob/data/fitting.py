@@ -150,7 +150,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
         begin_reading(parts for name, parts in sets.items() if name != "train")
         for name, parts in sets.items():
             if name != "train":
-                judge = fitted if name != UNLABELLED else replace(fitted, label=None)  # a label does not matter
+                label = None if name == UNLABELLED else fitted.label
+                judge = replace(fitted, label=label, preprocessor=replace(fitted.preprocessor))  # which caches
                 keys[name] = _keys_of_set(parts, judge, spec.training.seed, mapped, bad[name])
                 rows[name] = fitted.rows[name] = len(keys[name].labels)
                 fitted.contents[name] = _digest(fitted, keys[name])
