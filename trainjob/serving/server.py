@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -12,6 +13,7 @@ from trainjob.errors import PassingError, UserError
 from trainjob.serving.config import APPLICATION, DEPLOYMENT, ENVIRONMENT, LOGGING, Served, http_options
 
 OBJECT_STORE_BYTES = 2**28
+SECONDS_BETWEEN_LOOKS = 0.05
 
 
 def _environment(port: int) -> dict[str, str]:
@@ -62,7 +64,9 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
             interrupts.wait_for_signal()
         on_stop()
         handle.stop.remote().result()
-        serve.delete(APPLICATION)  # waits for the answers; `serve.shutdown` would not
+        serve.delete(APPLICATION, _blocking=False)  # `serve.shutdown` would not wait for the answers
+        while APPLICATION in serve.status().applications:  # blocking, `delete` looks every second
+            time.sleep(SECONDS_BETWEEN_LOOKS)
     finally:
         ray.shutdown()
 
