@@ -27,11 +27,13 @@ def test_bad_rows_are_found_while_workers_start(
     if loader == "rayData":
         request.getfixturevalue("warm_ray")
     rows = tmp_path / "bad.csv"
-    rows.write_text("title,body,label\na,b,red\na,b,purple\n")
+    rows.write_text("title,body,label\na,b,red\na,b,purple\na,b,\n")
     message = new_run("text", {"dataset.loader": loader, "dataset.test": {"uri": str(rows)}}).refused()
-    assert f"{rows}, row 2" in message
-    assert "purple" in message
-    assert len(message.splitlines()) == 1
+    first, wrong, empty, advice = message.splitlines()
+    assert first == f"spec.dataset.test ({rows}): 2 of 3 rows cannot be used"
+    assert wrong.startswith(f'  {rows}, row 2: the label "purple" does not occur in the training rows')
+    assert empty.startswith(f"  {rows}, row 3: the label")
+    assert advice.endswith("`dataset.onBadRows: drop`.")
 
 
 @pytest.mark.nightly

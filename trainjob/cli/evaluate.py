@@ -9,7 +9,7 @@ import typer
 from trainjob.cli.options import Variant
 from trainjob.cli.output import console, printable_json
 from trainjob.errors import UserError, notify
-from trainjob.runs.files import FITTED
+from trainjob.runs.files import FITTED, TRAINJOB
 
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
@@ -95,7 +95,7 @@ def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
     from trainjob.models.causal import score_rows
     from trainjob.runs.folder import read_job
 
-    bad, drops = BadRows(data), _drops(read_job(folder))
+    bad, drops = BadRows(data), folder.exists(TRAINJOB) and _drops(read_job(folder))
     generator = TextGenerator.load(folder.uri)
     preprocessor = generator.preprocessor
 

@@ -56,6 +56,9 @@ def check(uri: Path, spec: TrainJobSpec, columns: list[str]) -> int | None:
     rows = rows_of(uri, lambda: count(uri, columns))
     trained = rows_of(uri, lambda: prepared(spec))
     assert trained is None or trained == rows
+    if trained is None and spec.dataset is not None:  # what can be used is used, by each pass alike
+        dataset = spec.dataset.model_copy(update={"on_bad_rows": "drop"})
+        rows_of(uri, lambda: prepared(spec.model_copy(update={"dataset": dataset})))
     raw = rows_of(uri, lambda: count(uri, None))
     assert None in (raw, rows) or raw == rows
     return rows
