@@ -62,7 +62,8 @@ def run(
 
         if not isinstance(error, WorkerError):
             raise
-        say(error.traceback.rstrip(), error=True)
+        if error.traceback:
+            say(error.traceback.rstrip(), error=True)
         say(str(error), error=True, colour=typer.colors.RED)
         if log := _log_of(job, error.rank):
             say(f"What it printed is in {log}.", error=True)

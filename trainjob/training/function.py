@@ -18,11 +18,12 @@ import ray.train
 from ray.train import CheckpointConfig, Result
 
 from trainjob.api import Checkpoints, Function, TrainJob
+from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.data import check_same_files, raw_datasets
 from trainjob.doing import DOING
 from trainjob.errors import UserError
 from trainjob.interrupts import result_of
-from trainjob.progress.channel import Address
+from trainjob.progress.channel import Address, Sender
 from trainjob.runs.files import FITTED
 from trainjob.runs.folder import Attempts
 from trainjob.runs.history import last_metrics, read_history
@@ -135,6 +136,7 @@ def _function_loop(function: Function, source: Path, run: Folder, output: Output
     try:
         if rank == 0:
             complete_history(run)
+            _tell_of_start(output.driver)
         with kept(output, rank):
             found = find_function(function, source)
             if inspect.signature(found).parameters:
@@ -143,13 +145,24 @@ def _function_loop(function: Function, source: Path, run: Folder, output: Output
                 found()
     except SystemExit as error:
         if error.code:  # without a code the function is done, as a script would be
-            raise WorkerError(
-                rank, "SystemExit", f"the function called sys.exit({error.code!r})", traceback.format_exc(), time.time()
-            ) from None
+            raise exit_error(error, rank, source) from None
     except Exception as error:
         raise WorkerError(
             rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
         ) from None  # its own type may not travel between processes
+
+
+def exit_error(error: SystemExit, rank: int, source: Path) -> WorkerError:
+    """What to tell of a function that ended its process. It meant to, so there is no traceback."""
+    said = f"the function called sys.exit({error.code!r}){_place(error, source)}"
+    return WorkerError(rank, "SystemExit", said, "", time.time())
+
+
+def _tell_of_start(driver: Address | None) -> None:
+    if driver is not None:
+        sender = Sender(driver)
+        sender.send(TrainingStatus(stage="Starting", phase=Phase(name="before the first report")), always=True)
+        sender.close()
 
 
 def _say_little_of_ray() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from trainjob.api import Function
 from trainjob.errors import UserError
-from trainjob.training.function import find_function
+from trainjob.training.function import exit_error, find_function
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,14 @@ def test_an_import_that_fails_within_the_module_is_its_own_error(tmp_path: Path,
     (tmp_path / "broken_loop_of_a_test.py").write_text("import no_such_library\n")
     with pytest.raises(UserError, match=r"cannot be imported: ModuleNotFoundError: No module named 'no_such_library'"):
         find_function(Function(name="broken_loop_of_a_test:train_loop"), tmp_path)
+
+
+def test_a_function_that_exits_is_told_by_its_line_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "exiting.py").write_text("import sys\n\ndef loop():\n    sys.exit(3)\n")
+    with pytest.raises(SystemExit) as raised:
+        find_function(Function(name="exiting:loop"), tmp_path)()
+    error = exit_error(raised.value, 1, tmp_path)
+    place = f"({tmp_path / 'exiting.py'}, line 4)"
+    assert str(error) == f"worker 1 failed: SystemExit: the function called sys.exit(3) {place}"
+    assert error.traceback == ""
