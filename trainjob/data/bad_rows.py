@@ -8,6 +8,7 @@ import numpy as np
 from trainjob.api.data_profile import Dropped
 from trainjob.data.rows import OnBadRow, Rows
 from trainjob.errors import DataError, RowError
+from trainjob.redaction import without_secrets
 
 SHOWN = 5
 """Rows of each kind whose place is told."""
@@ -48,7 +49,8 @@ class BadRows:
         kind = self.kinds.setdefault(name, Kind(message=message, advice=advice))
         kind.rows += rows
         if len(kind.first) < SHOWN:
-            kind.first.append(first if len(first) <= _LONGEST else f"{first[:_LONGEST]}…")
+            shown = without_secrets(first)
+            kind.first.append(shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…")
 
     def merge(self, later: "BadRows") -> None:
         """Count the rows of a later part of the set."""

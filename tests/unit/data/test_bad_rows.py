@@ -21,8 +21,9 @@ from data_specs import (
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, check_unchanged, fit, prepare_examples
+from trainjob.data.bad_rows import BadRows
 from trainjob.data.prepare import read_set
-from trainjob.errors import DataError
+from trainjob.errors import DataError, RowError
 from trainjob.storage import Folder
 
 GOOD = some_rows(60)
@@ -188,6 +189,14 @@ def test_half_of_many_rows(tmp_path: Path) -> None:
     assert sum(fitted.rows.values()) == 10_000
     (severe,) = (remark.text for remark in fitted.profile.remarks if remark.is_severe)
     assert severe.startswith("10,000 (50 %) of the train rows were dropped")
+
+
+def test_places_are_kept_without_secrets() -> None:
+    bad = BadRows()
+    place = "https://host/rows.csv?X-Amz-Signature=secret&part=1, row 3"
+    bad.add(RowError(f"{place}: the label is empty", place, "the label is empty", '"x"'))
+    assert "host/rows.csv" in bad.dropped()[0].first[0]
+    assert "secret" not in repr(bad)
 
 
 def test_nothing_left(tmp_path: Path) -> None:
