@@ -1,13 +1,14 @@
 """The first pass over images: classes, split and preprocessor."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
 from trainjob.data.bad_rows import BadRows, sound_rows
-from trainjob.data.image import ImagePreprocessor, image_contents, wrong_size
+from trainjob.data.image import ImagePreprocessor, check_sizes, image_contents
 from trainjob.data.image_processor import PretrainedImagePreprocessor, check_shapes, pretrained_processor
 from trainjob.data.pictures import BACKGROUND, Picture, check_pictures, pictures
 from trainjob.data.rows import Part, Rows, leave_out
@@ -15,7 +16,6 @@ from trainjob.data.small_classes import survey_classes
 from trainjob.data.split import hashes
 from trainjob.data.survey import FittedOn, Look, Seen, nothing
 from trainjob.data.tasks import Mapper
-from trainjob.errors import DataError
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]
@@ -33,16 +33,14 @@ def fit_images(
 
     def see(rows: Rows) -> Seen[np.ndarray]:
         found = list(pictures(rows.table, rows.where))
-        for picture in found:
-            if model.size is None and picture.size != size:
-                raise DataError(wrong_size(picture.where, picture.size, size))
         return Seen(
             hashes(image_contents(rows.table), seed),
             lambda index: _moments(found[index].decoded(3)),
             _marks(found),
         )
 
-    look = Look(COLUMNS, "label", see, STATISTICS_ROWS, _check)
+    check = _check if model.size is not None else partial(_check_sized, size=size)
+    look = Look(COLUMNS, "label", see, STATISTICS_ROWS, check)
     survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     depth = int(np.max(survey.marks[division.is_training] & _CHANNELS))
@@ -74,6 +72,11 @@ def _first_size(train: Sequence[Part]) -> tuple[int, int]:
 
 def _check(rows: Rows) -> None:
     check_pictures(rows.table, rows.where)
+
+
+def _check_sized(rows: Rows, size: tuple[int, int]) -> None:
+    check_sizes(rows, size)
+    _check(rows)
 
 
 def _for_pretrained(

@@ -16,7 +16,7 @@ from trainjob.data.image_files import tensors_of
 from trainjob.data.pictures import Picture, check_pictures, pictures
 from trainjob.data.rows import Rows, check_columns, row_number
 from trainjob.data.text import PREPROCESSOR_FILE
-from trainjob.errors import DataError
+from trainjob.errors import RowError
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class ImagePreprocessor:
         return image_contents(table)
 
     def check(self, rows: Rows) -> None:
-        """Raises RowError for the first image that cannot be decoded."""
+        """Raises RowError for the first image that cannot be decoded or is of another size."""
+        if not self.resize:
+            check_sizes(rows, (self.width, self.height))
         check_pictures(rows.table, rows.where)
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
@@ -70,7 +72,7 @@ class ImagePreprocessor:
     def _pixels(self, picture: Picture) -> np.ndarray:
         size = (self.width, self.height)
         if picture.size != size and not self.resize:
-            raise DataError(wrong_size(picture.where, picture.size, size))
+            raise wrong_size(picture.where, picture.size, size)
         image = picture.decoded(self.channels)
         return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
 
@@ -103,8 +105,15 @@ def image_contents(table: pa.Table) -> list[bytes]:
     return column.to_pylist()
 
 
-def wrong_size(where: str, found: tuple[int, int], expected: tuple[int, int]) -> str:
-    return (
-        f"{where} is {found[0]} x {found[1]} pixels, others are {expected[0]} x {expected[1]}: "
-        "set spec.model.imageClassifier.size to resize all"
-    )
+def check_sizes(rows: Rows, size: tuple[int, int]) -> None:
+    """Raises RowError for the first image of another width and height."""
+    for picture in pictures(rows.table, rows.where):
+        if picture.size != size:
+            raise wrong_size(picture.where, picture.size, size)
+
+
+def wrong_size(where: str, found: tuple[int, int], expected: tuple[int, int]) -> RowError:
+    shown, advice = f"{found[0]} x {found[1]} pixels", "set spec.model.imageClassifier.size to resize all"
+    others = f"{expected[0]} x {expected[1]}"
+    message = f"{where} is {shown}, others are {others}: {advice}"
+    return RowError(message, where, f"not of the size of the others, {others} pixels ({advice})", shown)

@@ -1,6 +1,7 @@
 """Rows that cannot be used: told all at once, or dropped from every pass alike."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from data_specs import (
     write_images,
     write_jsonl,
 )
+from PIL import Image
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, check_unchanged, fit, prepare_examples
@@ -102,6 +104,8 @@ def test_bad_rows_are_dropped_from_every_pass(tmp_path: Path) -> None:
     kept = Fitted.load(Folder(str(tmp_path / "kept")))
     check_passes_agree(spec, kept)
     check_unchanged(spec, kept)
+    os.utime(train, (1, 1))  # the rows are read again
+    check_unchanged(spec, kept)
     write_csv(train, GOOD)
     with pytest.raises(DataError, match="the data has changed since the run began"):
         check_unchanged(spec, kept)
@@ -120,6 +124,21 @@ def test_damaged_images_are_found_by_the_first_pass(size: tuple[int, int] | None
     assert "3 of 24 rows cannot be used\n  3 rows: not a sound image file: " in said
     assert all(f"{name}.{ending}: " in said for name in ("a/0", "a/3", "b/7"))
     spec = image_spec(folder, size, **DROP)
+    fitted = fit(spec)
+    assert sum(fitted.rows.values()) == 21
+    check_passes_agree(spec, fitted)
+
+
+def test_images_of_another_size_beside_damaged_ones(tmp_path: Path) -> None:
+    folder = write_images(tmp_path, {name: random_images(12, seed=seed) for seed, name in enumerate("ab")})
+    for number in (1, 2):
+        Image.fromarray(random_images(1, (9, 9))[0]).save(folder / "b" / f"{number}.png")
+    (folder / "a" / "5.png").write_bytes(b"")
+    said = refusal(image_spec(folder))
+    assert "3 of 24 rows cannot be used" in said
+    assert "2 rows: not of the size of the others, 5 x 6 pixels (set spec.model.imageClassifier.size to resize" in said
+    assert "a/5.png is not a sound image file" in said
+    spec = image_spec(folder, **DROP)
     fitted = fit(spec)
     assert sum(fitted.rows.values()) == 21
     check_passes_agree(spec, fitted)
@@ -267,6 +286,13 @@ def test_conversations_of_which_nothing_can_be_learned(tmp_path: Path) -> None:
     prepared = prepare_examples(spec, fitted)
     assert np.concatenate([rows.values for rows in prepared.values()]).size > 0
     assert whole.rows["train"] + whole.rows["validation"] == 36
+
+
+def test_completions_of_which_one_side_of_the_split_has_none_left(tmp_path: Path) -> None:
+    rows = [{"a": f"question {number}", "b": ""} for number in range(9)] + [{"a": "x", "b": "y"}]
+    said = refusal(causal_spec(write_jsonl(tmp_path / "rows.jsonl", rows), prompt="a", completion="b", **DROP))
+    assert '9 rows: "b" is empty' in said
+    assert "rows.jsonl holds too few rows that can be used" in said
 
 
 def test_completions_that_are_empty_or_too_long(tmp_path: Path) -> None:
