@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: shown as one message, never as a traceback; and what they are to know besides."""
+"""Errors that users can fix, shown as one message and never as a traceback, and notices about a run that goes on."""
 
 import warnings
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ _SHOWN = 5
 
 
 class UserError(Exception):
-    """What is wrong, where, and what to do about it, in words for the person who wrote the TrainJob, without secrets:
-    it is shown, logged, and written into the status."""
+    """What is wrong, where, and what to do about it, in words for the person who wrote the TrainJob. The message is
+    shown, logged and written into the status, so secrets are removed from it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_secrets(message))
@@ -21,15 +21,15 @@ class OutOfMemory(UserError):
 
 
 class Diverged(UserError):
-    """Training no longer leads anywhere: a number is not finite."""
+    """A loss, gradient or metric is not finite."""
 
 
-class PassingError(UserError):
-    """What may be gone by the time it is tried again."""
+class TransientError(UserError):
+    """An error that may be gone by the time the same is tried again."""
 
 
 class Superseded(UserError):
-    """Another process has taken up the run: this one has no say in it any more."""
+    """Another process has taken over the run, and this one may write no more."""
 
 
 class DataError(UserError):
@@ -49,7 +49,7 @@ class StorageError(UserError):
     """The storage folder cannot be read or written."""
 
 
-class StorageUnreachable(StorageError, PassingError):
+class StorageUnreachable(StorageError, TransientError):
     """The storage's server does not answer, or is not able to at the moment."""
 
 
@@ -59,17 +59,17 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether the same again may end better: a mistake of the user's stays one."""
-    return not isinstance(error, UserError) or isinstance(error, PassingError)
+def is_transient(error: BaseException) -> bool:
+    """Whether a retry may succeed. A mistake of the user's stays one."""
+    return not isinstance(error, UserError) or isinstance(error, TransientError)
 
 
 class Notice(UserWarning):
-    """What the user should know although the work goes on."""
+    """Something that the user should know, although the run goes on."""
 
 
 class Alarm(Notice):
-    """A Notice that puts the result in doubt."""
+    """A notice that puts the result in doubt."""
 
 
 def notify(text: str, kind: type[Notice] = Notice) -> None:

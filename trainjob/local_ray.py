@@ -3,7 +3,7 @@
 import logging
 import os
 
-from trainjob.errors import PassingError
+from trainjob.errors import TransientError
 
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
@@ -21,7 +21,7 @@ STARTS = 2
 def start(num_cpus: int, object_store_bytes: int, runtime_environment: dict[str, str] | None = None) -> None:
     """Starts it, quietly. Where that fails, as on a very busy machine, it is tried once more.
 
-    Raises PassingError where it fails again.
+    Raises TransientError where it fails again.
     """
     import ray
 
@@ -40,7 +40,7 @@ def start(num_cpus: int, object_store_bytes: int, runtime_environment: dict[str,
         except Exception as error:  # Ray raises plain Exception, among others
             ray.shutdown()
             if attempt == STARTS - 1:
-                raise PassingError(
+                raise TransientError(
                     f"Ray does not start on this machine ({' '.join(str(error).split())[:300]}). It may be too "
                     "busy, or short of memory or disk: free some and give the same command again. Ray's logs are in "
                     f"{os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs."

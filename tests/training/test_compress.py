@@ -17,7 +17,7 @@ from trainjob import Predictor
 from trainjob.cli.app import app
 from trainjob.compress import measure
 from trainjob.compress.variants import Steps, compress
-from trainjob.errors import PassingError, UserError
+from trainjob.errors import TransientError, UserError
 from trainjob.runs.contents import read_contents
 from trainjob.runs.folder import clear, locked
 from trainjob.runs.model import variants_of
@@ -190,5 +190,5 @@ def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> N
 
 def test_two_at_once(compressed: Compressed) -> None:
     run, _ = compressed
-    with locked(run), pytest.raises(PassingError, match="under way in another process"):
+    with locked(run), pytest.raises(TransientError, match="under way in another process"):
         compress(run, Steps(onnx=True))

@@ -72,7 +72,7 @@ def _columns(probabilities: "np.ndarray", classes: list[str], decided: "Decided 
     """What is predicted for rows with `probabilities` [n, C]. Of a language model's answer no probability is known."""
     import pyarrow as pa
 
-    from trainjob.data.formulas import OF_CLASS, PREDICTION, PROBABILITY
+    from trainjob.data.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 
     predicted = probabilities.argmax(axis=1) if decided is None else decided.predicted
     columns: dict[str, Any] = {

@@ -101,7 +101,7 @@ def write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
     from pyarrow.csv import CSVWriter
     from pyarrow.parquet import ParquetWriter
 
-    from trainjob.data.formulas import escaped
+    from trainjob.data.csv_injection import escaped
 
     tables = _counted(tables)
     first = next(tables, None)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trainjob.errors import PassingError, UserError
+from trainjob.errors import TransientError, UserError
 
 TOKEN = "HF_TOKEN"
 
@@ -67,7 +67,7 @@ def _hub_errors(endpoint: str, repository: str) -> Generator[None]:
     except HfHubHTTPError as error:
         status, said = error.response.status_code, " ".join((error.server_message or str(error)).split())[:300]
         if status >= 500 or status == 429:
-            raise PassingError(f"{endpoint} answers {status}: try again later ({said})") from None
+            raise TransientError(f"{endpoint} answers {status}: try again later ({said})") from None
         remedy = {
             401: f"the token in {TOKEN} is not valid: make a new one",
             403: f"the token in {TOKEN} may not write to {repository}: give it that right, or take another owner",
@@ -77,4 +77,4 @@ def _hub_errors(endpoint: str, repository: str) -> Generator[None]:
     except (ValueError, KeyError) as error:
         raise UserError(f"{endpoint} does not answer as a hub does ({error}): correct HF_ENDPOINT") from None
     except (HTTPError, OSError) as error:
-        raise PassingError(f"{endpoint} cannot be reached: {' '.join(str(error).split())[:300]}") from None
+        raise TransientError(f"{endpoint} cannot be reached: {' '.join(str(error).split())[:300]}") from None

@@ -92,7 +92,7 @@ def run(
 def _log_of(job: "TrainJob", rank: int) -> str | None:
     from trainjob.errors import StorageError
     from trainjob.runs.folder import run_folder
-    from trainjob.training.output import latest_log
+    from trainjob.training.log_capture import latest_log
 
     try:
         return latest_log(run_folder(job), rank)

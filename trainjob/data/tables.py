@@ -17,7 +17,7 @@ from pyarrow import csv as arrow_csv
 
 from trainjob import interrupts
 from trainjob.data.bad_rows import sound_rows
-from trainjob.data.formulas import is_of_predictions, unescaped, unescaped_names
+from trainjob.data.csv_injection import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.rows import (
     TABLE_ROWS,
     Decompressed,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trainjob.api import Checkpoints
-from trainjob.errors import PassingError, StorageError
+from trainjob.errors import StorageError, TransientError
 from trainjob.runs.digests import digests_of, first_changed
 from trainjob.runs.files import CHECKPOINTS
 from trainjob.schema.base import StrictModel
@@ -117,11 +117,11 @@ class CheckpointStore:
         return next((name for name in reversed(names) if self.is_sound(name)), None)
 
     def best(self) -> tuple[str, Manifest]:
-        """The best of the sound checkpoints that end an epoch. Raises PassingError without one."""
+        """The best of the sound checkpoints that end an epoch. Raises TransientError without one."""
         for name, manifest in self.ranks.from_first(self.ranked() if self.ranks.rank == 0 else None):
             if self.is_sound(name):
                 return name, manifest
-        raise PassingError(f"{self._folder.uri}: no checkpoint that was validated is whole")
+        raise TransientError(f"{self._folder.uri}: no checkpoint that was validated is whole")
 
     def is_sound(self, name: str) -> bool:
         """Whether a checkpoint's files are those of its manifest; each rank reads its share of them."""

@@ -14,7 +14,7 @@ import yaml
 from pydantic import AwareDatetime, ValidationError
 
 from trainjob.api import Baselines, TrainJob
-from trainjob.errors import PassingError, UserError, listed, notify
+from trainjob.errors import TransientError, UserError, listed, notify
 from trainjob.redaction import redacted
 from trainjob.runs.files import (
     ATTEMPTS,
@@ -108,7 +108,7 @@ def run_folder(job: TrainJob) -> Folder:
 def locked(run: Folder) -> Generator[None]:
     """Holds the run's folder for this process, where it is on local disk; freed however the process ends.
 
-    Raises UserError for a folder that holds something else than a run, and PassingError where the run is under way.
+    Raises UserError for a folder that holds something else than a run, and TransientError where the run is under way.
     """
     _refuse_strangers(run)
     if "://" in run.uri:
@@ -122,7 +122,9 @@ def locked(run: Folder) -> Generator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PassingError(f"{run.uri}: this run is under way in another process; wait for it or end it") from None
+            raise TransientError(
+                f"{run.uri}: this run is under way in another process; wait for it or end it"
+            ) from None
         yield
 
 

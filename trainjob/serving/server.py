@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from trainjob import interrupts, local_ray
-from trainjob.errors import PassingError, UserError
+from trainjob.errors import TransientError, UserError
 from trainjob.serving.config import APPLICATION, DEPLOYMENT, ENVIRONMENT, LOGGING, Served, http_options
 
 OBJECT_STORE_BYTES = 2**28
@@ -93,4 +93,4 @@ def failure(message: str) -> UserError:
     if found := re.findall(r"trainjob\.errors\.\w+: (.+)", message):
         return UserError(found[-1])
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return PassingError(f"the model cannot be served: {lines[-1] if lines else 'Ray Serve does not say why'}")
+    return TransientError(f"the model cannot be served: {lines[-1] if lines else 'Ray Serve does not say why'}")

@@ -31,8 +31,8 @@ from trainjob.runs.summary import Summary, TrainingWorkers
 from trainjob.storage import Folder
 from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, start_ray
 from trainjob.training.launch.ray_tasks import RayTasks
+from trainjob.training.log_capture import LogTarget, captured
 from trainjob.training.outcome import WorkerError
-from trainjob.training.output import Output, kept
 from trainjob.training.reports import ReportCallback, checkpoint_uri, complete_history, report_python_scalars
 from trainjob.training.summarize import hardware, versions
 
@@ -65,7 +65,7 @@ def train_function(
     on_start()
     fit = partial(
         fit_on_ray,
-        partial(_function_loop, function, source, run, Output(run, attempts.count, driver)),
+        partial(_function_loop, function, source, run, LogTarget(run, attempts.count, driver)),
         spec,
         run,
         threads,
@@ -127,7 +127,7 @@ def _place(error: BaseException, source: Path) -> str:
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
-def _function_loop(function: Function, source: Path, run: Folder, output: Output) -> None:
+def _function_loop(function: Function, source: Path, run: Folder, output: LogTarget) -> None:
     if source.is_dir():  # on a cluster's workers it is not
         os.chdir(source)
     _say_little_of_ray()
@@ -137,7 +137,7 @@ def _function_loop(function: Function, source: Path, run: Folder, output: Output
         if rank == 0:
             complete_history(run)
             _tell_of_start(output.driver)
-        with kept(output, rank):
+        with captured(output, rank):
             found = find_function(function, source)
             if inspect.signature(found).parameters:
                 found(dict(function.config))

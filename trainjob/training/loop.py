@@ -26,10 +26,10 @@ from trainjob.training.distributed import broadcast_buffers, rank, sum_over_rank
 from trainjob.training.notices import Notices
 from trainjob.training.optim import build_optimizer, build_scheduler
 from trainjob.training.randomness import set_random_states
-from trainjob.training.recent import Recent
 from trainjob.training.saving import Saver
 from trainjob.training.scoring import Scorer
 from trainjob.training.state import TrainingState
+from trainjob.training.step_meter import StepMeter
 
 
 class Trainer:
@@ -90,7 +90,7 @@ class Trainer:
         self._buckets_rebuilt = world_size() < 3 or not isinstance(model, DistributedDataParallel)
         self._stage: str | None = None
         self._stage_since = 0.0
-        self._recent = Recent(self.device)
+        self._meter = StepMeter(self.device)
 
     # -- training ----------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Trainer:
         for _ in range(state.batch):
             next(batches)
         self._restore_random_states()
-        self._recent = Recent(self.device)
+        self._meter = StepMeter(self.device)
         while not self._is_over and not self.stopped and (group := list(islice(batches, self.accumulation))):
             self._train_group(group)
         if not self._ends_epoch and not self.stopped:
@@ -135,7 +135,7 @@ class Trainer:
             with self._gradients_synced(number == len(parts)):
                 losses = self.objective.losses(self._answers(moved), moved) * batch.counts
                 self.scaler.scale(losses.sum() / weight).backward()
-            self._recent.add(batch, losses)
+            self._meter.add(batch, losses)
         self.state.batch += len(group)
         self._optimizer_step()
 
@@ -191,7 +191,7 @@ class Trainer:
             self._save({}, None)
         if saves or validates:
             self.start_stage("training")
-            self._recent = Recent(self.device)
+            self._meter = StepMeter(self.device)
 
     def _is_due(self, every: int | None) -> bool:
         return every is not None and self.state.step % every == 0
@@ -231,14 +231,14 @@ class Trainer:
     def _log_step(self, learning_rate: float) -> None:
         """Records what was measured over all ranks since the last record, and the learning rate of this step."""
         state = self.state
-        loss_sum, weight, values = self._recent.over_ranks(self.objective.unit)
+        loss_sum, weight, values = self._meter.over_ranks(self.objective.unit)
         check_finite("the loss", values["loss"], f"at step {state.step}")
         state.loss_sum += loss_sum
         state.weight += weight
         values["learning_rate"] = learning_rate
         self.history.add("step", state.step, state.epoch + 1, values)
         self.reporter.step(state.epoch + 1, state.step, values)
-        self._recent = Recent(self.device)
+        self._meter = StepMeter(self.device)
 
     def start_stage(self, stage: str) -> None:
         """From now on, wall time is counted for `stage`."""

@@ -3,7 +3,7 @@
 import traceback as tracebacks
 
 from trainjob.api.training_status import Failure
-from trainjob.errors import UserError, may_pass
+from trainjob.errors import UserError, is_transient
 from trainjob.evaluation import AnyScores
 from trainjob.redaction import without_secrets
 from trainjob.schema.base import StrictModel
@@ -67,7 +67,7 @@ class WorkerError(Exception):
 def first_failure(errors: list[Exception]) -> Exception:
     """The error that came first: when one worker dies, the others fail because of it. A mistake of the user's, which
     will not pass, comes before all others."""
-    return min(errors, key=lambda error: (may_pass(error), error.time if isinstance(error, WorkerError) else 0.0))
+    return min(errors, key=lambda error: (is_transient(error), error.time if isinstance(error, WorkerError) else 0.0))
 
 
 _ENDED = "its process ended unexpectedly; perhaps the system killed it for want of memory"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from trainjob.api import TrainJob, Workers
-from trainjob.errors import PassingError, StorageError, StorageUnreachable, may_pass
+from trainjob.errors import StorageError, StorageUnreachable, TransientError, is_transient
 from trainjob.runs.files import CHECKPOINTS
 from trainjob.runs.folder import Attempts, count_failure
 from trainjob.storage import Folder
@@ -20,7 +20,7 @@ _NOWHERE = "nowhere"
 
 def may_retry(error: Exception, failures: int, retries: int) -> bool:
     """Whether to try again after so many failures, this one among them. A mistake of the user's is not tried again."""
-    return may_pass(error) and failures <= retries
+    return is_transient(error) and failures <= retries
 
 
 def earlier_failures(job: TrainJob, attempts: Attempts) -> int:
@@ -45,7 +45,7 @@ def with_retries(
     while True:
         try:
             return train()
-        except (WorkerError, PassingError) as error:
+        except (WorkerError, TransientError) as error:
             if is_elastic(job.spec) and lost_a_worker(error):
                 before, reached = reached, _newest_checkpoint(run)
                 losses = losses + 1 if reached == before else 1
@@ -80,11 +80,11 @@ def is_retryable(job: TrainJob, run: Folder, error: Exception, retries: int) -> 
     On a cluster this counts the failure in the run's folder `run`, for the next driver to know.
     """
     if not _is_counted(job) or isinstance(error, StorageUnreachable):
-        return may_pass(error)
+        return is_transient(error)
     try:
         return may_retry(error, count_failure(run), retries)
     except StorageError:  # uncounted: the cluster counts attempts, too
-        return may_pass(error)
+        return is_transient(error)
 
 
 def _is_counted(job: TrainJob) -> bool:

@@ -9,7 +9,7 @@ from trainjob.data import Examples, Fitted
 from trainjob.progress.channel import Address, Handle
 from trainjob.storage import Folder
 from trainjob.training.imports import quick_imports
-from trainjob.training.output import Output, kept
+from trainjob.training.log_capture import LogTarget, captured
 
 if TYPE_CHECKING:
     from trainjob.training.outcome import Outcome, Stopped
@@ -51,7 +51,7 @@ def train(task: Task) -> "Outcome | Stopped | None":
 
     from trainjob.training.distributed import rank
 
-    with kept(Output(task.run, task.attempt), rank()):
+    with captured(LogTarget(task.run, task.attempt), rank()):
         if task.examples is None:
             ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
         with quick_imports():

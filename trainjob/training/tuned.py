@@ -14,7 +14,7 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.api.tuning import set_in, values_of
 from trainjob.data import Fitted
-from trainjob.errors import Diverged, OutOfMemory, PassingError, StorageError
+from trainjob.errors import Diverged, OutOfMemory, StorageError, TransientError
 from trainjob.interrupts import result_of
 from trainjob.progress.channel import Address, Receiver, Sender
 from trainjob.progress.snapshots import Snapshots
@@ -143,7 +143,7 @@ class _Trainer:
                 break
             except StorageError:
                 raise
-            except (Diverged, OutOfMemory, WorkerError, PassingError) as error:
+            except (Diverged, OutOfMemory, WorkerError, TransientError) as error:
                 hopeless = isinstance(error, Diverged | OutOfMemory) or ran_out_of_memory(error)
                 if hopeless or not may_retry(error, failures, job.spec.retries):
                     raise TrialFailed(str(error)) from None

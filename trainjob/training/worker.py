@@ -53,7 +53,7 @@ from trainjob.training.distributed import (
 )
 from trainjob.training.imports import quick_imports
 from trainjob.training.loop import Trainer
-from trainjob.training.node import once_a_node
+from trainjob.training.node_memory import once_a_node
 from trainjob.training.notices import is_leaving, is_told_to_stop
 from trainjob.training.optim import why_not_compiled
 from trainjob.training.outcome import Outcome, Stopped, WorkerError

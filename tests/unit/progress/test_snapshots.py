@@ -3,7 +3,7 @@
 import pytest
 
 from trainjob.api.training_status import Failure, TrainingStatus
-from trainjob.errors import DataError, PassingError, StorageError, StorageUnreachable, UserError, may_pass
+from trainjob.errors import DataError, StorageError, StorageUnreachable, TransientError, UserError, is_transient
 from trainjob.progress.snapshots import Snapshots
 from trainjob.training.outcome import WorkerError, failure_of
 
@@ -62,11 +62,11 @@ def test_any_other_error_is_told_with_the_drivers_traceback():
         (DataError("x"), False),
         (StorageError("x"), False),
         (StorageUnreachable("x"), True),
-        (PassingError("x"), True),
+        (TransientError("x"), True),
         (WorkerError(0, "ValueError", "x", "", 0.0), True),
         (OSError("x"), True),
         (MemoryError(), True),
     ],
 )
 def test_a_mistake_of_the_users_does_not_pass(error: Exception, may: bool):
-    assert may_pass(error) == may
+    assert is_transient(error) == may

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Checkpoints
-from trainjob.errors import PassingError, StorageError
+from trainjob.errors import StorageError, TransientError
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore
 from trainjob.storage import Folder
 
@@ -199,7 +199,7 @@ def test_the_best_is_the_best_that_is_whole(tmp_path: Path, damage: Callable[[Pa
 
 
 def test_there_may_be_no_best(tmp_path: Path):
-    with pytest.raises(PassingError, match="no checkpoint that was validated is whole"):
+    with pytest.raises(TransientError, match="no checkpoint that was validated is whole"):
         _store(tmp_path).best()
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from trainjob.api import TrainJob
-from trainjob.errors import Notice, PassingError, StorageError, UserError
+from trainjob.errors import Notice, StorageError, TransientError, UserError
 from trainjob.runs.folder import begin, check_there, clear, count_failure, locked, read_job, run_folder
 from trainjob.runs.history import History
 from trainjob.storage import Folder
@@ -46,7 +46,11 @@ def test_a_failure_before_a_run_has_begun_is_the_first(tmp_path: Path):
 
 def test_one_run_at_a_time(tmp_path: Path):
     folder = Folder(str(tmp_path / "runs" / "job"))
-    with locked(folder), pytest.raises(PassingError, match="this run is under way in another process"), locked(folder):
+    with (
+        locked(folder),
+        pytest.raises(TransientError, match="this run is under way in another process"),
+        locked(folder),
+    ):
         pass
     with locked(folder):
         pass

@@ -1,6 +1,6 @@
 """What is told of a replica that does not start."""
 
-from trainjob.errors import PassingError
+from trainjob.errors import TransientError
 from trainjob.serving.server import failure
 
 TRACEBACK = """The deployment failed to start 1 times in a row. Error:
@@ -16,6 +16,6 @@ def test_a_mistake_is_told_in_its_own_words():
 
 def test_anything_else_is_told_by_its_last_line():
     error = failure("Error:\n  File x\nMemoryError: no room\n\n")
-    assert isinstance(error, PassingError)
+    assert isinstance(error, TransientError)
     assert str(error) == "the model cannot be served: MemoryError: no room"
     assert "does not say why" in str(failure(""))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import TrainJob
-from trainjob.errors import PassingError, StorageUnreachable, Superseded, UserError
+from trainjob.errors import StorageUnreachable, Superseded, TransientError, UserError
 from trainjob.runs.folder import Attempts, begin, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.training.outcome import WorkerError
@@ -82,7 +82,7 @@ def losing_workers(run: Path, checkpoints: list[str], error: Exception = DIED) -
         (DIED, ["epoch-0001-step-00000010", "", "epoch-0002-step-00000020", ""], 0),
         (DIED, ["epoch-0001-step-00000010", "", "", "epoch-0002-step-00000020"], 1),
         (WorkerError(0, "MemoryError", "", "", 0.0), ["epoch-0001-step-00000010"], 1),
-        (PassingError("no cluster"), [""], 1),
+        (TransientError("no cluster"), [""], 1),
     ],
 )
 def test_an_elastic_job_may_lose_workers_while_it_comes_further(
@@ -112,7 +112,7 @@ def test_the_rule(error: Exception, failures: int, retries: int, again: bool):
     assert may_retry(error, failures, retries) is again
 
 
-@pytest.mark.parametrize("error", [DIED, PassingError("busy")])
+@pytest.mark.parametrize("error", [DIED, TransientError("busy")])
 def test_each_retry_is_announced(tmp_path: Path, error: Exception):
     told: list[Exception] = []
     attempts = Attempts(started=datetime.now(UTC), count=1)

@@ -6,7 +6,7 @@ import pytest
 
 from trainjob.api import Checkpoints, Tuning
 from trainjob.api.training_status import Phase, TrainingStatus
-from trainjob.errors import UserError, may_pass
+from trainjob.errors import UserError, is_transient
 from trainjob.runs.trials import TrialSteps
 from trainjob.storage import Folder
 from trainjob.training.outcome import failure_of
@@ -61,7 +61,7 @@ def test_that_all_have_failed_is_said_with_the_reasons(tmp_path: Path):
     status = seen[-1].tuning
     assert status is not None
     assert (status.failed, status.ended) == (3, "3/3")
-    failure = failure_of(raised.value, may_pass(raised.value))
+    failure = failure_of(raised.value, is_transient(raised.value))
     assert (failure.exception, failure.retryable) == ("UserError", False)
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any, Self, cast
 
 from trainjob import interrupts
 from trainjob.api.trainjob import Workers
-from trainjob.errors import PassingError
+from trainjob.errors import TransientError
 from trainjob.scratch import scratch_folder
 from trainjob.training.launch.fork_server import POLL_SECONDS
 from trainjob.training.launch.group import Group, log_file, result_file, task_file
@@ -145,4 +145,4 @@ def _own_port() -> Generator[int]:
                 continue
             yield port
             return
-    raise PassingError(f"none of the ports {PORTS[0]} to {PORTS[-1]} of this machine is free: end what uses them")
+    raise TransientError(f"none of the ports {PORTS[0]} to {PORTS[-1]} of this machine is free: end what uses them")

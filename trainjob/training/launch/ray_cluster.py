@@ -20,7 +20,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.api.cluster import JOB_FOLDER, WORKER_RESOURCE
 from trainjob.data import Examples
 from trainjob.data.prepare import data_context
-from trainjob.errors import PassingError, notify
+from trainjob.errors import TransientError, notify
 from trainjob.storage import Folder, GuardedFileSystem, open_filesystem
 from trainjob.training.launch import ray_worker
 from trainjob.training.launch.ray_internals import print_no_deaths, trainer_class
@@ -98,7 +98,7 @@ def set_environment(spec: TrainJobSpec) -> None:
 def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> None:
     """Joins the cluster or starts one, quietly; its processes will have imported `modules` and PyTorch.
 
-    Raises PassingError where it cannot be joined or does not start."""
+    Raises TransientError where it cannot be joined or does not start."""
     import ray
 
     environment = _runtime_environment(threads, modules)
@@ -106,7 +106,7 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
         try:
             ray.init(runtime_env=environment, log_to_driver=False, logging_level=logging.ERROR)
         except ConnectionError:
-            raise PassingError(
+            raise TransientError(
                 f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
                 "RAY_AUTH_MODE=token if it asks for a token, or unset RAY_ADDRESS to train on this machine alone"
             ) from None

@@ -12,7 +12,7 @@ import time
 
 import aiohttp
 
-from trainjob.errors import PassingError
+from trainjob.errors import TransientError
 
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 HEAD_SECONDS = 600.0
@@ -26,7 +26,7 @@ dashboard answers no WebSocket pings."""
 class RayJobs:
     """The jobs of a Ray cluster, by the API of its dashboard:
     https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html. Its errors are aiohttp's, and
-    PassingError where it refuses."""
+    TransientError where it refuses."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
@@ -50,7 +50,7 @@ class RayJobs:
 
     async def follow(self, job: str, printed: int) -> int:
         """Prints the log from its character `printed` on, until Ray ends it, and returns how many it has had. Raises
-        PassingError where the connection breaks off."""
+        TransientError where the connection breaks off."""
         seen = 0
         path = f"/api/jobs/{job}/logs/tail"
         async with self._session.ws_connect(path, max_msg_size=0) as log:
@@ -65,20 +65,20 @@ class RayJobs:
                 print(message.data[max(0, printed - seen) :], end="", flush=True)
                 seen += len(message.data)
         if log.close_code == aiohttp.WSCloseCode.ABNORMAL_CLOSURE:
-            raise PassingError("the connection to the head broke off")
+            raise TransientError("the connection to the head broke off")
         return max(printed, seen)
 
 
 async def _check(answer: aiohttp.ClientResponse) -> None:
     if 400 <= answer.status < 500:  # it would be so the next time, too
-        raise PassingError(f"{answer.url}: {answer.status} {answer.reason}: {(await answer.text())[-1000:].strip()}")
+        raise TransientError(f"{answer.url}: {answer.status} {answer.reason}: {(await answer.text())[-1000:].strip()}")
     answer.raise_for_status()
 
 
 async def run(address: str, token: str | None, job: str, command: str) -> None:
     """Has Ray run `command` as `job`, unless it does so already, and follows its log until it has ended.
 
-    Raises PassingError where the head does not take it, or is lost.
+    Raises TransientError where the head does not take it, or is lost.
     """
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = aiohttp.ClientTimeout(total=60, connect=5)
@@ -88,7 +88,7 @@ async def run(address: str, token: str | None, job: str, command: str) -> None:
         try:
             status = await end_of(jobs, job)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise PassingError(f"the head at {address} was lost: {error}") from error
+            raise TransientError(f"the head at {address} was lost: {error}") from error
     print(f"job {job}: {status}")
 
 
@@ -103,7 +103,7 @@ async def _submit(jobs: RayJobs, job: str, command: str) -> None:
         except (aiohttp.ClientError, TimeoutError) as error:
             why = str(error) or type(error).__name__
         if time.monotonic() > deadline:
-            raise PassingError(f"the head has not taken the job for {HEAD_SECONDS:.0f} s: {why}")
+            raise TransientError(f"the head has not taken the job for {HEAD_SECONDS:.0f} s: {why}")
         if why != said:
             print(f"waits for the head: {why}", flush=True)
             said = why
@@ -117,7 +117,7 @@ async def end_of(jobs: RayJobs, job: str) -> str:
         printed = await jobs.follow(job, printed)
         status = await jobs.status(job)
         if status is None:
-            raise PassingError(f"the head does not know the job {job} any more")
+            raise TransientError(f"the head does not know the job {job} any more")
         if status in ENDED:
             await _print_rest(jobs, job, printed)
             return status
@@ -132,7 +132,7 @@ async def _print_rest(jobs: RayJobs, job: str, printed: int) -> None:
         return
     except aiohttp.ClientResponseError as error:  # bytes that are no UTF-8 are a 500 of Ray's
         why = f"{error.status} {error.message}"
-    except (aiohttp.ClientError, TimeoutError, PassingError) as error:
+    except (aiohttp.ClientError, TimeoutError, TransientError) as error:
         why = str(error) or type(error).__name__
     print(f"Ray does not give the end of the log: {why}")
 
@@ -145,7 +145,7 @@ def main() -> None:
         asyncio.run(
             run(given["RAY_DASHBOARD_ADDRESS"], given.get("RAY_AUTH_TOKEN"), given["RAY_JOB_SUBMISSION_ID"], command)
         )
-    except PassingError as error:
+    except TransientError as error:
         sys.exit(str(error))
 
 

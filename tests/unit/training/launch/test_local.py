@@ -21,7 +21,7 @@ from worker_functions import (
 )
 
 from trainjob.api.trainjob import Workers
-from trainjob.errors import Diverged, PassingError
+from trainjob.errors import Diverged, TransientError
 from trainjob.training.launch import local
 from trainjob.training.launch.local import LocalWorkers
 from trainjob.training.outcome import WorkerError
@@ -129,12 +129,12 @@ def test_a_port_is_one_that_nothing_else_is_given_meanwhile(monkeypatch: pytest.
     with local._own_port() as port, socket.socket() as rank_0:  # noqa: SLF001
         assert port < outgoing
         monkeypatch.setattr(local, "PORTS", range(port, port + 1))
-        with pytest.raises(PassingError, match=f"none of the ports {port} to {port}"), local._own_port():  # noqa: SLF001
+        with pytest.raises(TransientError, match=f"none of the ports {port} to {port}"), local._own_port():  # noqa: SLF001
             pass
         rank_0.bind(("", port))
     with local._own_port() as again:  # noqa: SLF001
         assert again == port
     with socket.socket() as taken:
         taken.bind(("", port))
-        with pytest.raises(PassingError), local._own_port():  # noqa: SLF001
+        with pytest.raises(TransientError), local._own_port():  # noqa: SLF001
             pass

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trainjob.api import TrainJobSpec
-from trainjob.errors import PassingError
+from trainjob.errors import TransientError
 from trainjob.training.launch.late_datasets import LateDatasets
 from trainjob.training.launch.ray_cluster import in_thread, seconds_between_looks, start_ray
 
@@ -17,7 +17,7 @@ def test_a_cluster_that_does_not_start_is_told_in_words(tmp_path: Path, monkeypa
     (tmp_path / "file").touch()
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "file"))
-    with pytest.raises(PassingError, match=r"Ray does not start on this machine \(.*\)\. It may be too busy"):
+    with pytest.raises(TransientError, match=r"Ray does not start on this machine \(.*\)\. It may be too busy"):
         start_ray(SPEC, 1)
 
 

@@ -1,4 +1,4 @@
-"""What was trained on since the last record."""
+"""Measures the steps since the last record: loss, speed and padding."""
 
 import time
 
@@ -9,8 +9,8 @@ from trainjob.data.batch import Batch
 from trainjob.training.distributed import sum_over_ranks
 
 
-class Recent:
-    """Counts batches and their losses on this rank. The losses stay on the device, so that nobody waits for it."""
+class StepMeter:
+    """Adds up the batches of this rank and their losses, which stay on the device, so that adding does not wait."""
 
     def __init__(self, device: torch.device) -> None:
         self._loss = torch.zeros((), dtype=torch.float64, device=device)
@@ -26,8 +26,9 @@ class Recent:
         self._padding += batch.padding
 
     def over_ranks(self, unit: str | None) -> tuple[float, float, dict[str, float]]:
-        """The sum of the losses, their weight, whose unit is `unit` where it is not rows, and what is recorded of all
-        ranks: the mean loss, speeds and, of texts, the share of the tokens' places that is padding."""
+        """The sum of the losses and of their weights over all ranks, and the values to record: mean loss, rows per
+        second, for texts the share of token slots that is padding, and the weight per second under the name of its
+        `unit`, if that is not rows."""
         counted = self._loss.new_tensor([self._weight, self._rows, self._places, self._padding])
         loss, weight, rows, places, padding = sum_over_ranks(torch.cat([self._loss[None], counted])).tolist()
         seconds = time.perf_counter() - self._since

@@ -1,4 +1,4 @@
-"""What workers print: kept in the run's folder in files of bounded size, and what rank 0 prints shown by the driver."""
+"""Captures what workers print in bounded log files of the run, and sends what rank 0 prints to the driver."""
 
 import codecs
 import os
@@ -20,21 +20,21 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 FILE_BYTES = 8 * 2**20
-"""About: a file is full when a look at it finds that much."""
+"""A poll that finds a file of this size starts another."""
 POLL_SECONDS = 0.2
 UPLOAD_SECONDS = 10.0
 SHOWN_BYTES = 32 * 2**10
-"""Of what is printed between two looks; the driver's line is not for more."""
+"""Most bytes sent to the driver per poll."""
 
 
 @dataclass(frozen=True)
-class Output:
-    """Where the output of an attempt's workers goes. Picklable."""
+class LogTarget:
+    """Where the workers of an attempt log to. Picklable."""
 
     run: Folder
     attempt: int
     driver: Address | None = None
-    """Is sent what rank 0 prints."""
+    """The driver, which shows what rank 0 prints."""
 
     @property
     def folder(self) -> Folder:
@@ -42,17 +42,17 @@ class Output:
 
 
 @contextmanager
-def kept(output: Output, rank: int) -> Generator[None]:
-    """In the block, standard output and error of this process and its children go to `rank-N.log` in the attempt's
-    folder. On object storage that is written anew every few seconds, and at the end.
+def captured(output: LogTarget, rank: int) -> Generator[None]:
+    """Redirects standard output and error of this process and its children to `rank-N.log` in the attempt's folder,
+    for the time of the block. On object storage the file is uploaded every few seconds and at the end.
 
-    Raises UserError where the run's folder is no longer there.
+    Raises UserError if the run's folder is gone.
     """
     check_there(output.run)
     with scratch_folder() as scratch:
         sender = Sender(output.driver) if output.driver is not None and rank == 0 else None
-        lines = Lines(sender.send_output) if sender is not None else None
-        log = _Log(output.folder, scratch, rank, lines)
+        lines = LineReader(sender.send_output) if sender is not None else None
+        log = _RotatingLog(output.folder, scratch, rank, lines)
         try:
             with _redirected(log.file), log.followed():
                 yield
@@ -63,7 +63,7 @@ def kept(output: Output, rank: int) -> Generator[None]:
 
 
 def latest_log(run: Folder, rank: int) -> str | None:
-    """URI of what a worker printed in its latest attempt, if it printed anything."""
+    """URI of a rank's log of its latest attempt, or None if it printed nothing."""
     attempts = [name for name in run.list(LOGS) if re.fullmatch(r"attempt-\d+", name)]
     for name in sorted(attempts, key=lambda name: -int(name.removeprefix("attempt-"))):
         if _first(rank) in (run / LOGS).list(name):
@@ -71,9 +71,9 @@ def latest_log(run: Folder, rank: int) -> str | None:
     return None
 
 
-class Lines:
-    """Turns what is read of a file bit by bit into whole lines; of a line that a progress bar has drawn several times,
-    the last."""
+class LineReader:
+    """Splits a file that is read piece by piece into lines. A line that a progress bar has drawn several times is shown
+    as it was drawn last."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show, self._rest = show, ""
@@ -105,7 +105,7 @@ def _first(rank: int) -> str:
 
 @contextmanager
 def _redirected(file: FileIO) -> Generator[None]:
-    """Has file descriptors 1 and 2 write to `file`."""
+    """Redirects file descriptors 1 and 2 to `file`."""
     with suppress(AttributeError):
         sys.stdout.reconfigure(line_buffering=True)  # pyrefly: ignore[missing-attribute]
     _flush()
@@ -131,11 +131,11 @@ def _flush() -> None:
         sys.stderr.flush()
 
 
-class _Log:
-    """One worker's files: `rank-N.log` holds the beginning; once that is full, `rank-N.last.log` the latest, and
-    `rank-N.before-last.log` what came before that."""
+class _RotatingLog:
+    """The rotating log of one rank: `rank-N.log` holds the beginning. Once it is full, `rank-N.last.log` holds the
+    latest output, and `rank-N.before-last.log` the output before that."""
 
-    def __init__(self, folder: Folder, scratch: Path, rank: int, lines: Lines | None) -> None:
+    def __init__(self, folder: Folder, scratch: Path, rank: int, lines: LineReader | None) -> None:
         self._remote = folder if "://" in folder.uri else None
         self._folder = scratch if self._remote is not None else Path(folder.uri)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ class _Log:
 
     @contextmanager
     def followed(self) -> Generator[None]:
-        """In the block, a thread passes on what is printed and begins new files; file descriptors 1 and 2 are its."""
+        """Sends and rotates the log in a thread, which owns file descriptors 1 and 2 for the time of the block."""
         thread = threading.Thread(target=self._follow, daemon=True)
         thread.start()
         try:
@@ -162,9 +162,9 @@ class _Log:
             thread.join()
 
     def finish(self) -> None:
-        """Passes on the rest, and removes what is empty from the run's folder."""
+        """Sends the rest, and removes empty files from the run's folder."""
         with suppress(OSError, UserError):
-            self._read()
+            self._send_new()
             if self._lines is not None:
                 self._lines.finish()
             self._upload()
@@ -180,14 +180,14 @@ class _Log:
     def _follow(self) -> None:
         while not self._ended.wait(POLL_SECONDS):
             with suppress(OSError, UserError):  # a folder that is gone, or a server that is away, ends no training
-                self._read()
+                self._send_new()
                 if self._position >= FILE_BYTES:
-                    self._turn_over()
+                    self._rotate()
                 if time.monotonic() - self._uploaded_at >= UPLOAD_SECONDS:
                     self._upload()
 
-    def _read(self) -> None:
-        """Passes on what was written since the last time."""
+    def _send_new(self) -> None:
+        """Sends the bytes that were written since the last poll."""
         size = os.fstat(self.file.fileno()).st_size
         if self._lines is not None and size > self._position:
             start = max(self._position, size - SHOWN_BYTES)
@@ -196,8 +196,8 @@ class _Log:
             self._lines.add(os.pread(self.file.fileno(), size - start, start))
         self._position = size
 
-    def _turn_over(self) -> None:
-        """Goes on in an empty file."""
+    def _rotate(self) -> None:
+        """Starts an empty file."""
         if not self._last.exists():
             self._note(f"goes on in {self._last.name}")
         else:
@@ -207,12 +207,12 @@ class _Log:
         full, self.file = self.file, self._open(self._last)
         _write_to(self.file)
         new, self.file = self.file, full
-        self._read()  # what came meanwhile
+        self._send_new()  # written since the poll
         full.close()
         self.file, self._position = new, 0
 
     def _note(self, text: str) -> None:
-        """Says once at the end of the first file where the rest is."""
+        """Notes once at the end of the first file where the rest is."""
         if text not in self._notes:
             with self._first.open("a") as file:
                 file.write(f"\n[trainjob: {text}]\n")
@@ -222,7 +222,7 @@ class _Log:
         return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644), "r+")
 
     def _fetch_earlier(self) -> None:
-        """What the same rank has printed in this attempt before its workers were started again."""
+        """Downloads the log that this rank wrote in the same attempt, before its workers were restarted."""
         if self._remote is None:
             return
         there = self._remote.list()
@@ -240,6 +240,6 @@ class _Log:
         self._uploaded, self._uploaded_at = state, time.monotonic()
 
     def _state(self) -> dict[Path, tuple[int, int]]:
-        """Size and time of each file."""
+        """Size and modification time of each file."""
         files = [path for path in (self._first, self._last, self._before) if path.exists()]
         return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files}

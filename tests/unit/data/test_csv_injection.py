@@ -9,7 +9,7 @@ from data_specs import read, write_csv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainjob.data.formulas import escaped, unescaped
+from trainjob.data.csv_injection import escaped, unescaped
 from trainjob.data.tables import CSVFile
 
 HOSTILE = ['=HYPERLINK("http://h","x")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"]
@@ -18,7 +18,7 @@ COLUMNS = {"prediction": ["a"], "probability": [0.5], "probability_a": [0.5]}
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
-def test_formulas_are_disarmed_and_other_texts_left_alone(kind: pa.DataType) -> None:
+def test_csv_injection_are_disarmed_and_other_texts_left_alone(kind: pa.DataType) -> None:
     written = escaped(pa.table({"x": pa.array(HOSTILE + HARMLESS, pa.string()).cast(kind)}))["x"].to_pylist()
     assert written == [f"'{text}" for text in HOSTILE] + HARMLESS
 

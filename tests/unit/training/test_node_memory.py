@@ -12,7 +12,7 @@ from trainjob.data import Examples
 from trainjob.data.hub import from_cache, is_cached_only
 from trainjob.errors import DataError
 from trainjob.training.distributed import first_of_node_first, from_first_of_node, rank
-from trainjob.training.node import once_a_node
+from trainjob.training.node_memory import once_a_node
 
 ROWS = Examples(np.arange(12, dtype=np.int32), np.array([0, 5, 12]), np.array([1, 0]), rows=np.array([0, 2**40]))
 

@@ -14,8 +14,8 @@ from trainjob.errors import UserError
 from trainjob.progress.channel import Receiver
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
-from trainjob.training import output
-from trainjob.training.output import Lines, Output, kept, latest_log
+from trainjob.training import log_capture
+from trainjob.training.log_capture import LineReader, LogTarget, captured, latest_log
 
 FOLDERS = ["{path}", "file://{path}"]
 """Written to directly, and through copies as object storage is."""
@@ -35,7 +35,7 @@ def say(text: str) -> None:
 @pytest.mark.parametrize("uri", FOLDERS)
 def test_all_that_a_worker_and_its_children_print_is_kept(path: Path, uri: str):
     run = Folder(uri.format(path=path))
-    with kept(Output(run, 2), rank=1):
+    with captured(LogTarget(run, 2), rank=1):
         say("output\n")
         os.write(2, b"an error\n")
         subprocess.run(["echo", "from a child"], check=True)
@@ -47,15 +47,15 @@ def test_all_that_a_worker_and_its_children_print_is_kept(path: Path, uri: str):
 
 @pytest.mark.parametrize("uri", FOLDERS)
 def test_what_a_silent_worker_raises_is_raised(path: Path, uri: str):
-    with pytest.raises(ArithmeticError), kept(Output(Folder(uri.format(path=path)), 1), rank=0):
+    with pytest.raises(ArithmeticError), captured(LogTarget(Folder(uri.format(path=path)), 1), rank=0):
         raise ArithmeticError
     assert [found.name for found in path.iterdir()] == [ATTEMPTS]
 
 
 def test_pythons_own_buffer_is_written(path: Path):
     script = (
-        "from trainjob.storage import Folder\nfrom trainjob.training.output import Output, kept\n"
-        f"with kept(Output(Folder({str(path)!r}), 1), 0):\n    print('first')\n    print('second', end='')\n"
+        "from trainjob.storage import Folder\nfrom trainjob.training.log_capture import LogTarget, captured\n"
+        f"with captured(LogTarget(Folder({str(path)!r}), 1), 0):\n    print('first')\n    print('second', end='')\n"
         "print('after')"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -66,22 +66,23 @@ def test_pythons_own_buffer_is_written(path: Path):
 @pytest.mark.parametrize("uri", FOLDERS)
 def test_workers_that_start_again_append(path: Path, uri: str):
     for text in ("one\n", "two\n"):
-        with kept(Output(Folder(uri.format(path=path)), 1), rank=0):
+        with captured(LogTarget(Folder(uri.format(path=path)), 1), rank=0):
             say(text)
     assert (path / "logs" / "attempt-1" / "rank-0.log").read_text() == "one\ntwo\n"
 
 
 @pytest.mark.parametrize("uri", FOLDERS)
 def test_what_prints_nothing_leaves_nothing(path: Path, uri: str):
-    with kept(Output(Folder(uri.format(path=path)), 1), rank=0):
+    with captured(LogTarget(Folder(uri.format(path=path)), 1), rank=0):
         pass
     assert [entry.name for entry in path.iterdir()] == [ATTEMPTS]
 
 
 def test_a_worker_that_is_killed_leaves_what_it_printed(path: Path):
     script = (
-        "import os\nfrom trainjob.storage import Folder\nfrom trainjob.training.output import Output, kept\n"
-        f"with kept(Output(Folder({str(path)!r}), 1), 0):\n    print('last words')\n    os.kill(os.getpid(), 9)"
+        "import os\nfrom trainjob.storage import Folder\n"
+        "from trainjob.training.log_capture import LogTarget, captured\n"
+        f"with captured(LogTarget(Folder({str(path)!r}), 1), 0):\n    print('last words')\n    os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", script], check=False)
     assert done.returncode == -signal.SIGKILL
@@ -89,18 +90,18 @@ def test_a_worker_that_is_killed_leaves_what_it_printed(path: Path):
 
 
 def test_object_storage_has_it_while_the_worker_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(output, "UPLOAD_SECONDS", 0.0)
+    monkeypatch.setattr(log_capture, "UPLOAD_SECONDS", 0.0)
     log = path / "logs" / "attempt-1" / "rank-0.log"
-    with kept(Output(Folder(f"file://{path}"), 1), rank=0):
+    with captured(LogTarget(Folder(f"file://{path}"), 1), rank=0):
         say("so far\n")
         wait_for(lambda: log.exists() and log.read_text() == "so far\n")
 
 
 def test_of_very_much_the_beginning_and_the_end_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(output, "FILE_BYTES", 1000)
+    monkeypatch.setattr(log_capture, "FILE_BYTES", 1000)
     folder = path / "logs" / "attempt-1"
     last, before = folder / "rank-0.last.log", folder / "rank-0.before-last.log"
-    with kept(Output(Folder(str(path)), 1), rank=0):
+    with captured(LogTarget(Folder(str(path)), 1), rank=0):
         say("a" * 1000)
         wait_for(lambda: output_goes_to(last))
         assert "goes on in rank-0.last.log" in (folder / "rank-0.log").read_text()
@@ -119,7 +120,7 @@ def test_rank_0_is_heard_by_the_driver_to_its_last_word(path: Path):
     shown: list[str] = []
     with Receiver(lambda status: None, show=shown.append) as receiver:
         for rank in (0, 1):
-            with kept(Output(Folder(str(path)), 1, receiver.address), rank):
+            with captured(LogTarget(Folder(str(path)), 1, receiver.address), rank):
                 say(f"rank {rank}\nthe end")
     assert shown == ["rank 0", "the end"]
 
@@ -128,7 +129,7 @@ def test_a_run_whose_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("trainjob.runs.folder.SECONDS_BETWEEN_LOOKS", 0)
     with (
         pytest.raises(UserError, match="was removed while the run was under way"),
-        kept(Output(Folder(str(tmp_path)), 1), 0),
+        captured(LogTarget(Folder(str(tmp_path)), 1), 0),
     ):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -136,7 +137,7 @@ def test_a_run_whose_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_lines():
     shown: list[str] = []
-    lines = Lines(shown.append)
+    lines = LineReader(shown.append)
     for data in (b"whole\npar", b"t\n\r 10%", b"\r100%\r\nend\r\n", "ä".encode()[:1], "ä".encode()[1:]):
         lines.add(data)
     assert shown == ["whole", "part", "100%", "end"]

@@ -1,4 +1,4 @@
-"""What the workers on one node share."""
+"""Rows that the workers of one node share in memory."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,8 +11,8 @@ from trainjob.training.launch.arrays import load_arrays, save_arrays
 
 
 def once_a_node(read: Callable[[], Examples]) -> Examples:
-    """What `read`, which only the first rank of each node calls, gives: in files that all ranks there map into their
-    memory. To be called by all ranks."""
+    """The rows that `read` returns. The first rank of each node calls it and writes them to files, which all ranks of
+    the node map into memory. Every rank must call this."""
     if world_size() == 1:
         return read()
     with ExitStack() as stack:
