@@ -31,15 +31,29 @@ PRUNED = "trainjob_pruned"
 """In a pruned network's config.json: inputs and outputs of each linear layer of which parts were removed, by name."""
 
 
+_LAST_PLACE = ("xlnet",)
+"""Types of networks that classify by the last place, be it padding or not. Their positions are relative."""
+
+
 class TextClassifier(PretrainedClassifier):
     """A transformers encoder with a classification head."""
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Logits, float32 [n, C], of tokens and, where some are padding, their mask, both int64 [n, length]."""
+        if attention_mask is not None and self.network.config.model_type in _LAST_PLACE:
+            input_ids, attention_mask = _padded_left(input_ids, attention_mask)
         return master_weights.call(self, input_ids=input_ids, attention_mask=attention_mask).logits.float()
 
     def round_weights(self) -> None:
         self.rounds = master_weights.can_round(self)
+
+
+def _padded_left(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows with the padding, which comes after the tokens, moved before them; all int64 [n, length]."""
+    length = attention_mask.shape[1]
+    places = torch.arange(length, device=input_ids.device) + attention_mask.sum(1, keepdim=True)
+    places = places % length
+    return input_ids.gather(1, places), attention_mask.gather(1, places)
 
 
 def build(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_stored: bool = False) -> TextClassifier:
@@ -152,6 +166,8 @@ def _set_up_decoder(network: PreTrainedModel, pad_token_id: int) -> None:
 def _longest_text(network: PreTrainedModel) -> int | None:
     """How many tokens the encoder has positions for; RoBERTa and similar models count them from `padding_idx` + 1."""
     limit = getattr(network.config, "max_position_embeddings", None)
+    if limit == -1:  # XLNet's way of saying that there is no limit
+        return None
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     return limit if limit is None or padding is None else limit - padding - 1
