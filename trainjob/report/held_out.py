@@ -1,5 +1,7 @@
 """What a run's classifier predicts for the rows that it is judged by, read for the report's sections."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,10 +68,24 @@ def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | 
     if run.summary is None or not isinstance(scores, Scores) or not folder.exists(path):
         return None
     classes = [each.name for each in scores.per_class]
-    try:
+    with _sound(f"{run.uri}/{path}"):
         table = read_predictions(folder, file, [*COLUMNS, *(PROBABILITIES if len(classes) == 2 else ())])
-    except pa.ArrowException as error:
-        raise UserError(f"{run.uri}/{path} is damaged or of another version of trainjob: {error}") from error
     if missing := [column for column in COLUMNS if column not in table.column_names]:
         raise UserError(f"{run.uri}/{path} is damaged or of another version of trainjob: it has no {listed(missing)}")
     return HeldOut(set_name, classes, table)
+
+
+def read_whole_rows(folder: Folder, rows: np.ndarray) -> pa.Table:
+    """All columns of some rows that `read_held_out` reads, by their numbers int64 [m], in the file's order. Raises
+    UserError where the file is damaged."""
+    with _sound(f"{folder.uri}/{PREDICTIONS}/{MODEL}.parquet"):
+        return read_predictions(folder, MODEL, rows=rows)
+
+
+@contextmanager
+def _sound(uri: str) -> Generator[None]:
+    """Turns what Arrow raises over a damaged file into a UserError."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"{uri} is damaged or of another version of trainjob: {error}") from error

@@ -11,9 +11,8 @@ import numpy as np
 
 from trainjob.evaluation.mistakes import confident_mistakes, is_wrong
 from trainjob.report.formatting import count, percent
-from trainjob.report.held_out import HeldOut
+from trainjob.report.held_out import HeldOut, read_whole_rows
 from trainjob.runs.files import MODEL, PREDICTIONS
-from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
 SHOWN_CHARACTERS = 240
@@ -51,7 +50,7 @@ class MistakesView:
 def mistakes_view(held: HeldOut, folder: Folder) -> MistakesView:
     wrong = int(is_wrong(held.table).sum())
     places = confident_mistakes(held.table)
-    table = read_predictions(folder, MODEL, rows=held.table["row"].to_numpy()[places])
+    table = read_whole_rows(folder, held.table["row"].to_numpy()[places])
     order = np.argsort(np.argsort(places))  # the file's order to that of `places`
     lines = table.take(order).to_pylist()
     parent = common_folder([line["file"] for line in lines if "file" in line])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from report_runs import TEXT_JOB, Page, finish, predict, write_run
@@ -86,6 +87,19 @@ def test_nothing_is_shown_before_the_run_has_finished(run: Folder) -> None:
 
 def test_damaged_predictions_are_named(run: Folder) -> None:
     run.write("predictions/model.parquet", b"PAR1 and no more")
+    with pytest.raises(UserError, match=r"predictions/model\.parquet is damaged"):
+        render(run)
+
+
+def test_damaged_texts_are_named(run: Folder) -> None:
+    texts = [str(number) * 50 for number in range(100)]
+    wrong = probabilities([0.9] * 100)
+    predict(run, ["ham", "spam"], np.zeros(100, np.int64), wrong, file=["a"] * 100, file_row=range(100), text=texts)
+    content = bytearray(run.read("predictions/model.parquet"))
+    columns = pq.read_metadata(pa.BufferReader(bytes(content))).row_group(0).to_dict()["columns"]
+    start = next(each["dictionary_page_offset"] for each in columns if each["path_in_schema"] == "text")
+    content[start : start + 60] = b"\xff" * 60
+    run.write("predictions/model.parquet", bytes(content))
     with pytest.raises(UserError, match=r"predictions/model\.parquet is damaged"):
         render(run)
 
