@@ -43,7 +43,7 @@ def fit_classifier(
     survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
-    DOING.begin("fitting the tokenizer")
+    DOING.begin("loading the tokenizer" if model.pretrained is not None else "fitting the tokenizer")
     if model.pretrained is not None:
         tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
     else:
@@ -73,7 +73,7 @@ def fit_language_model(
     survey = without_small_classes(take_survey(dataset.train, train, look, mapped, bad), dataset, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
-    DOING.begin("fitting the tokenizer")
+    DOING.begin("loading the tokenizer" if model.pretrained is not None else "fitting the tokenizer")
     field = "spec.model.causalLM.pretrained"
     if model.pretrained is not None:
         tokenizer, config = pretrained_tokenizer(model.pretrained, None, field, texts)
