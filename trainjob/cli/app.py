@@ -1,6 +1,8 @@
 """The `trainjob` command. Each command is a file beside this one and imports what it needs when it runs."""
 
+import atexit
 import faulthandler
+import os
 import sys
 import warnings
 from textwrap import dedent, indent
@@ -102,10 +104,17 @@ def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -
         _show_warning(message, category, *place)
 
 
+def _mute_finalization() -> None:
+    """Discards what native libraries print while Python ends: nanobind lists hundreds of triton's objects as leaked."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
 def main() -> None:
     """Runs the command line. A UserError ends it with its message alone and exit code 2, a signal with 128 and the
     signal's number; a crash of native code tells where it was."""
     faulthandler.enable()
+    atexit.register(_mute_finalization)  # the first to be registered is called last
     interrupts.handle_signals()
     warnings.showwarning = _show_notice  # pyrefly: ignore[bad-assignment]
     try:

@@ -198,3 +198,11 @@ def test_validate_looks_at_the_data(tmp_path: Path) -> None:
     ]
     assert 'note: the data: dropped 2 rows of train: the label (column "label") is empty' in found.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_what_libraries_print_while_python_ends_is_not_shown() -> None:
+    noisy = "import atexit, os; atexit.register(os.write, 2, b'leaked'); from trainjob.cli.app import main; main()"
+    done = subprocess.run([sys.executable, "-c", noisy, "nonsense"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "nonsense" in done.stderr
+    assert "leaked" not in done.stderr
