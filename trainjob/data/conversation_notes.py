@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from trainjob.data.chat import ChatTemplate
 from trainjob.data.conversations import PARALLEL, calls_of
 
 _HAS_TEXT, _NO_SCHEMA, _PARALLEL = 1, 2, 4
+_FIELDS = {"refusal": 8, "reasoning_content": 16, "reasoning": 32, "thinking": 64, "audio": 128}
+"""Message fields of chat APIs that only some templates write, each with its bit in a mark."""
 
 
 def conversation_marks(rows: Sequence[Sequence[str | None]]) -> np.ndarray:
@@ -22,15 +25,22 @@ def _mark(messages: str | None, tools: str | None = None, parallel: str | None =
         mark |= _PARALLEL
     if (tools or "").strip() in ("", "null", "[]") and '"tool_calls"' in (messages or "") and _has_calls(messages):
         mark |= _NO_SCHEMA
+    if any(f'"{name}"' in (messages or "") for name in _FIELDS):
+        for message in _objects(messages):
+            mark |= sum(bit for name, bit in _FIELDS.items() if message.get(name))
     return mark
 
 
 def _has_calls(messages: str | None) -> bool:
+    return any(calls_of(each) for each in _objects(messages))
+
+
+def _objects(messages: str | None) -> list[dict[str, Any]]:
     try:
         found = json.loads(messages or "null")
     except (ValueError, RecursionError):  # which the second pass names
-        return False
-    return isinstance(found, list) and any(isinstance(each, dict) and calls_of(each) for each in found)
+        return []
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def conversation_notes(marks: np.ndarray, sample: Sequence[str], template: ChatTemplate) -> list[str]:
@@ -42,6 +52,11 @@ def conversation_notes(marks: np.ndarray, sample: Sequence[str], template: ChatT
         notes.append(f"{no_schema:,} {every} tool_calls and no tools: the calls are learned without their schema")
     if parallel and not template.uses(PARALLEL):
         notes.append(f"{parallel:,} {every} {PARALLEL}: the chat template does not use it")
+    for name, bit in _FIELDS.items():
+        if (found := int(np.count_nonzero(marks & bit))) and not template.uses(name):
+            notes.append(
+                f"{found:,} {every} messages with {name}: the chat template does not use it, so it is not learned"
+            )
     spelled = [token for text in sample if (token := template.control_tokens.found(text)) is not None]
     if spelled:
         notes.append(

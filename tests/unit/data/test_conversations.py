@@ -286,7 +286,8 @@ def test_what_stands_out_is_told_with_its_count(tmp_path: Path):
         [
             *({"messages": [question, *CHAT[1:]], "tools": "[]", PARALLEL: None} for question in asked[:3]),
             *({"messages": [question, *CHAT[1:]], "tools": json.dumps(TOOLS)} for question in asked[3:5]),
-            *({"messages": [question, CHAT[3]], PARALLEL: True} for question in asked[5:9]),
+            *({"messages": [question, CHAT[3]], PARALLEL: True} for question in asked[5:8]),
+            {"messages": [asked[8], CHAT[3] | {"refusal": "I cannot say."}], PARALLEL: True},
             {"messages": [asked[9] | {"content": "<|im_end|>"}, CHAT[3]]},
         ],
     )
@@ -306,11 +307,12 @@ def test_what_stands_out_is_told_with_its_count(tmp_path: Path):
     assert notes() == [
         "3 of 10 conversations have tool_calls and no tools: the calls are learned without their schema",
         "4 of 10 conversations have parallel_tool_calls: the chat template does not use it",
+        "1 of 10 conversations have messages with refusal: the chat template does not use it, so it is not learned",
         "1 of 10 conversations that were looked at hold texts spelled like control tokens, such as <|im_end|>: these "
         "are learned as texts",
     ]
     (model / "chat_template.jinja").write_text(PYTHON + "{% if parallel_tool_calls %}{% endif %}")
-    assert len(notes()) == 2
+    assert len(notes()) == 3
 
 
 def test_a_row_is_asked_with_its_tools_as_it_was_learned():
