@@ -87,11 +87,12 @@ def fit_language_model(
     if layout.form == "text":
         return FittedOn(preprocessor, division, survey.digest, texts)
     sound = _sound(preprocessor, train, mapped, bad)
-    division = division.take(sound)
-    if 0 in (division.rows["train"], 1 if division.split is None else division.rows["validation"]):
-        raise DataError(f"{listed(dataset.train.all_uris)} holds too few rows that can be used")
+    if not sound.any():
+        raise DataError(f"{listed(dataset.train.all_uris)} holds no rows that can be used")
+    usable = without_small_classes(survey.take(sound), dataset, bad)
+    division = usable.divide(dataset.validation.fraction, seed)
     notes = (
-        conversation_notes(survey.marks[sound], texts, ChatTemplate(config, tokenizer))
+        conversation_notes(usable.marks, usable.sample.items(division.is_training), ChatTemplate(config, tokenizer))
         if layout.form == "messages"
         else ()
     )

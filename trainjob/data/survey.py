@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
@@ -139,6 +139,16 @@ class Survey(Generic[T]):
         split = fit_split(self.hashes, self.labels, self.classes, fraction, seed)
         return Division(split, keys, ~split.is_validation(self.hashes, self.labels))
 
+    def take(self, rows: np.ndarray) -> "Survey[T]":
+        """What is known of the rows where `rows`, bool [n], is true."""
+        return replace(
+            self,
+            labels=self.labels[rows],
+            hashes=self.hashes[rows],
+            marks=self.marks[rows],
+            sample=self.sample.take(rows),
+        )
+
     def without(self, classes: np.ndarray) -> "Survey[T]":
         """What is known without the rows of the classes where `classes`, bool [C], is true."""
         kept, numbers = ~classes[self.labels], np.cumsum(~classes) - 1
@@ -161,10 +171,6 @@ class Division:
     """Of all rows."""
     is_training: np.ndarray
     """bool [n]."""
-
-    def take(self, rows: np.ndarray) -> "Division":
-        """The same division of the rows where `rows`, bool [n], is true."""
-        return Division(self.split, self.keys.take(rows), self.is_training[rows])
 
     @property
     def rows(self) -> dict[str, int]:

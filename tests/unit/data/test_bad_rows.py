@@ -288,11 +288,24 @@ def test_conversations_of_which_nothing_can_be_learned(tmp_path: Path) -> None:
     assert whole.rows["train"] + whole.rows["validation"] == 36
 
 
-def test_completions_of_which_one_side_of_the_split_has_none_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bad", [[{"role": "user", "content": None}], [], None])
+def test_equal_bad_conversations_take_no_place_in_the_split(bad: Any, tmp_path: Path) -> None:
+    rows = [{"chat": bad}] * 30 + some_chats(40)
+    model = {"pretrained": str(save_chat_tokenizer(tmp_path / "model"))}
+    every = causal_spec(write_jsonl(tmp_path / "rows.jsonl", rows), model, messages="chat", **DROP)
+    for seed in range(4):  # equal rows are all on one side, which the seed decides
+        spec = every.model_copy(update={"training": every.training.model_copy(update={"seed": seed})})
+        fitted = fit(spec)
+        assert fitted.rows == {"train": 32, "validation": 8}
+        read = {name: sum(len(labels) for _, labels in read_set(spec, fitted, name)) for name in fitted.rows}
+        assert read == fitted.rows
+
+
+def test_completions_that_leave_too_few_rows(tmp_path: Path) -> None:
     rows = [{"a": f"question {number}", "b": ""} for number in range(9)] + [{"a": "x", "b": "y"}]
     said = refusal(causal_spec(write_jsonl(tmp_path / "rows.jsonl", rows), prompt="a", completion="b", **DROP))
     assert '9 rows: "b" is empty' in said
-    assert "rows.jsonl holds too few rows that can be used" in said
+    assert "the set has one row: too few to set some aside for validation" in said
 
 
 def test_completions_that_are_empty_or_too_long(tmp_path: Path) -> None:
