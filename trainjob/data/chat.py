@@ -7,7 +7,16 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from trainjob.data.control_tokens import ControlTokens
-from trainjob.data.conversations import ASSISTANT, PARALLEL, TOOLS, WEIGHT, Conversation, Message, arguments_of
+from trainjob.data.conversations import (
+    ASSISTANT,
+    PARALLEL,
+    TOOLS,
+    WEIGHT,
+    Conversation,
+    Message,
+    arguments_of,
+    says_nothing,
+)
 from trainjob.data.piece_tokenizer import Pieces
 from trainjob.errors import DataError, RowError
 
@@ -62,6 +71,10 @@ class ChatTemplate:
         if not answers:
             without = "" if all(WEIGHT not in message for message in conversation.messages) else " and a weight of 1"
             kind = f'no message has the role "{ASSISTANT}"{without}: there is nothing to learn'
+            roles = ", ".join(dict.fromkeys(message["role"] for message in conversation.messages))
+            raise RowError(f"{where}: {kind}; the roles are {roles}", where, kind, f"the roles are {roles}")
+        if all(says_nothing(conversation.messages[number]) for number in answers):
+            kind = "the assistant's messages are empty: there is nothing to learn"
             raise RowError(f"{where}: {kind}", where, kind)
         rendering = self._rendering(conversation, where)
         rendering.check_calls(answers[-1] + 1)

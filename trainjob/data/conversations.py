@@ -12,6 +12,10 @@ ASSISTANT = "assistant"
 TOOLS, PARALLEL = "tools", "parallel_tool_calls"
 """Columns beside the messages'; rows may have none."""
 WEIGHT = "weight"
+_TEXT_PARTS = ("text", "input_text", "output_text")
+"""Types of a content's parts in OpenAI's APIs."""
+_UNTRAINED = ("train", "training")
+"""Fields that say in Axolotl's format whether a message is learned."""
 _SHAPE = '[{"role": "user", "content": "…"}, …]'
 _TOOL_SHAPE = '[{"type": "function", "function": {"name": "…", "parameters": {…}}}, …]'
 
@@ -97,6 +101,13 @@ def _checked_message(found: Any, where: str) -> Message:
         message["content"] = _joined(message["content"], where)
     if message.get("tool_calls") == []:
         del message["tool_calls"]
+    if "role" not in message and isinstance(message.get("from"), str) and "value" in message:
+        raise DataError(
+            f'{where} is in ShareGPT\'s form: rename "from" to "role", its "human" to "user" and "gpt" to '
+            f'"{ASSISTANT}", and "value" to "content"'
+        )
+    if untrained := next((name for name in _UNTRAINED if message.get(name) is False), None):
+        raise DataError(f'{where} has "{untrained}": false; where nothing is to be learned of it, write "{WEIGHT}": 0')
     needed = ("role",) if calls_of(message) and "content" not in message else ("role", "content")
     for name in needed:
         if not isinstance(message.get(name), str):
@@ -111,6 +122,12 @@ def _checked_message(found: Any, where: str) -> Message:
     for number, call in enumerate(calls_of(message), start=1):
         _check_call(call, f"{where}, call {number}")
     return message
+
+
+def says_nothing(message: Message) -> bool:
+    """Whether a checked message has neither a content nor calls, reasoning or the like."""
+    others = any(value for name, value in message.items() if name not in ("role", "content", "name", WEIGHT))
+    return not (others or message.get("content", "").strip())
 
 
 def calls_of(message: Message) -> list[Any]:
@@ -136,7 +153,8 @@ def _joined(parts: list[Any], where: str) -> str:
     texts: list[str] = []
     for part in parts:
         text = part.get("text") if isinstance(part, dict) else part
-        if not isinstance(text, str):
+        is_text = not isinstance(part, dict) or part.get("type", "text") in _TEXT_PARTS
+        if not (is_text and isinstance(text, str)):
             raise DataError(f"{where}: the content's parts must be texts, not {_shown(part)}")
         texts.append(text)
     return "".join(texts)

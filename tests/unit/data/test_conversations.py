@@ -210,6 +210,24 @@ def test_tools_have_no_control_tokens():
             "message 1: the content's parts must be",
         ),
         (
+            {"messages": [{"role": "user", "content": [{"type": "image", "text": "", "image": "a.png"}]}]},
+            "message 1: the content's parts must be texts, not .*a.png",
+        ),
+        ({"messages": [{"from": "human", "value": "hi"}]}, "message 1 is in ShareGPT's form: rename"),
+        (
+            {"messages": [CHAT[0], CHAT[3] | {"training": False}]},
+            'message 2 has "training": false; .* write "weight": 0',
+        ),
+        ({"messages": [CHAT[0], CHAT[3] | {"train": False}]}, 'message 2 has "train": false'),
+        (
+            {"messages": [CHAT[0], CHAT[3] | {"role": "gpt"}]},
+            'no message has the role "assistant": .*; the roles are user, gpt',
+        ),
+        (
+            {"messages": [CHAT[0], CHAT[3] | {"content": " "}, CHAT[0], CHAT[3] | {"weight": 0}]},
+            "the assistant's messages are empty: there is nothing to learn",
+        ),
+        (
             {"messages": [CHAT[0], CHAT[3] | {"function_call": {"name": "add"}}]},
             'message 2 has a "function_call", the old',
         ),
