@@ -3,6 +3,7 @@
 import codecs
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -160,6 +161,8 @@ class JSONLinesFile:
 
 def _texts(objects: list[dict[str, Any]], columns: Sequence[str]) -> pa.Table:
     def text(value: Any) -> str | None:
+        if isinstance(value, float) and math.isnan(value):
+            return None
         return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
     return pa.table({name: pa.array([text(row.get(name)) for row in objects], pa.string()) for name in columns})

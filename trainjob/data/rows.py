@@ -218,7 +218,7 @@ def found_columns(wanted: Sequence[str], found: Sequence[str], uri: str, optiona
 
 
 def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> pa.ChunkedArray:
-    """The column as strings: numbers and truth values in their usual spelling, bytes decoded as UTF-8.
+    """The column as strings: numbers and truth values in their usual spelling, NaN as null, bytes decoded as UTF-8.
 
     Raises DataError for bytes that are not UTF-8, for nested values and others that are no text.
     """
@@ -233,6 +233,8 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
         raise DataError(f'{where(0)}: column "{name}" holds {kind}, not text')
     if pa.types.is_decimal(kind):
         return pa.chunked_array([pa.array(map(_plain, column.to_pylist()), pa.string())])
+    if pa.types.is_floating(kind):
+        column = pa.chunked_array([pa.array(column.to_numpy(), from_pandas=True)])
     try:
         return column.cast(pa.string())
     except pa.ArrowException as error:

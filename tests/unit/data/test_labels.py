@@ -12,6 +12,7 @@ from trainjob.data import Fitted, fit
 from trainjob.data.label_notes import label_notes
 from trainjob.data.labels import canonical, label_indices
 from trainjob.data.rows import Place, Rows
+from trainjob.errors import DataError
 
 TEXTS = [row["text"] for row in some_rows(12)]
 
@@ -44,6 +45,19 @@ def test_numbers_are_the_same_classes_in_every_format(ending: str, tmp_path: Pat
     rows = [{"text": text, "label": [0, 1.0, -0.0, 1][index % 4]} for index, text in enumerate(TEXTS)]
     write = write_csv if ending == "csv" else write_jsonl
     assert classes(fit(text_spec(write(tmp_path / f"rows.{ending}", rows)))) == ["0", "1"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "half", "jsonl"])
+def test_nan_is_a_missing_label(kind: str, tmp_path: Path) -> None:
+    labels = [0.0, 1.0, 0.0, 1.0, float("nan"), 0.0] * 2
+    if kind == "jsonl":
+        path = write_jsonl(
+            tmp_path / "a.jsonl", [{"text": TEXTS[row], "label": each} for row, each in enumerate(labels)]
+        )
+    else:
+        path = write_labels(tmp_path / "a.parquet", pa.array(labels, pa.float16() if kind == "half" else pa.float64()))
+    with pytest.raises(DataError, match=r'2 rows: the label \(column "label"\) is empty: .* 5; .* 11\n'):
+        fit(text_spec(path))
 
 
 @pytest.mark.parametrize("label", ["1.10", "007", "1e5", "1.5", "-1", "0x0", "00", "-", "v1.0", "1.0.0", "٣.0"])
