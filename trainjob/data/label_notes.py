@@ -1,4 +1,4 @@
-"""What is odd about the names of classes: lists, missing values, names that differ in case or blanks alone."""
+"""What is odd about the names of classes: lists, missing values, names that look alike."""
 
 import ast
 import json
@@ -6,7 +6,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-_MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat")
+_MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "#n/a", "\\n")
 _SHOWN = 3
 _LONGEST = 60
 
@@ -26,7 +26,7 @@ def _notes(rows: dict[str, int]) -> Iterator[str]:
     if groups:
         more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
         pairs = "; ".join(_shown(names, rows, " beside ") for names in groups[:_SHOWN])
-        yield f"classes that differ in case or blanks alone are different classes: {pairs}{more}"
+        yield f"classes that differ in case, blanks or invisible characters alone are different classes: {pairs}{more}"
     if missing := [name for name in rows if name.lower() in _MISSING]:
         yield f"a class is called {_shown(missing, rows)}: if it stands for a missing label, drop its rows"
 
@@ -47,8 +47,14 @@ def _alike(rows: dict[str, int]) -> list[list[str]]:
     """The names by what is left of them without case and blanks."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in rows:
-        groups["".join(unicodedata.normalize("NFKC", name).casefold().split())].append(name)
+        visible = (sign for sign in unicodedata.normalize("NFKC", name).casefold() if not _is_hidden(sign))
+        groups["".join(visible)].append(name)
     return list(groups.values())
+
+
+def _is_hidden(sign: str) -> bool:
+    """Whether a character is blank or, as a NUL or a zero-width space, not seen at all."""
+    return sign.isspace() or unicodedata.category(sign) in ("Cc", "Cf")
 
 
 def _shown(names: list[str], rows: dict[str, int], between: str = ", ") -> str:
@@ -63,4 +69,7 @@ def _count(rows: int) -> str:
 def _quoted(name: str) -> str:
     """A name in the quotes that it does not hold, cut where it is long."""
     name = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+    name = "".join(
+        sign if sign == " " or not _is_hidden(sign) else sign.encode("unicode_escape").decode() for sign in name
+    )
     return f"'{name}'" if '"' in name else f'"{name}"'

@@ -88,9 +88,20 @@ def test_lists_and_json_are_told() -> None:
 def test_names_that_differ_in_case_or_blanks_are_told() -> None:
     [note] = label_notes(["SPORT", "New York", "new  york", "sky", "sport"], [1, 2, 3, 4, 5])
     assert note == (
-        "classes that differ in case or blanks alone are different classes: "
+        "classes that differ in case, blanks or invisible characters alone are different classes: "
         '"SPORT" (1 row) beside "sport" (5 rows); "New York" (2 rows) beside "new  york" (3 rows)'
     )
+
+
+def test_names_that_differ_in_what_is_not_seen_are_told() -> None:
+    [note] = label_notes(["spam", "spam\0", "\u200bspam", "\ufeffspam"], [1, 2, 3, 4])
+    assert note.endswith(r'"spam" (1 row) beside "spam\x00" (2 rows) beside "\u200bspam" (3 rows) and 1 more')
+
+
+def test_missing_values_of_databases_and_spreadsheets_are_told() -> None:
+    assert label_notes(["a", "\\N", "#N/A"], [1, 1, 7]) == [
+        'a class is called "\\N" (1 row), "#N/A" (7 rows): if it stands for a missing label, drop its rows'
+    ]
 
 
 def test_missing_values_are_told() -> None:
@@ -112,5 +123,5 @@ def test_the_first_pass_tells_of_odd_labels(tmp_path: Path) -> None:
     assert profile is not None
     assert [note.partition(":")[0] for note in profile.notes] == [
         "1 of 3 classes look like lists or JSON",
-        "classes that differ in case or blanks alone are different classes",
+        "classes that differ in case, blanks or invisible characters alone are different classes",
     ]
