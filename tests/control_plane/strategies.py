@@ -106,7 +106,8 @@ _language_data = merged(
     part({"train": merged(_rows, part(format=st.sampled_from(_formats["tabular"])))}),
     part(validation=_rows, test=_rows, loader=st.sampled_from(_both_loaders)),
 )
-_image_data = merged(_dataset("any", _both_loaders, part(label=columns)), _bad_rows)
+_image_columns = part(image=columns, label=_label_columns)
+_image_data = merged(_dataset("any", _both_loaders, _image_columns), _bad_rows)
 _function_data = _dataset("any", ["rayData"], part(text=_texts, label=_label_columns, cleaning=_cleaning))
 
 _adam: dict[str, Strategy] = {

@@ -90,6 +90,28 @@ def test_images_from_s3(remote: Folder, tmp_path: Path) -> None:
     assert_same_examples(on(remote, image_spec(f"{remote.uri}/images")), image_spec(local))
 
 
+def test_a_table_of_images_from_s3(remote: Folder, tmp_path: Path) -> None:
+    """Paths that are relative to the table, that go up, and that are whole addresses."""
+    folder = write_images(tmp_path / "images", {"cat": random_images(9), "dog": random_images(9, seed=1)})
+    remote.upload(folder, "images")
+    files = sorted(folder.glob("*/*.png"))
+    starts = ["../images", f"{remote.uri}/images", f"../../{remote.uri.rpartition('/')[2]}/images"]
+    rows = [
+        {"path": f"{starts[index % 3]}/{file.parent.name}/{file.name}", "label": file.parent.name}
+        for index, file in enumerate(files)
+    ]
+    remote.upload(write_csv(tmp_path / "t.csv", rows), "tables/t.csv")
+    local = write_csv(
+        tmp_path / "local.csv", [row | {"path": str(file)} for row, file in zip(rows, files, strict=True)]
+    )
+    assert_same_examples(on(remote, image_spec(f"{remote.uri}/tables/t.csv")), image_spec(local))
+    remote.upload(write_csv(tmp_path / "t.csv", [*rows, {"path": "no.png", "label": "cat"}]), "tables/t.csv")
+    with pytest.raises(
+        DataError, match=r"t\.csv, row 19 \(no\.png\): there is no file s3://.*/tables/no\.png: correct"
+    ):
+        fit(on(remote, image_spec(f"{remote.uri}/tables/t.csv")))
+
+
 def test_mnist_from_s3(remote: Folder, tmp_path: Path) -> None:
     path = write_mnist(tmp_path / "digits", np.stack(random_images(30)), np.arange(30) % 3, zipped=True)
     remote.upload(path.parent, "digits")

@@ -35,9 +35,9 @@ class Source(OneOf):
     uris: DataURIs | None = None
     """Several of these in the place of `uri`, in any order; no file may be in two of them."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
-    """csv, jsonl (a JSON object a line, or one array of objects), parquet, images (a folder for each class) or mnist
-    (IDX files); by default told by the file's ending. csv and jsonl may be compressed (.gz, .bz2, .zst, or .zip with
-    one file). Folders `name=value` are columns of the tables in them."""
+    """csv (also with tabs), jsonl (a JSON object a line, or one array of objects), parquet, images (a folder for each
+    class) or mnist (IDX files); by default told by the file's ending. csv and jsonl may be compressed (.gz, .bz2, .zst,
+    or .zip with one file). Folders `name=value` are columns of the tables in them."""
 
     @property
     def all_uris(self) -> list[str]:
@@ -89,8 +89,12 @@ class Dataset(StrictModel):
     messages: Annotated[str, Field(min_length=1)] | None = None
     """Column that holds conversations, lists of objects with `role` and `content`, of which a language model learns
     what the role `assistant` says. The columns `tools` and `parallel_tool_calls` beside it, if there, belong to it."""
+    image: Annotated[str, Field(min_length=1)] | None = None
+    """Column of a table that holds images, or their paths relative to the table's folder; for image classifiers. By
+    default the one that looks like it."""
     label: Annotated[str, Field(min_length=1)] | None = None
-    """Column that holds the label; for images, by default the folder's name or the IDX labels."""
+    """Column that holds the label. For images in a table by default the one that looks like it; of a folder of images
+    and of IDX files the labels are the folders' names and the IDX labels."""
     cleaning: Cleaning = Cleaning()
     """What is done to each text before it is tokenized; for text classifiers."""
     on_bad_rows: Literal["fail", "drop"] = "fail"
@@ -119,6 +123,8 @@ class Dataset(StrictModel):
             yield "text", "cannot be set together with prompt and completion"
         if twice := next((name for name in texts if texts.count(name) > 1), None):
             yield "text", f"names the column {twice} twice"
+        if self.image is not None and self.image == self.label:
+            yield "image", "must be another column than the label's"
         if self.label in texts:
             yield (
                 "text",

@@ -55,7 +55,8 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     from trainjob.api import Source
     from trainjob.data import Fitted
     from trainjob.data.bad_rows import BadRows
-    from trainjob.data.fitting import parts_of, usable_rows
+    from trainjob.data.fitting import usable_rows
+    from trainjob.data.spec_parts import parts_of
     from trainjob.evaluation import Confusion, scores
     from trainjob.models import sample_losses
     from trainjob.predictor import Predictor

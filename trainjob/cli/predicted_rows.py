@@ -34,7 +34,7 @@ def classify(
     kind = predictor.preprocessor.kind
     second = None if cascade is None else _cascade(run, kind, cascade)
     if data is not None:
-        rows = write(_predicted(predictor, data, output, second), data, output)
+        rows = write(_predicted(predictor, _image_column(run), data, output, second), data, output)
         say(f"{rows:,} predictions written to {output}")
         for note in second.notes() if second is not None else []:
             say(note)
@@ -49,14 +49,20 @@ def classify(
 
 
 def _predicted(
-    predictor: "Predictor", data: str, output: Path, cascade: "LanguageModelCascade | None"
+    predictor: "Predictor", image: str | None, data: str, output: Path, cascade: "LanguageModelCascade | None"
 ) -> "Iterator[pa.Table]":
-    """The rows of `data`, some at a time, with the columns that hold the predictions; older ones are replaced."""
+    """The rows of `data`, some at a time, with the columns that hold the predictions; older ones are replaced. `image`
+    is the column of a table that holds the images, where it is known."""
     import pyarrow as pa
 
-    from trainjob.data.image_files import ImageFiles
+    from trainjob.data.image_files import IDXFiles, ImageFiles
+    from trainjob.data.image_tables import images_of_tables
 
     found = parts_of(data, output)
+    if predictor.preprocessor.kind == "image" and not isinstance(found[0], ImageFiles | IDXFiles):
+        found = images_of_tables(
+            found, None, image, None, labelled=False, read=lambda part, columns, _: read(part, columns)
+        )
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
     for part in found:
         for rows in read(part, predictor.preprocessor.columns):
@@ -66,6 +72,18 @@ def _predicted(
                 del columns["label"]
             decided = cascade.decide(rows, probabilities) if cascade is not None else None
             yield pa.table(columns | _columns(probabilities, predictor.classes, decided))
+
+
+def _image_column(run: str) -> str | None:
+    """The column of images that the run's TrainJob names."""
+    from trainjob.runs.files import TRAINJOB
+    from trainjob.runs.folder import read_job
+    from trainjob.runs.model import run_folder_of
+    from trainjob.storage import Folder
+
+    folder = run_folder_of(Folder(run))
+    dataset = read_job(folder).spec.dataset if folder.exists(TRAINJOB) else None
+    return dataset.image if dataset is not None else None
 
 
 def _columns(probabilities: "np.ndarray", classes: list[str], decided: "Decided | None") -> "dict[str, Any]":

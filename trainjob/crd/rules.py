@@ -165,6 +165,11 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "must not hold the label's column: a model that reads the answer learns nothing",
             "text",
         ),
+        Rule(
+            "!has(self.image) || !has(self.label) || self.image != self.label",
+            "must be another column than the label's",
+            "image",
+        ),
         Rule("has(self.prompt) == has(self.completion)", "prompt and completion need each other", "completion"),
         Rule(
             "!has(self.prompt) || !has(self.completion) || self.prompt != self.completion",

@@ -7,16 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from trainjob.api import Dataset, Model, Source, TrainJobSpec
+from trainjob.api import Dataset, Model, TrainJobSpec
 from trainjob.api.data_profile import DataProfile
 from trainjob.data.bad_rows import BadRows, bad_rows_error, sound_rows
 from trainjob.data.causal import CausalPreprocessor
-from trainjob.data.documents import Layout, layout_of
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.fit_images import fit_images
 from trainjob.data.fit_texts import fit_classifier, fit_language_model
 from trainjob.data.image import ImagePreprocessor
-from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.label_notes import label_notes
 from trainjob.data.labels import known_indices, label_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
@@ -24,7 +22,8 @@ from trainjob.data.profile import Keys, class_sizes, joined, set_profile
 from trainjob.data.reading import begin_reading, counted, read_all
 from trainjob.data.remote_model import local_model
 from trainjob.data.rows import OnBadRow, Part, Rows, leave_out, refuse
-from trainjob.data.source import UNLABELLED, parts, sources_of
+from trainjob.data.source import UNLABELLED, sources_of
+from trainjob.data.spec_parts import parts_of
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import FittedOn, digest_of
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
@@ -260,20 +259,6 @@ def usable_rows(
             sound = sound_rows(rows, fitted.preprocessor.check, on_bad)
             rows, labels = rows.take(sound), labels[sound]
         yield rows, labels
-
-
-def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:
-    """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
-    layout = Layout("text", []) if spec.model.causal_lm is None or spec.dataset is None else layout_of(spec.dataset)
-    endpoint = spec.storage.endpoint if spec.storage else None
-    found = parts(source, endpoint, labelled, layout.nested, layout.optional)
-    holds_images, place = isinstance(found[0], ImageFiles | IDXFiles), listed(source.all_uris)
-    if spec.model.image_classifier is None and spec.model.function is None and holds_images:
-        kind = spec.model.in_yaml(spec.model.chosen)
-        raise DataError(f"{place} holds images, but model.{kind} needs csv, jsonl or parquet")
-    if spec.model.image_classifier is not None and not holds_images:
-        raise DataError(f"{place} is a table, but model.imageClassifier needs a folder of images or IDX files")
-    return found
 
 
 def _keys_of_set(parts: list[Part], fitted: Fitted, seed: int, mapped: Mapper, bad: BadRows) -> Keys:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.data.fitting import Fitted, fit, parts_of
+from trainjob.data.fitting import Fitted, fit
 from trainjob.data.prepare import raw_split
 from trainjob.data.reading import begin_reading, read_all
 from trainjob.data.source import UNLABELLED, sources_of
+from trainjob.data.spec_parts import parts_of
 from trainjob.data.split_folders import with_split_folders
 from trainjob.errors import DataError
 

@@ -15,12 +15,13 @@ from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
 from trainjob.data.bad_rows import BadRows, bad_rows_error
 from trainjob.data.examples import ROW, Examples
-from trainjob.data.fitting import Fitted, parts_of, usable_rows
+from trainjob.data.fitting import Fitted, usable_rows
 from trainjob.data.labels import label_indices
 from trainjob.data.reading import begin_reading, read_all
 from trainjob.data.rows import Part, Rows
 from trainjob.data.small_classes import without_small_classes
 from trainjob.data.source import UNLABELLED, sources_of
+from trainjob.data.spec_parts import parts_of
 from trainjob.data.split import Side, Split, hashes
 from trainjob.data.survey import Look, Seen, nothing, take_survey
 from trainjob.data.tasks import Mapper, Sized, one_by_one, tasks_of

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainjob.data.archives import is_zip
+from trainjob.data.image_tables import ListedImages
 from trainjob.data.rows import OnBadRow, Part, Rows, refuse
 from trainjob.data.tasks import Result, Sized
 from trainjob.doing import BYTES, DOING, ROWS
@@ -11,7 +12,7 @@ from trainjob.doing import BYTES, DOING, ROWS
 def begin_reading(sets: Iterable[Sequence[Part]]) -> None:
     """All parts of these sets are read from now on. Bytes are counted or, where a part does not know its size or how
     far it has been read, rows."""
-    sizes = [0 if is_zip(part.uri) else part.size for parts in sets for part in parts]
+    sizes = [0 if is_zip(part.uri) or isinstance(part, ListedImages) else part.size for parts in sets for part in parts]
     if sizes and all(sizes):
         DOING.begin("reading", sum(sizes), BYTES)
     else:

@@ -38,9 +38,17 @@ class Place(str):
     """Of the row in the file, from 1; None where the file is the row."""
 
     def __new__(cls, file: str, unit: str = "row", number: int | None = None) -> "Place":
-        place = super().__new__(cls, file if number is None else f"{file}, {unit} {number}")
+        return cls._of(file if number is None else f"{file}, {unit} {number}", file, number)
+
+    @classmethod
+    def _of(cls, words: str, file: str, number: int | None) -> "Place":
+        place = super().__new__(cls, words)
         place.file, place.number = file, number
         return place
+
+    def with_detail(self, detail: str) -> "Place":
+        """The same place, whose words end with `detail` in brackets."""
+        return self._of(f"{self} ({detail})", self.file, self.number)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import mimetypes
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from fsspec.utils import glob_translate
 from pyarrow import fs
 
 from trainjob.api import Dataset, Source
+from trainjob.data.formats import common_format, format_of, is_metadata
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.json_lines import JSONLinesFile
 from trainjob.data.partitions import partitioned
@@ -26,16 +27,6 @@ from trainjob.storage import concurrently, open_filesystem, storage_errors
 UNLABELLED = "unlabelled"
 """The set whose rows train with the labels that a teacher gives them."""
 IMAGES_PER_PART = 64
-_COMPRESSED = (".gz", ".bz2", ".zst", ".zip")
-_IMAGES = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".avif", ".tif", ".tiff", ".pgm", ".ppm")
-_ENDINGS = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    **dict.fromkeys(_IMAGES, "images"),
-}
-_IDX = re.compile(r"idx\d-ubyte")
 
 
 @dataclass(frozen=True)
@@ -58,6 +49,8 @@ class Place:
     files: list[File]
     """By name."""
     is_folder: bool
+    images: list[File] = field(default_factory=list)
+    """Of a folder with a table `metadata.csv`, as the Hugging Face hub has it, what lies beside that."""
 
     @property
     def data(self) -> list[File]:
@@ -125,15 +118,17 @@ def sources_of(dataset: Dataset) -> dict[str, Source]:
 
 
 def files_of(source: Source, endpoint: str | None) -> list[File]:
-    """The files that `parts` reads, in its order of URIs and by name; of IDX files those of the images."""
+    """The files that `parts` reads, in its order of URIs and by name, and the images beside a `metadata.csv`; of IDX
+    files those of the images."""
     _, places = _chosen(source, endpoint)
-    return [file for place in places for file in place.files]
+    return [file for place in places for file in [*place.files, *place.images]]
 
 
 def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
     """The format, and what each URI stands for, without what is left out of folders."""
     places = concurrently(lambda uri: find(uri, endpoint), source.all_uris)
-    kind = source.format or common_format([file for place in places for file in place.data], source.all_uris)
+    names = [file.name for place in places for file in place.data]
+    kind = source.format or common_format(names, source.all_uris)
     chosen = [_of_format(place, kind) if place.is_folder else place for place in places]
     if len(chosen) > 1:
         _refuse_repeated(chosen)
@@ -147,12 +142,15 @@ def _of_format(folder: Place, kind: str) -> Place:
         _refuse_strange_images(folder.files, folder.uri)
     else:
         files = [file for file in files if not _is_marker(file.name)]
-    left_out = sorted({file.name for file in folder.files} - {file.name for file in files})
+    images: list[File] = []
+    if all(is_metadata(file.name) for file in files):
+        images = [file for file in folder.files if format_of(file.name) == "images"]
+    left_out = sorted({file.name for file in folder.files} - {file.name for file in [*files, *images]})
     if left := [name for name in left_out if format_of(name) == kind or not _is_marker(name)]:
         notify(f"{folder.uri}: left out {listed(left)}")
     if not files:
         raise DataError(f"{folder.uri}: the folder holds no files; correct the URI")
-    return replace(folder, files=files)
+    return replace(folder, files=files, images=images)
 
 
 def _refuse_repeated(places: Iterable[Place]) -> None:
@@ -246,32 +244,6 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> tuple[str, list[fs.FileInf
     matches = re.compile(glob_translate(pattern)).match
     infos = _list(filesystem, folder, recursive=fixed < len(steps) - 1)
     return folder, [info for info in infos if matches(info.path)]
-
-
-def format_of(name: str) -> str | None:
-    path = PurePosixPath(name.lower())
-    if _IDX.search(path.name):
-        return "mnist"
-    if path.suffix in _COMPRESSED:
-        path = path.with_suffix("")
-    return _ENDINGS.get(path.suffix)
-
-
-def common_format(files: Sequence[File], uris: Sequence[str]) -> str:
-    kinds = sorted({kind for file in files if (kind := format_of(file.name))})
-    if len(kinds) == 1:
-        return kinds[0]
-    if kinds:
-        raise DataError(f"{listed(uris)} holds files of several formats ({', '.join(kinds)}): name one with `format`")
-    if zipped := [file.uri for file in files if file.name.lower().endswith(".zip")]:
-        raise DataError(
-            f"{listed(zipped)}: a ZIP archive is read where it holds one table: set `format`, or call it .csv.zip or "
-            ".jsonl.zip. Unpack any other, and name the folder"
-        )
-    raise DataError(
-        f"{listed(uris)}: the format cannot be told from the name; "
-        "use .csv, .jsonl, .parquet, a folder of images or IDX files, or set `format`"
-    )
 
 
 def _image_parts(files: list[File], uri: str, endpoint: str | None, labelled: bool) -> list[Part]:

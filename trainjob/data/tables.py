@@ -41,19 +41,27 @@ HEADER_BYTES = 2**20
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
 """The first line by which Excel is told what stands between the values."""
 DELIMITERS = ",;\t"
+IMAGE_ROWS = 64
+"""Most rows of one table of images, which may be large once they are decoded."""
+IMAGE_BUFFER_BYTES = 2**20
 ROW_GROUPS_BYTES = 64 * 2**20
 """Row groups of a Parquet file are read together up to about this size."""
 if interrupts.are_handled():  # pyarrow would take signals over while it reads, and may lose one at the end
     pa.enable_signal_handlers(False)
 
 
-def _text_rows(rows: Rows, columns: Sequence[str], on_bad: OnBadRow, nested: Sequence[str] = ()) -> Rows:
-    """The rows with `columns` as text; `on_bad` is told of those that cannot be text."""
+def _text_rows(
+    rows: Rows, columns: Sequence[str], on_bad: OnBadRow, nested: Sequence[str] = (), image: str | None = None
+) -> Rows:
+    """The rows with `columns` as text, but for that of the images; `on_bad` is told of those that cannot be text."""
 
     def as_texts(some: Rows) -> pa.Table:
-        return pa.table(
-            {name: (as_json if name in nested else as_text)(some.table[name], name, some.where) for name in columns}
-        )
+        return pa.table({name: converted(some, name) for name in columns})
+
+    def converted(some: Rows, name: str) -> pa.ChunkedArray:
+        if name == image:
+            return some.table[name]
+        return (as_json if name in nested else as_text)(some.table[name], name, some.where)
 
     sound = rows.take(sound_rows(rows, as_texts, on_bad))
     return Rows(as_texts(sound), sound.where)
@@ -237,6 +245,8 @@ class ParquetRows:
     """Columns that may hold lists and objects, which are read as JSON."""
     optional: tuple[str, ...] = ()
     """Columns that may be missing."""
+    image: str | None = None
+    """The column of images, which is read as it is, few rows at a time."""
 
     def split(self) -> "list[ParquetRows]":
         """The same rows in parts of about ROW_GROUPS_BYTES, as far as the file's row groups allow."""
@@ -260,15 +270,17 @@ class ParquetRows:
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
         """`columns` as text; all columns as they are where it is None."""
         with readable(self.uri, "Parquet"), open_seekable(self.uri, self.endpoint) as file:
-            parquet = pq.ParquetFile(file)
+            # Without a buffer, Arrow holds the whole column of a row group.
+            parquet = pq.ParquetFile(file, buffer_size=IMAGE_BUFFER_BYTES if self.image else 0)
             row_bytes = self.size / max(1, self._rows(parquet.metadata))
             names = parquet.schema_arrow.names
             columns = columns and found_columns(columns, names, self.uri, self.optional)
             check_columns(names if columns is None else columns, names, self.uri)
             first = self.first
-            for batch in parquet.iter_batches(TABLE_ROWS, self.row_groups, columns, use_threads=False):
+            most = IMAGE_ROWS if self.image else TABLE_ROWS
+            for batch in parquet.iter_batches(most, self.row_groups, columns, use_threads=False):
                 rows = Rows(pa.Table.from_batches([batch]), self._where(first))
-                rows = rows if columns is None else _text_rows(rows, columns, on_bad, self.nested)
+                rows = rows if columns is None else _text_rows(rows, columns, on_bad, self.nested, self.image)
                 yield Rows(rows.table, rows.where, int(row_bytes * len(batch)))
                 first += len(batch)
 
@@ -277,6 +289,11 @@ class ParquetRows:
         if groups is None:
             return metadata.num_rows
         return sum(metadata.row_group(number).num_rows for number in groups)
+
+    def schema(self) -> pa.Schema:
+        """Names, types and metadata of the columns."""
+        with readable(self.uri, "Parquet"), open_seekable(self.uri, self.endpoint) as file:
+            return pq.read_schema(file)
 
     def _where(self, first: int) -> Callable[[int], Place]:
         return lambda index: Place(self.uri, "row", first + index)

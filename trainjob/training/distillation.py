@@ -15,9 +15,10 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, Preprocessor, user_errors
 from trainjob.data.arrays import as_arrow
 from trainjob.data.examples import TEACHER
-from trainjob.data.fitting import parts_of, usable_rows
+from trainjob.data.fitting import usable_rows
 from trainjob.data.prepare import Loading, dataset_of, labelled
 from trainjob.data.rows import Part, Rows
+from trainjob.data.spec_parts import parts_of
 from trainjob.data.tasks import tasks_of
 from trainjob.errors import StorageError, UserError
 from trainjob.models.classifier import problem_type

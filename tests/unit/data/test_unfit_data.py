@@ -112,5 +112,7 @@ def test_a_source_of_the_wrong_kind(tmp_path: Path) -> None:
     images = write_images(tmp_path / "images", {"a": random_images(2), "b": random_images(2)})
     with pytest.raises(DataError, match=r"images holds images, but model\.textClassifier needs csv"):
         fit(text_spec(images))
-    with pytest.raises(DataError, match=r"rows\.csv is a table, but model\.imageClassifier needs"):
+    with pytest.raises(
+        DataError, match=r"rows\.csv: none of the columns looks like images or their paths; it has text"
+    ):
         fit(image_spec(table))

@@ -173,7 +173,7 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, imag
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(UserError, match=r"cannot write .*folder\.csv: it is a folder"):
         predict(str(text_run), str(text_csv), output=tmp_path / "folder.csv")
-    with pytest.raises(UserError, match='no column "image"'):
+    with pytest.raises(UserError, match="none of the columns looks like images or their paths"):
         predict(str(image_run), str(text_csv), output=tmp_path / "out.csv")
     (tmp_path / "empty.csv").write_text("title,body\n")
     with pytest.raises(UserError, match=r"empty\.csv holds no rows"):

@@ -55,7 +55,7 @@ class ImageClassifier(Classifier):
         hub_task="image-classification",
         needs_dataset=True,
         formats=(),
-        columns=Columns(allowed=("label",), required={}),
+        columns=Columns(allowed=("image", "label"), required={}),
         metrics=METRICS,
         abilities=frozenset({"tuning", "distillation", "compression"}),
         usual_baselines=("mostFrequent", "pixels"),

@@ -1,0 +1,60 @@
+"""Tells the format of files by their names."""
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from trainjob.errors import DataError, listed
+
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zip")
+_IMAGES = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".avif", ".tif", ".tiff", ".pgm", ".ppm")
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    **dict.fromkeys(_IMAGES, "images"),
+}
+_TABLES = ("csv", "jsonl", "parquet")
+_IDX = re.compile(r"idx\d-ubyte")
+
+
+def format_of(name: str) -> str | None:
+    path = PurePosixPath(name.lower())
+    if _IDX.search(path.name):
+        return "mnist"
+    if path.suffix in _COMPRESSED:
+        path = path.with_suffix("")
+    return _ENDINGS.get(path.suffix)
+
+
+def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
+    """The format of the files `names`, which lie at `uris`; images whose folder has a table `metadata.csv` are that
+    table's. Raises DataError where there are several, or none that is known."""
+    kinds = sorted({kind for name in names if (kind := format_of(name))})
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        tables = [name for name in names if format_of(name) in _TABLES]
+        beside_images = tables and len(kinds) == 2 and "images" in kinds
+        if beside_images and all(map(is_metadata, tables)):
+            return next(kind for kind in kinds if kind in _TABLES)
+        hint = f", or with `uri` the table that names the images, such as {tables[0]}" if beside_images else ""
+        raise DataError(
+            f"{listed(uris)} holds files of several formats ({', '.join(kinds)}): name one with `format`{hint}"
+        )
+    if any(name.lower().endswith(".zip") for name in names):
+        raise DataError(
+            f"{listed(uris)}: a ZIP archive is read where it holds one table: set `format`, or call it .csv.zip or "
+            ".jsonl.zip. Unpack any other, and name the folder"
+        )
+    raise DataError(
+        f"{listed(uris)}: the format cannot be told from the name; "
+        "use .csv, .tsv, .jsonl, .parquet, a folder of images or IDX files, or set `format`"
+    )
+
+
+def is_metadata(name: str) -> bool:
+    """Whether a file is by its name the table of a folder of images, as the Hugging Face hub has it."""
+    return format_of(name) in _TABLES and PurePosixPath(name).name.lower().startswith("metadata.")

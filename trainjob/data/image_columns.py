@@ -1,0 +1,140 @@
+"""Which columns of a table hold the images, or their paths, and the labels."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from trainjob.data.json_lines import JSONLinesFile
+from trainjob.data.partitions import Partition
+from trainjob.data.rows import Part, check_columns
+from trainjob.data.tables import CSVFile, ParquetRows
+from trainjob.errors import DataError
+
+_NAMES_OF_IMAGES = ("image", "img", "picture", "photo", "file", "path")
+_NAMES_OF_PATHS = tuple(f"{name}{end}" for name in _NAMES_OF_IMAGES for end in ("name", "path", "file", "filename"))
+_NAMES_OF_LABELS = ("label", "labels", "class", "classname", "category", "target")
+
+
+@dataclass(frozen=True)
+class ImageColumns:
+    """The columns of one table."""
+
+    image: str
+    label: str | None
+    """None where the rows need no label."""
+    is_path: bool
+    """Whether `image` holds the paths of image files, not the files themselves."""
+    class_names: tuple[str, ...] | None = None
+    """What the numbers of the label stand for, where the Hugging Face hub's `datasets` has written that."""
+
+
+def image_columns(part: Part, image: str | None, label: str | None, labelled: bool) -> ImageColumns:
+    """The columns of a part of a table, those that are given by name, or else those that look like it. Rows that are
+    not `labelled` need no label.
+
+    Raises DataError, with the line to write, where there are none or several.
+    """
+    schema = _schema(part)
+    check_columns([name for name in (image, label if labelled else None) if name], schema.names, part.uri)
+    features = _hub_features(schema)
+    image = image or _only(_likely_images(schema), "image", schema, part.uri)
+    if labelled and label is None:
+        others = [name for name in schema.names if name != image]
+        label = _only(_likely_labels(others, features), "label", schema, part.uri)
+    if not labelled:
+        label = None
+    is_path = _is_text(schema.field(image).type)
+    if not is_path and not _is_image(schema.field(image).type):
+        kind = schema.field(image).type
+        hint = "each row has one image" if pa.types.is_list(kind) or pa.types.is_large_list(kind) else "name another"
+        raise DataError(
+            f'{part.uri}: the column "{image}" holds {kind}, neither images (bytes, or a struct of bytes and path) nor '
+            f"paths of images: {hint} with dataset.image"
+        )
+    names = features.get(label or "", {}).get("names")
+    return ImageColumns(image, label, is_path, tuple(names) if isinstance(names, list) else None)
+
+
+def _schema(part: Part) -> pa.Schema:
+    """The columns of the part's file, and of the folders that it lies in; those of CSV and JSON Lines are text."""
+    if isinstance(part, Partition):
+        schema = _schema(part.part)
+        for name in part.names:
+            index = schema.get_field_index(name)
+            field = pa.field(name, pa.string())
+            schema = schema.append(field) if index < 0 else schema.set(index, field)
+        return schema
+    if isinstance(part, ParquetRows):
+        return part.schema()
+    assert isinstance(part, CSVFile | JSONLinesFile)
+    return pa.schema([(name, pa.string()) for name in part.names()])
+
+
+def _hub_features(schema: pa.Schema) -> dict[str, dict[str, object]]:
+    """What `datasets` of the Hugging Face hub has written of each column; empty where another program wrote the
+    file."""
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+    except (KeyError, ValueError, TypeError):
+        return {}
+    if not isinstance(features, dict):
+        return {}
+    return {name: feature for name, feature in features.items() if isinstance(feature, dict)}
+
+
+def _likely_images(schema: pa.Schema) -> list[str]:
+    """Columns of images as the hub has them, or else of bytes, or else of text with the name of an image or a path."""
+    images = [field.name for field in schema if _is_image(field.type)]
+    structs = [name for name in images if pa.types.is_struct(schema.field(name).type)]
+    texts = [field.name for field in schema if _is_text(field.type)]
+    return structs or images or _called(texts, (*_NAMES_OF_IMAGES, *_NAMES_OF_PATHS))
+
+
+def _likely_labels(names: Sequence[str], features: dict[str, dict[str, object]]) -> list[str]:
+    """Columns that the hub has as a ClassLabel, or else those with the name of a label."""
+    of_hub = [name for name in names if features.get(name, {}).get("_type") == "ClassLabel"]
+    return of_hub or _called(names, _NAMES_OF_LABELS)
+
+
+def _called(columns: Iterable[str], names: Sequence[str]) -> list[str]:
+    return [column for column in columns if re.sub(r"[^a-z]", "", column.lower()) in names]
+
+
+def _only(likely: list[str], kind: str, schema: pa.Schema, uri: str) -> str:
+    """The only one of the columns, or that which is called as `kind`."""
+    if kind in likely:
+        return kind
+    if len(likely) == 1:
+        return likely[0]
+    names = ", ".join(schema.names) or "none"
+    if likely:
+        problem = f"the columns {' and '.join(likely)} may each be the {kind}"
+    elif kind == "image":
+        problem = f"none of the columns looks like images or their paths; it has {names}"
+    else:
+        problem = f"none of the columns looks like the label; it has {names}"
+    if kind == "image":
+        hint = "A table for images has a column of image files as bytes, or of their paths"
+    else:
+        hint = "Each image needs a label"
+    example = likely[0] if likely else "COLUMN"
+    raise DataError(f"{uri}: {problem}. {hint}: name it, `dataset: {{{kind}: {example}}}`, or call it {kind}")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_image(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        return any(
+            field.name == "bytes" and (_is_image(field.type) or pa.types.is_null(field.type)) for field in kind.fields
+        )
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)

@@ -1,0 +1,240 @@
+"""Images in a table's rows: the files themselves, as the Hugging Face hub has them in Parquet, or their paths.
+
+Both yield what image folders do (see image_files.py): the columns `image`, the encoded file, and `label`.
+"""
+
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.data.image_columns import ImageColumns, image_columns
+from trainjob.data.labels import canonical
+from trainjob.data.partitions import Partition
+from trainjob.data.rows import OnBadRow, Part, Place, Rows, open_seekable, readable, refuse
+from trainjob.data.tables import IMAGE_ROWS, ParquetRows
+from trainjob.errors import DataError, RowError, notify
+
+IMAGE_BYTES = 2**17
+"""The size that images are taken to have before they are read."""
+LONGEST_PATH = 4096
+_SCHEMES = ("file", "s3", "gs", "hf")
+
+ReadTable = Callable[[Part, list[str], OnBadRow], Iterator[Rows]]
+"""Reads a part of a table, with these columns in any case."""
+
+
+@dataclass(frozen=True)
+class EmbeddedImages:
+    """Rows of a Parquet file that hold image files."""
+
+    part: Part
+    endpoint: str | None
+    columns: ImageColumns
+
+    @property
+    def uri(self) -> str:
+        return self.part.uri
+
+    @property
+    def size(self) -> int:
+        return self.part.size
+
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
+        image, label = self.columns.image, self.columns.label
+        wanted = None
+        if columns is not None:
+            wanted = [image] if "image" in columns or label is None else []
+            wanted += [] if label is None else [label]
+        for rows in self.part.read(wanted, on_bad):
+            yield _images_of(rows, self, columns, on_bad)
+
+
+@dataclass(frozen=True)
+class ListedImages:
+    """Rows of a table that name image files."""
+
+    uri: str
+    """Of the table."""
+    endpoint: str | None
+    columns: ImageColumns
+    table: pa.Table
+    places: tuple[Place, ...]
+    bad: tuple[RowError, ...] = ()
+    """Of the rows of the table that could not be read."""
+
+    @property
+    def size(self) -> int:
+        return IMAGE_BYTES * len(self.table)
+
+    def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
+        for error in self.bad:
+            on_bad(error)
+        if len(self.table):
+            yield _images_of(Rows(self.table, self.places.__getitem__), self, columns, on_bad)
+
+
+def images_of_tables(
+    parts: Sequence[Part],
+    endpoint: str | None,
+    image: str | None,
+    label: str | None,
+    labelled: bool,
+    read: ReadTable = lambda part, columns, on_bad: part.read(columns, on_bad),
+) -> list[Part]:
+    """The images of tables, whose columns are named `image` and `label` or look like it; where the rows name image
+    files, the tables are read here, by `read`.
+
+    Raises DataError for columns that are not there or unclear, and for what is no path.
+    """
+    columns: dict[str, ImageColumns] = {}
+    found: list[Part] = []
+    for part in parts:
+        chosen = columns.get(part.uri) or image_columns(part, image, label, labelled)
+        columns[part.uri] = chosen
+        found += _listed(part, endpoint, chosen, read) if chosen.is_path else [_embedded(part, endpoint, chosen)]
+    for chosen in dict.fromkeys(columns.values()):
+        if chosen.class_names:
+            notify(
+                f'the numbers of the column "{chosen.label}" have names in the Parquet files, such as '
+                f'"{chosen.class_names[0]}" for 0: these are the classes'
+            )
+    return found
+
+
+def _embedded(part: Part, endpoint: str | None, columns: ImageColumns) -> EmbeddedImages:
+    if isinstance(part, Partition):
+        return EmbeddedImages(replace(part, part=_of_images(part.part, columns)), endpoint, columns)
+    return EmbeddedImages(_of_images(part, columns), endpoint, columns)
+
+
+def _of_images(part: Part, columns: ImageColumns) -> Part:
+    assert isinstance(part, ParquetRows)
+    return replace(part, image=columns.image)
+
+
+def _listed(part: Part, endpoint: str | None, columns: ImageColumns, read: ReadTable) -> Iterator[ListedImages]:
+    """At least one, which tells of the rows that cannot be read where there are no others."""
+    wanted = [columns.image] if columns.label is None else [columns.image, columns.label]
+    empty = ListedImages(part.uri, endpoint, columns, pa.table({name: [] for name in wanted}), ())
+    bad: list[RowError] = []
+    found = 0
+    for rows in read(part, wanted, bad.append):
+        for start in range(0, len(rows.table), IMAGE_ROWS):
+            share = rows.take(np.arange(start, min(start + IMAGE_ROWS, len(rows.table))))
+            paths = share.table[columns.image].to_pylist()
+            places = tuple(_place_of(share.where(index), path) for index, path in enumerate(paths))
+            yield replace(empty, table=share.table, places=places, bad=tuple(bad))
+            bad.clear()
+            found += 1
+    if bad or not found:
+        yield replace(empty, bad=tuple(bad))
+
+
+def _place_of(row: Place, path: str | None) -> Place:
+    return row.with_detail(path) if path and len(path) <= LONGEST_PATH else row
+
+
+def _images_of(
+    rows: Rows, part: EmbeddedImages | ListedImages, columns: Sequence[str] | None, on_bad: OnBadRow
+) -> Rows:
+    """`image` and `label` of the rows or, where `columns` is None, all columns beside the images. `on_bad` is told of
+    rows without a file, or with a number that no class has."""
+    chosen, size = part.columns, rows.size
+    files: list[bytes] | None = None
+    if columns is None or "image" in columns:
+        rows, files = _with_files(rows, part, on_bad)
+    if columns is None:
+        left_out = ["image"] if chosen.is_path else ["image", chosen.image]
+        table = rows.table.select([name for name in rows.table.column_names if name not in left_out])
+    elif chosen.label is None:
+        table = pa.table({"label": pa.nulls(len(rows.table), pa.string())})
+    else:
+        table = pa.table({"label": rows.table[chosen.label]})
+    if files is not None:
+        table = table.append_column("image", pa.array(files, pa.binary()))
+    found = Rows(table, rows.where, size)
+    if columns is not None and chosen.class_names is not None:
+        return _with_names(found, chosen.class_names, on_bad)
+    return found
+
+
+def _with_files(rows: Rows, part: EmbeddedImages | ListedImages, on_bad: OnBadRow) -> tuple[Rows, list[bytes]]:
+    """The rows that have a file, and the files."""
+    files: list[bytes] = []
+    sound: list[int] = []
+    for index, value in enumerate(rows.table[part.columns.image].to_pylist()):
+        try:
+            files.append(_file_of(value, part.uri, part.endpoint, rows.where(index)))
+            sound.append(index)
+        except RowError as error:
+            on_bad(error)
+    return rows.take(np.array(sound, np.int64)), files
+
+
+def _with_names(rows: Rows, names: tuple[str, ...], on_bad: OnBadRow) -> Rows:
+    """The rows with the names that their numbers stand for; a null stays one."""
+    name_of: dict[str | None, str | None] = {str(number): name for number, name in enumerate(names)} | {None: None}
+    numbers = [number and canonical(number) for number in rows.table["label"].to_pylist()]
+    for index, number in enumerate(numbers):
+        if number not in name_of:
+            kind = f"the label is none of the numbers 0 to {len(names) - 1} that have names; -1 stands for no label"
+            on_bad(RowError(f"{rows.where(index)}: {kind}: it is {number}", rows.where(index), kind, str(number)))
+    sound = rows.take(np.array([index for index, number in enumerate(numbers) if number in name_of], np.int64))
+    named = pa.array([name_of[number] for number in numbers if number in name_of], pa.string())
+    index = sound.table.column_names.index("label")
+    return Rows(sound.table.set_column(index, "label", named), sound.where, rows.size)
+
+
+def _file_of(value: Any, table: str, endpoint: str | None, where: Place) -> bytes:
+    """The image file of a row, which has it as bytes, as a path relative to the table's folder, or as a struct of both
+    of which one is missing."""
+    content = value["bytes"] if isinstance(value, dict) else value
+    if isinstance(content, bytes):
+        return content
+    path = value.get("path") if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        where = _place_of(where, path)
+    if not path or not path.strip():
+        raise RowError(f"{where}: there is no image in this row", where, "there is no image in this row")
+    uri = _uri_of(path.strip(), table, where)
+    message = f"{where}: there is no file {uri}: correct the path, which is relative to the table's folder"
+    missing = RowError(message, where, "there is no such file; paths are relative to the table's folder")
+    if "://" not in uri and not Path(uri).is_file():
+        raise missing
+    with readable(uri, "image"):
+        try:
+            with open_seekable(uri, endpoint) as file:
+                return file.read()
+        except FileNotFoundError:
+            raise missing from None
+
+
+def _uri_of(path: str, table: str, where: str) -> str:
+    """Where the path of an image leads, from the folder of the table or, if absolute, from the root. It may lead out of
+    that folder."""
+    if len(path) > LONGEST_PATH or path.startswith("data:"):
+        raise DataError(
+            f'{where}: "{path[:20]}…" is no path: images in base64 are not read; write them into '
+            "files, or as bytes into Parquet"
+        )
+    scheme, separator, _ = path.partition("://")
+    if separator and scheme not in _SCHEMES:
+        raise DataError(
+            f'{where}: "{path[:200]}" is an address of {scheme}://: images are read from files, s3://, '
+            "gs:// and hf://; download them, and write their paths"
+        )
+    if scheme == "file":
+        return urlsplit(path).path
+    if separator or path.startswith("/"):
+        return path
+    folder = urlsplit(table).path if table.startswith("file:") else table
+    scheme, separator, rest = folder.rpartition("://")
+    if scheme in ("http", "https"):
+        raise DataError(f"{where}: the table is on the web, and its images beside it cannot be read: download them all")
+    return scheme + separator + posixpath.normpath(posixpath.join(posixpath.dirname(rest), path))
