@@ -119,10 +119,11 @@ def _job(run: "Folder", overrides: list[str]) -> "TrainJob":
     """The run's TrainJob with the overrides."""
     from trainjob.api.load import load_trainjob
     from trainjob.redaction import has_hidden
+    from trainjob.runs.refusals import not_a_run
     from trainjob.scratch import scratch_folder
 
     if not run.exists(TRAINJOB):
-        raise UserError(f"{run.uri} is no run's folder: it has no {TRAINJOB}, from which a manifest is made")
+        raise not_a_run(run, TRAINJOB)
     with scratch_folder() as copy:
         run.download(TRAINJOB, copy / TRAINJOB)
         job = load_trainjob(copy / TRAINJOB, overrides)

@@ -38,6 +38,7 @@ from trainjob.runs.files import (
     VARIANTS,
     VARIANTS_TABLE,
 )
+from trainjob.runs.refusals import not_a_run, refuse_damaged
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder, storage_errors
 
@@ -150,13 +151,21 @@ def write_job(run: Folder, job: TrainJob) -> None:
 
 def read_job(run: Folder) -> TrainJob:
     """The TrainJob that a run was begun with. Raises UserError where the folder is no run's."""
+    return parse_job(run, read_job_yaml(run))
+
+
+def read_job_yaml(run: Folder) -> str:
+    """The content of the run's `trainjob.yaml`. Raises UserError if the folder is not a run's."""
     if not run.exists(TRAINJOB):
-        found = ", ".join(run.list()[:10]) or "nothing"
-        raise UserError(f"{run.uri} is no run's folder: expected {TRAINJOB} there, found {found}")
-    try:
-        return TrainJob.model_validate(yaml.safe_load(run.read(TRAINJOB)))
-    except (ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{run.uri}/{TRAINJOB} is damaged or of another version of trainjob: {error}") from error
+        raise not_a_run(run, TRAINJOB)
+    with refuse_damaged(run, TRAINJOB):
+        return run.read(TRAINJOB).decode()
+
+
+def parse_job(run: Folder, job_yaml: str) -> TrainJob:
+    """Parses `read_job_yaml(run)`. Raises UserError if it is damaged."""
+    with refuse_damaged(run, TRAINJOB):
+        return TrainJob.model_validate(yaml.safe_load(job_yaml))
 
 
 def has_results(run: Folder) -> bool:
@@ -248,8 +257,7 @@ def _refuse_strangers(run: Folder) -> None:
     names = [name for name in run.list() if not name.startswith(".")]
     if names and not run.exists(ATTEMPTS):
         raise UserError(
-            f"{run.uri} is no run's folder (it has no {ATTEMPTS}), but holds {listed(names)}. "
-            "Nothing was touched: choose another metadata.name or spec.storage.uri"
+            f"{not_a_run(run, ATTEMPTS)}. Nothing was touched: choose another metadata.name or spec.storage.uri"
         )
 
 

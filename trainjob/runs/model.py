@@ -10,6 +10,7 @@ from trainjob.runs.checkpoints import MANIFEST, files_of
 from trainjob.runs.digests import DIGESTS, digests_of, first_changed, read_digests, write_digests
 from trainjob.runs.files import CHECKPOINTS, EVALUATION, MODEL, SUMMARY, TRAINJOB, VARIANTS
 from trainjob.runs.parts import PROGRESS, RANKS, STATE, Parts
+from trainjob.runs.refusals import not_a_run
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -37,8 +38,7 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
         checkpoints = folder.list(CHECKPOINTS)
         other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
-    found = ", ".join(folder.list()[:10]) or "nothing"
-    raise UserError(f"{folder.uri} is no run: expected model/config.json (or config.json) there, found {found}")
+    raise not_a_run(folder, f"{MODEL}/config.json (or config.json)")
 
 
 def is_language_model(model: Folder) -> bool:

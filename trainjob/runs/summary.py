@@ -6,9 +6,9 @@ from pydantic import AwareDatetime
 
 from trainjob.api.data_profile import DataProfile
 from trainjob.api.numbers import Number
-from trainjob.errors import UserError
 from trainjob.runs.files import SUMMARY
 from trainjob.runs.folder import read_attempts
+from trainjob.runs.refusals import refuse_damaged
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
@@ -110,10 +110,8 @@ def read_summary(run: Folder) -> Summary | None:
     had sent it, and it arrived late. Raises UserError for a file that is none."""
     if not run.exists(SUMMARY):
         return None
-    try:
+    with refuse_damaged(run, SUMMARY):
         summary = Summary.model_validate_json(run.read(SUMMARY))
-    except ValueError as error:
-        raise UserError(f"{run.uri}/{SUMMARY} is damaged or of another version of trainjob: {error}") from error
     attempts = read_attempts(run)
     if attempts is None:
         return summary

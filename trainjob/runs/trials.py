@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from trainjob.api import Tuning
 from trainjob.api.tuning import Parameter, values_of
-from trainjob.errors import UserError
 from trainjob.runs.files import METRICS, TRIAL, TRIALS
 from trainjob.runs.history import read_history
+from trainjob.runs.refusals import refuse_damaged
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
@@ -57,10 +57,8 @@ def read_trials(run: Folder) -> list[Trial]:
     for name in run.list(TRIALS):
         folder = run / TRIALS / name
         if folder.exists(TRIAL):
-            try:
+            with refuse_damaged(folder, TRIAL):
                 trials.append(Trial.model_validate_json(folder.read(TRIAL)))
-            except ValueError as error:
-                raise UserError(f"{folder.uri}/{TRIAL} is damaged or of another version of trainjob: {error}") from None
     return trials
 
 
@@ -70,10 +68,8 @@ def read_trial_records(run: Folder, trials: Sequence[Trial]) -> dict[int, list[d
     records: dict[int, list[dict[str, Any]]] = {}
     for trial in trials:
         folder = trial_folder(run, trial.number)
-        try:
+        with refuse_damaged(folder, METRICS):
             records[trial.number] = read_history(folder)
-        except ValueError as error:
-            raise UserError(f"{folder.uri}/{METRICS} is damaged or of another version of trainjob: {error}") from None
     return records
 
 

@@ -221,5 +221,5 @@ def test_where_there_is_no_language_model(
     save_model(build(job.spec.model, preprocessor), preprocessor, Path(run.uri) / "model")
     with pytest.raises(UserError, match=message):
         predict(run, str(data / "test.csv"), "--cascade", "0.5")
-    with pytest.raises(UserError, match="is no run's folder" if kind == "text" else message):
+    with pytest.raises(UserError, match="is not a run's folder" if kind == "text" else message):
         predict(run / "model", str(data / "test.csv"), "--cascade", "0.5")

@@ -98,7 +98,7 @@ def test_a_damaged_model_is_not_pushed(server: Hub, run: Path):
 
 def test_what_cannot_be_pushed_is_told(server: Hub, run: Path, tmp_path: Path):
     address = server.address
-    assert "is no run" in refused(tmp_path / "missing", "team/tags", address)
+    assert "is not a run's folder" in refused(tmp_path / "missing", "team/tags", address)
     assert "set HF_TOKEN" in refused(run, "team/tags", address, token="")
     assert "is no name of a repository" in refused(run, "a/b/c", address)
     assert "no owner nobody" in refused(run, "nobody/tags", address)

@@ -46,7 +46,7 @@ def refused(*arguments: str | Path) -> str:
 
 
 def test_what_is_no_finished_run_of_a_classifier_is_refused(run: Path, tmp_path: Path):
-    assert "is no run" in refused(tmp_path / "missing")
+    assert "is not a run's folder" in refused(tmp_path / "missing")
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
     shutil.copy(run / "trainjob.yaml", unfinished)

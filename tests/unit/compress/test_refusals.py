@@ -38,7 +38,7 @@ def test_a_kill_in_the_midst_leaves_no_half_variant(
             with pytest.raises(StorageError):
                 keep(run, "int8", whole)
             assert variants_of(run) == []
-            with pytest.raises(UserError, match=r"is no run|has no variants"):
+            with pytest.raises(UserError, match=r"is not a run's folder|has no variants"):
                 Predictor.load(f"{run.uri}/variants/int8")
         left[0] = 100
         keep(run, "int8", whole)
@@ -56,7 +56,7 @@ def test_runs_without_a_model(tmp_path: Path, texts: Path) -> None:
     run.delete("model")
     with pytest.raises(UserError, match="this run has not finished"):
         compress(run, Steps(int8=True))
-    with pytest.raises(UserError, match="is not the folder of a run"):
+    with pytest.raises(UserError, match="is not a run's folder"):
         compress(Folder(str(tmp_path / "nothing")), Steps(int8=True))
 
 

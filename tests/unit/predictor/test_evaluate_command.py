@@ -43,7 +43,7 @@ def test_scores_of_images_are_shown_as_a_table(
 
 
 def test_what_cannot_be_scored_is_said(tmp_path: Path, text_run: Path, text_csv: Path, image_folder: Path) -> None:
-    with pytest.raises(UserError, match=r"model is no run's folder: expected trainjob\.yaml there, found config\.json"):
+    with pytest.raises(UserError, match=r"is not a run's folder: expected trainjob\.yaml there, found config\.json"):
         evaluate(str(text_run / "model"), str(text_csv))
     with pytest.raises(UserError, match="holds images, but"):
         evaluate(str(text_run), str(image_folder))

@@ -114,9 +114,9 @@ def test_it_loads_from_a_run_a_model_or_a_checkpoint(text_run: Path) -> None:
 def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path, text_run: Path) -> None:
     (tmp_path / "holiday").mkdir()
     (tmp_path / "holiday" / "beach.jpg").touch()
-    with pytest.raises(UserError, match=r"holiday is no run: expected model/config\.json .*, found beach\.jpg"):
+    with pytest.raises(UserError, match=r"is not a run's folder: expected model/config\.json .*, found beach\.jpg"):
         Predictor.load(tmp_path / "holiday")
-    with pytest.raises(UserError, match=r"missing is no run: .* found nothing"):
+    with pytest.raises(UserError, match=r"missing is not a run's folder: .* found nothing"):
         Predictor.load(tmp_path / "missing")
 
     shutil.move(text_run / "model", text_run / "checkpoints" / "epoch-0001-step-00000001")

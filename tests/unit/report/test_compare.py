@@ -126,7 +126,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         compare([first])
     with pytest.raises(UserError, match="is given twice"):
         compare([first, Folder(first.uri + "/")])
-    with pytest.raises(UserError, match="is not the folder of a run"):
+    with pytest.raises(UserError, match="is not a run's folder"):
         compare([first, Folder(str(tmp_path))])
 
 

@@ -295,7 +295,7 @@ def test_the_report_is_the_same_each_time(text_run: Folder) -> None:
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is not the folder of a run: it has no trainjob\.yaml"):
+    with pytest.raises(UserError, match=r"is not a run's folder: expected trainjob\.yaml there, found nothing"):
         render(Folder(str(tmp_path / "nothing")))
 
 

@@ -131,7 +131,7 @@ def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path):
     for name in ("job/data.csv", "job/model/weights.bin", "job/trainjob.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("mine")
-    message = r"job is no run's folder .* holds data\.csv, model, trainjob\.yaml. Nothing was touched: choose another"
+    message = r"is not a run's folder: .* found data\.csv, model, trainjob\.yaml. Nothing was touched: choose another"
     with pytest.raises(UserError, match=message), locked(run_folder(job)):
         raise AssertionError("the folder was taken")
     assert sorted(path.name for path in (tmp_path / "job").iterdir()) == ["data.csv", "model", "trainjob.yaml"]

@@ -158,7 +158,7 @@ def test_a_teacher_that_is_none(tmp_path: Path, texts: Path, images: Path) -> No
         assert not (tmp_path / "run" / "soft-labels").exists()
         return str(error.value)
 
-    assert "is no run: expected" in refused(tmp_path / "nothing")
+    assert "is not a run's folder: expected" in refused(tmp_path / "nothing")
     assert "is this run itself" in refused(tmp_path / "run")
     assert "is this run itself" in refused(tmp_path / "run" / "model")
     unfinished = tmp_path / "unfinished"
