@@ -7,7 +7,7 @@ from predictor_runs import finish, save_untrained
 from trainjob.api import TrainJob
 from trainjob.api.defaults import with_defaults
 from trainjob.data import fit
-from trainjob.runs.folder import begin
+from trainjob.runs.folder import begin_attempt
 from trainjob.storage import Folder
 
 TEXT = {
@@ -33,7 +33,7 @@ def train_job(kind: str, data: Path, **spec: Any) -> TrainJob:
 
 def write_run(folder: Path, job: TrainJob) -> Folder:
     run = Folder(str(folder))
-    begin(run, job)
+    begin_attempt(run, job)
     finish(run)
     if job.spec.model.classifier is None:
         return run

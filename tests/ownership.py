@@ -24,7 +24,7 @@ def save(store: CheckpointStore, step: int, weights: str, loss: float = 0.5) -> 
 
 
 def read(store: CheckpointStore, name: str) -> str:
-    assert store.is_sound(name)
+    assert store.is_intact(name)
     return (store / name).read("weights").decode()
 
 

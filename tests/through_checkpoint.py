@@ -6,13 +6,13 @@ from typing import Any
 import torch
 
 from trainjob.models import Trainable
+from trainjob.runs.checkpoint_tensors import CheckpointTensors, write_rank_tensors
 from trainjob.runs.digests import digests_of
-from trainjob.runs.parts import Parts, write_part
 from trainjob.storage import Folder
 from trainjob.training.sharded_state import drained, load_weights, staged
 
 
 def carry(saved: Trainable[Any], other: Trainable[Any], folder: Path) -> None:
     """Gives `other` the weights of `saved`, by a checkpoint of one rank in `folder`."""
-    write_part(folder, 0, drained(staged(saved, torch.optim.SGD(saved.parameters()), 0, 1)))
-    load_weights(other, Parts(Folder(str(folder)), digests_of(folder)))
+    write_rank_tensors(folder, 0, drained(staged(saved, torch.optim.SGD(saved.parameters()), 0, 1)))
+    load_weights(other, CheckpointTensors(Folder(str(folder)), digests_of(folder)))

@@ -15,7 +15,7 @@ from trainjob.errors import UserError
 from trainjob.models import load_language_model
 from trainjob.models.causal import CausalLM
 from trainjob.models.generation import stop_token_ids, tokens_only
-from trainjob.runs.model import model_folder, on_this_machine
+from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
 
 
@@ -64,7 +64,7 @@ class TextGenerator:
 
         Raises UserError where there is no language model, StorageError where the folder cannot be read.
         """
-        with on_this_machine(model_folder(Folder(str(uri), endpoint))) as folder:
+        with local_copy(model_folder(Folder(str(uri), endpoint))) as folder:
             return cls(*load_language_model(folder))
 
     def generate(

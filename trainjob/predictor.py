@@ -17,7 +17,7 @@ from trainjob.data.pictures import Picture
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
 from trainjob.models import Classifier, load_model
-from trainjob.runs.model import model_folder, on_this_machine
+from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
 
 WINDOW_ROWS = 4096
@@ -51,7 +51,7 @@ class Predictor:
         `uri` is a path, s3:// or gs://; `endpoint` an S3 server other than Amazon's (default: AWS_ENDPOINT_URL).
         Raises UserError where there is no model, StorageError where the folder cannot be read.
         """
-        with on_this_machine(model_folder(Folder(str(uri), endpoint), variant)) as folder:
+        with local_copy(model_folder(Folder(str(uri), endpoint), variant)) as folder:
             return cls(*load_model(folder))
 
     @property

@@ -19,7 +19,7 @@ from trainjob.compress import measure
 from trainjob.compress.variants import Steps, compress
 from trainjob.errors import TransientError, UserError
 from trainjob.runs.contents import read_contents
-from trainjob.runs.folder import clear, locked
+from trainjob.runs.folder import clear_results, locked
 from trainjob.runs.model import variants_of
 from trainjob.runs.variants import Variants
 from trainjob.serving.app import CPU_ROWS, build_app
@@ -184,11 +184,11 @@ def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> N
     np.testing.assert_allclose(exported, own, atol=1e-4)
     with pytest.raises(UserError, match="--prune removes heads and channels of a text encoder: this model is one for"):
         compress(run, Steps(prune=0.5))
-    clear(run)
+    clear_results(run)
     assert run.list() == [".lock"]
 
 
 def test_two_at_once(compressed: Compressed) -> None:
     run, _ = compressed
-    with locked(run), pytest.raises(TransientError, match="under way in another process"):
+    with locked(run), pytest.raises(TransientError, match="another process is running it"):
         compress(run, Steps(onnx=True))

@@ -169,7 +169,7 @@ def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
     assert_equal(load_file(copy / "model" / "model.safetensors"), local[0].weights())
     assert measured(copy) == measured(local[0].folder)
     assert json.loads((copy / "summary.json").read_text())["attempts"] == last
-    assert all(store.is_sound(name) for name in store.names())
+    assert all(store.is_intact(name) for name in store.names())
 
 
 def has_begun(folder: Folder, attempt: int) -> bool:

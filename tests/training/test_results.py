@@ -19,7 +19,7 @@ from transformers.models.auto.modeling_auto import AutoModelForSequenceClassific
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
 from trainjob import Predictor
-from trainjob.runs.model import on_this_machine
+from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 
 ROWS = {"train": 480, "validation": 121, "test": 151}
@@ -143,7 +143,7 @@ def test_the_model_is_the_best_epochs(finished: Finished):
     assert summary["bestCheckpoint"]["value"] == best["validation_loss"]
     assert run.read("evaluation.json")["validation"]["loss"] == best["validation_loss"]
     name = next(path for path in (run.folder / "checkpoints").iterdir() if path.name.endswith(f"{best['step']:08d}"))
-    with on_this_machine(Folder(str(name))) as model:
+    with local_copy(Folder(str(name))) as model:
         assert_equal(load_file(model / "model.safetensors"), run.weights())
 
 

@@ -16,7 +16,7 @@ from trainjob.evaluation.paired import lead, standing
 from trainjob.evaluation.predictions import table
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL
-from trainjob.runs.predictions import indices, read_predictions, write_predictions
+from trainjob.runs.predictions import class_indices, read_predictions, write_predictions
 from trainjob.storage import Folder
 
 
@@ -52,10 +52,10 @@ def _model_on(run: Folder, held: Sampled, classes: list[str]) -> Guess:
     """What the trained model predicted for these rows."""
     stored = read_predictions(run, MODEL)
     same = len(stored) == held.of_rows
-    if not same or not np.array_equal(indices(stored["label"], classes)[held.rows], held.labels):
+    if not same or not np.array_equal(class_indices(stored["label"], classes)[held.rows], held.labels):
         raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it anew")
     probabilities = stored["probability"].to_numpy()[held.rows]
-    return Guess(indices(stored["prediction"], classes)[held.rows], probabilities, np.arange(len(held.rows)), [])
+    return Guess(class_indices(stored["prediction"], classes)[held.rows], probabilities, np.arange(len(held.rows)), [])
 
 
 def _computed(

@@ -31,7 +31,7 @@ def baseline(
     from trainjob.baselines.compare import compare_with_baselines
     from trainjob.report.render import write_report
     from trainjob.runs.contents import read_contents
-    from trainjob.runs.folder import keep_baselines, locked
+    from trainjob.runs.folder import locked, replace_baselines
     from trainjob.storage import Folder
 
     folder = Folder(run)
@@ -46,7 +46,7 @@ def baseline(
     with locked(folder):
         comparison = compare_with_baselines(job, folder, chosen.named)
         if overrides:
-            keep_baselines(folder, contents.job, baselines)
+            replace_baselines(folder, contents.job, baselines)
         write_report(folder)
     if as_json:
         print(printable_json(comparison.model_dump_json(by_alias=True, indent=2)))

@@ -18,14 +18,14 @@ def merge(
 ) -> None:
     """Add a trained adapter (LoRA) to its model, and write that."""
     from trainjob.models import load_language_model, lora, save_model
-    from trainjob.runs.model import model_folder, on_this_machine, write_model
+    from trainjob.runs.model import local_copy, model_folder, write_model
     from trainjob.scratch import scratch_folder
     from trainjob.storage import Folder
 
     target = Folder(output)
     if target.list():
         raise UserError(f"{output} is not empty: give a new folder")
-    with on_this_machine(model_folder(Folder(run))) as folder:
+    with local_copy(model_folder(Folder(run))) as folder:
         model, preprocessor = load_language_model(folder)
     if not lora.has_adapter(model.network):
         raise UserError(f"{run} holds a whole model, and no adapter that could be merged")

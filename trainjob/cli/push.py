@@ -24,13 +24,13 @@ def push(
     A repository that does not exist is created, for you alone to see. The token, with the right to write, comes from
     the environment, HF_TOKEN; another hub's address from HF_ENDPOINT.
     """
-    from trainjob.runs.model import model_folder, on_this_machine
+    from trainjob.runs.model import local_copy, model_folder
     from trainjob.storage import Folder
 
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise UserError(f"set {TOKEN} to a token that may write, from https://huggingface.co/settings/tokens")
-    with on_this_machine(model_folder(Folder(run))) as folder:
+    with local_copy(model_folder(Folder(run))) as folder:
         print(_upload(folder, repository, token))
 
 

@@ -15,10 +15,10 @@ from trainjob.models.losses import SampleLosses
 from trainjob.models.text import TextClassifier
 from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
+from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
-from trainjob.runs.parts import Parts
 from trainjob.storage import Folder
 from trainjob.training.loop import Trainer
 from trainjob.training.randomness import seed
@@ -97,5 +97,5 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
     )
     trainer.fit()
     best, manifest = store.best()
-    load_weights(classifier, Parts(store / best, manifest.files))
+    load_weights(classifier, CheckpointTensors(store / best, manifest.files))
     classifier.eval()

@@ -31,7 +31,7 @@ from trainjob.report.render import write_report
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import FITTED, VARIANTS
 from trainjob.runs.folder import locked
-from trainjob.runs.model import model_folder, on_this_machine, variants_of, write_model
+from trainjob.runs.model import local_copy, model_folder, variants_of, write_model
 from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -71,7 +71,7 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
         raise UserError(f"--prune removes heads and channels of a text encoder: this model is a {facts.noun}")
     if steps.onnx or steps.int8:
         _check_packages()
-    with locked(run), scratch_folder() as scratch, on_this_machine(model) as original:
+    with locked(run), scratch_folder() as scratch, local_copy(model) as original:
         fitted = Fitted.load(run / FITTED)
         check_unchanged(contents.job.spec, fitted)
         for name, folder in _made(contents.job, fitted, original, steps, scratch, say):
@@ -154,7 +154,7 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
     measured: dict[str, dict[str, Any]] = {}
     for name in (ORIGINAL, *variants_of(run)):
         say(f"{name}: measures")
-        with nullcontext(original) if name == ORIGINAL else on_this_machine(run / VARIANTS / name) as folder:
+        with nullcontext(original) if name == ORIGINAL else local_copy(run / VARIANTS / name) as folder:
             measured[name] = measure(folder, rows, threads, scratch)
     predicted = {name: each.pop("predicted") for name, each in measured.items()}
     standings = {name: standing(labels, each, classes) for name, each in predicted.items()}

@@ -28,7 +28,7 @@ from trainjob.report.formatting import MISSING, capitalized, count, duration, re
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS
-from trainjob.runs.folder import flat, to_dict
+from trainjob.runs.folder import flatten, to_dict
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 
@@ -68,7 +68,7 @@ def compare(folders: Sequence[Folder]) -> list[Run]:
 
 def differences(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     """Path and, for each run, value of every field that is not the same in all TrainJobs."""
-    specs = [flat({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
+    specs = [flatten({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
     paths = list(dict.fromkeys(path for spec in specs for path in spec if not path.startswith(_NOT_COMPARED)))
     lines = [(path, [_shown(spec.get(path)) for spec in specs]) for path in paths]
     return [(path, values) for path, values in lines if len(set(values)) > 1]
@@ -82,7 +82,7 @@ def score_table(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
 
 def to_json(runs: Sequence[Run]) -> dict[str, Any]:
     """The same as numbers: `runs` in their order, and of each of the `differences` a value a run, null for none."""
-    specs = [flat({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
+    specs = [flatten({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
     return {
         "runs": [_run_to_json(run) for run in runs],
         "differences": {path: [spec.get(path) for spec in specs] for path, _ in differences(runs)},

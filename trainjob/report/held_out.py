@@ -11,7 +11,7 @@ from trainjob.errors import UserError, listed
 from trainjob.evaluation import Scores
 from trainjob.runs.contents import Contents
 from trainjob.runs.files import MODEL, PREDICTIONS, VALIDATED
-from trainjob.runs.predictions import indices, read_predictions
+from trainjob.runs.predictions import class_indices, read_predictions
 from trainjob.storage import Folder
 
 COLUMNS = ("row", "label", "prediction", "probability")
@@ -31,12 +31,12 @@ class HeldOut:
     @property
     def labels(self) -> np.ndarray:
         """Classes int64 [n]."""
-        return indices(self.table["label"], self.classes)
+        return class_indices(self.table["label"], self.classes)
 
     @property
     def predicted(self) -> np.ndarray:
         """Classes int64 [n]."""
-        return indices(self.table["prediction"], self.classes)
+        return class_indices(self.table["prediction"], self.classes)
 
     @property
     def probability(self) -> np.ndarray:

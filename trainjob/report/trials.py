@@ -16,7 +16,7 @@ from trainjob.errors import listed
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, Record, inline_svg
 from trainjob.report.formatting import duration, percent, readable, score
 from trainjob.runs.contents import Contents
-from trainjob.runs.trials import State, Trial, names_of, ranked_trials, read_trial_records, study_of
+from trainjob.runs.trials import State, Trial, optuna_study, ranked_trials, read_trial_records, short_names
 from trainjob.storage import Folder
 
 FEWEST_FOR_IMPORTANCE = 5
@@ -56,7 +56,7 @@ def trials_view(run: Contents, folder: Folder) -> TrialsView | None:
     ranked = ranked_trials(run.trials, checkpoints.lower_is_better)
     rest = {trial.number for trial in run.trials} - {trial.number for trial in ranked}
     others = [trial for trial in run.trials if trial.number in rest]
-    names = names_of(list(tuning.tuned))
+    names = short_names(list(tuning.tuned))
     importances = _importances(run, ranked)
     curves = _curves(read_trial_records(folder, run.trials), checkpoints.metric, ranked)
     return TrialsView(
@@ -111,7 +111,7 @@ def _importances(run: Contents, ranked: Sequence[Trial]) -> dict[str, float]:
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     assert run.job.spec.tuning is not None
-    study = study_of(run.job.spec.tuning, ranked, run.job.spec.checkpoints.lower_is_better)
+    study = optuna_study(run.job.spec.tuning, ranked, run.job.spec.checkpoints.lower_is_better)
     return get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
 
 

@@ -1,7 +1,7 @@
-"""Checkpoints: a folder each, complete once its `checkpoint.json` is there and every file matches it.
+"""Checkpoints: one folder each, complete once `checkpoint.json` exists and every file matches its digest there.
 
-Ranks write and verify them themselves rather than through `ray.train.report`, so that a checkpoint counts as soon as it
-lies in storage, is written alike with and without a Ray cluster, and a torn one is told by its digests.
+The ranks write and verify checkpoints without `ray.train.report`: a checkpoint counts as soon as it is in storage, the
+code is the same with and without a Ray cluster, and the digests reveal a partly written checkpoint.
 """
 
 import re
@@ -22,14 +22,14 @@ _NAME = re.compile(r"epoch-\d+-step-\d+")
 
 
 class Manifest(StrictModel):
-    """What a checkpoint holds; written last."""
+    """The content of a checkpoint; written last."""
 
     epoch: int
     """Epochs completed."""
     step: int
     """Optimizer steps taken."""
     metrics: dict[str, float]
-    """Metrics of the epoch that it ends; empty inside an epoch."""
+    """Metrics of the epoch that ends at this step; empty within an epoch."""
     files: dict[str, str]
     """SHA-256 of each file by its path in the checkpoint's folder."""
 
@@ -44,20 +44,20 @@ class Ranks(Protocol):
     def count(self) -> int: ...
 
     def gather(self, value: Any) -> list[Any] | None:
-        """Every rank's value in order of rank, on rank 0; None on the others."""
+        """Returns every rank's value, ordered by rank, on rank 0, and None on the other ranks."""
         ...
 
     def from_first(self, value: Any) -> Any:
-        """Rank 0's value, on every rank."""
+        """Returns rank 0's value on every rank."""
         ...
 
     def agree(self, vote: bool) -> bool:
-        """Whether every rank votes for it."""
+        """Returns whether every rank votes True."""
         ...
 
 
-class Alone:
-    """The only process."""
+class SingleRank:
+    """`Ranks` for a process that works alone."""
 
     rank, count = 0, 1
 
@@ -72,7 +72,7 @@ class Alone:
 
 
 def checkpoint_name(epoch: int, step: int) -> str:
-    """The folder of the checkpoint after so many epochs and steps."""
+    """The name of the folder for the checkpoint after `epoch` epochs and `step` steps."""
     return f"epoch-{epoch:04d}-step-{step:08d}"
 
 
@@ -80,10 +80,10 @@ class CheckpointStore:
     """The checkpoints of one run."""
 
     def __init__(self, run: Folder, spec: Checkpoints, ranks: Ranks | None = None) -> None:
-        """`ranks` are those that save and verify each checkpoint together; by default this process alone."""
+        """`ranks` save and verify each checkpoint together; by default, this process works alone."""
         self._folder = run / CHECKPOINTS
         self._spec = spec
-        self.ranks = ranks or Alone()
+        self.ranks = ranks or SingleRank()
 
     def __truediv__(self, name: str) -> Folder:
         """The folder of a checkpoint."""
@@ -93,12 +93,13 @@ class CheckpointStore:
         return (self / name).uri
 
     def save(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> str:
-        """Stores what `write` puts into a folder, on every rank other files, and returns the checkpoint's name; then
-        drops those not kept."""
+        """Saves the files that `write` puts into a folder, deletes surplus checkpoints and returns its name.
+
+        Each rank writes different files."""
         name = checkpoint_name(epoch, step)
         if self.ranks.rank == 0:
             self._folder.delete(name)
-        self.ranks.from_first(None)  # nobody writes before what was torn is gone
+        self.ranks.from_first(None)  # no rank writes before rank 0 has deleted the remains of an earlier attempt
         with scratch_folder() as local:
             with storage_errors(str(local)):
                 write(local)
@@ -108,51 +109,53 @@ class CheckpointStore:
             files = {file: digest for part in parts for file, digest in part.items()}
             manifest = Manifest(epoch=epoch, step=step, metrics=metrics, files=files)
             (self / name).write(MANIFEST, manifest.model_dump_json(indent=1).encode())
-            self._drop_others(name)
+            self._delete_surplus(name)
         return name
 
     def latest(self) -> str | None:
-        """The latest sound checkpoint, or None where there is none."""
+        """The latest intact checkpoint, or None if there is none."""
         names = self.ranks.from_first(self.names() if self.ranks.rank == 0 else None)
-        return next((name for name in reversed(names) if self.is_sound(name)), None)
+        return next((name for name in reversed(names) if self.is_intact(name)), None)
 
     def best(self) -> tuple[str, Manifest]:
-        """The best of the sound checkpoints that end an epoch. Raises TransientError without one."""
+        """The best intact checkpoint that was validated. Raises TransientError if there is none."""
         for name, manifest in self.ranks.from_first(self.ranked() if self.ranks.rank == 0 else None):
-            if self.is_sound(name):
+            if self.is_intact(name):
                 return name, manifest
-        raise TransientError(f"{self._folder.uri}: no checkpoint that was validated is whole")
+        raise TransientError(f"{self._folder.uri}: no validated checkpoint is intact")
 
-    def is_sound(self, name: str) -> bool:
-        """Whether a checkpoint's files are those of its manifest; each rank reads its share of them."""
-        return self.ranks.agree(self._own_share_is_sound(name))
+    def is_intact(self, name: str) -> bool:
+        """Whether all files of a checkpoint match the digests in its manifest; each rank reads some of the files."""
+        return self.ranks.agree(self._files_of_this_rank_match(name))
 
-    def _own_share_is_sound(self, name: str) -> bool:
+    def _files_of_this_rank_match(self, name: str) -> bool:
         manifest = self.manifest(name)
         if manifest is None or not manifest.files:
             return False
-        own = sorted(manifest.files)[self.ranks.rank :: self.ranks.count]
-        return first_changed(self / name, {file: manifest.files[file] for file in own}) is None
+        files_of_this_rank = sorted(manifest.files)[self.ranks.rank :: self.ranks.count]
+        return first_changed(self / name, {file: manifest.files[file] for file in files_of_this_rank}) is None
 
     def names(self) -> list[str]:
-        """Checkpoint folders from the earliest to the latest, sound or not."""
+        """The names of all checkpoint folders, intact or not, earliest first."""
         return sorted(filter(_NAME.fullmatch, self._folder.list()), key=_step)
 
     def manifest(self, name: str) -> Manifest | None:
         return read_manifest(self / name)
 
     def ranked(self) -> list[tuple[str, Manifest]]:
-        """Complete checkpoints that were validated, by name, best first; of equals the earlier."""
+        """Complete, validated checkpoints with their names, best first; ties in order of step."""
         complete = ((name, self.manifest(name)) for name in self.names())
         ranked = [(name, found) for name, found in complete if found is not None and self._spec.metric in found.metrics]
         return sorted(ranked, key=lambda item: self.value(item[1]), reverse=not self._spec.lower_is_better)
 
     def value(self, manifest: Manifest) -> float:
-        """The metric that ranks checkpoints."""
+        """The value of the metric that ranks checkpoints."""
         return manifest.metrics[self._spec.metric]
 
-    def _drop_others(self, latest: str) -> None:
-        """Of those before `latest`: what comes after it is another attempt's, or torn and soon replaced."""
+    def _delete_surplus(self, latest: str) -> None:
+        """Deletes the checkpoints before `latest` that are not among the best `keep`.
+
+        Later ones stay: another attempt wrote them, or they are incomplete and will be replaced."""
         kept = {name for name, _ in self.ranked()[: self._spec.keep]}
         for name in self.names():
             if _step(name) < _step(latest) and name not in kept:
@@ -161,7 +164,7 @@ class CheckpointStore:
 
 
 def read_manifest(checkpoint: Folder) -> Manifest | None:
-    """None where the checkpoint in this folder is not complete."""
+    """Returns None if the checkpoint in this folder is incomplete."""
     try:
         return Manifest.model_validate_json(checkpoint.read(MANIFEST)) if checkpoint.exists(MANIFEST) else None
     except ValueError:
@@ -169,9 +172,9 @@ def read_manifest(checkpoint: Folder) -> Manifest | None:
 
 
 def files_of(checkpoint: Folder) -> dict[str, str]:
-    """The digests of a checkpoint's files. Others may lie beside them, which an attempt that was cut off has left.
+    """The digests of a checkpoint's files. Its folder may also hold files of an interrupted attempt.
 
-    Raises StorageError where the checkpoint is not complete.
+    Raises StorageError if the checkpoint is incomplete.
     """
     manifest = read_manifest(checkpoint)
     if manifest is None:

@@ -1,4 +1,4 @@
-"""`baselines.json`: how the trained model compares with the baselines on the rows that are held back."""
+"""`baselines.json`: compares the trained model with the baselines on the held-out rows."""
 
 from typing import Literal
 
@@ -69,7 +69,7 @@ class Comparison(StrictModel):
 
 
 def read_comparison(run: Folder) -> Comparison | None:
-    """None where nothing was compared. Raises ValueError for what is no comparison."""
+    """Returns None if there is no comparison. Raises ValueError for a damaged file."""
     return Comparison.model_validate_json(run.read(BASELINES)) if run.exists(BASELINES) else None
 
 

@@ -1,4 +1,4 @@
-"""SHA-256 digests by which files are known again: a checkpoint's are in its manifest, a model's in `digests.json`."""
+"""SHA-256 digests that detect changed files: a checkpoint's are in its manifest, a model's in `digests.json`."""
 
 import hashlib
 import json
@@ -11,12 +11,12 @@ from trainjob.errors import StorageError
 from trainjob.storage import Folder, concurrently
 
 DIGESTS = "digests.json"
-"""The digest of each file of a model that is loaded, by its name."""
+"""Maps the name of each file of a model to its digest."""
 _Digests = TypeAdapter(dict[str, str])
 
 
 def digests_of(folder: Path) -> dict[str, str]:
-    """The digest of each file in a folder on this machine, by its path there."""
+    """Maps the relative path of each file in a local folder to its digest."""
 
     def digest(file: Path) -> str:
         with file.open("rb") as opened:
@@ -27,13 +27,13 @@ def digests_of(folder: Path) -> dict[str, str]:
 
 
 def first_changed(folder: Folder, digests: Mapping[str, str]) -> str | None:
-    """The first of these files that is missing or has another digest. Each is read once."""
+    """The first file that is missing or has another digest, or None. Each file is read once."""
 
-    def is_same(name: str) -> bool:
+    def matches(name: str) -> bool:
         return folder.exists(name) and folder.sha256(name) == digests[name]
 
-    same = concurrently(is_same, digests)
-    return next((name for name, is_so in zip(digests, same, strict=True) if not is_so), None)
+    unchanged = concurrently(matches, digests)
+    return next((name for name, matched in zip(digests, unchanged, strict=True) if not matched), None)
 
 
 def write_digests(folder: Folder, digests: Mapping[str, str]) -> None:
@@ -41,7 +41,9 @@ def write_digests(folder: Folder, digests: Mapping[str, str]) -> None:
 
 
 def read_digests(folder: Folder) -> dict[str, str]:
-    """Those of a model's folder; none where an earlier version of trainjob, or another program, has written it."""
+    """The digests of a model's files; empty for a model of another program or of an earlier version of trainjob.
+
+    Raises StorageError if the file is damaged."""
     if not folder.exists(DIGESTS):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""A run's folder: one run at a time, and only the TrainJob that it was begun with may continue it."""
+"""The folder of a run: locks it, counts its attempts and checks that only the same TrainJob continues it."""
 
 import fcntl
 import os
@@ -58,8 +58,8 @@ MAY_CHANGE = (
     "spec.rayJobTTLAfterFinished",
     "spec.workers",
 )
-"""Fields that may differ when a run is continued: they don't change what is trained, nor on which rows."""
-_OWN = {
+"""Fields that may differ when a run resumes: they affect neither the model nor the rows."""
+_RUN_FILES = {
     TRAINJOB,
     FITTED,
     CHECKPOINTS,
@@ -78,20 +78,20 @@ _OWN = {
     VARIANTS_TABLE,
     TRIALS,
 }
-_OWN_OF_RAY = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
-"""What Ray Train writes into the folder of a function's run."""
-LOOKS, SECONDS_BETWEEN_LOOKS = 30, 2.0
-"""Until a file is believed to be gone. MinIO that starts on a busy machine has taken more than ten seconds to list what
-its disk had."""
+_RAY_FILES = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
+"""Files that Ray Train writes into the folder of a run with a training function."""
+POLLS, POLL_SECONDS = 30, 2.0
+"""Number and interval of checks before a file counts as removed. On a busy machine, a starting MinIO server took more
+than ten seconds to list the files on its disk."""
 
 
 class Attempts(StrictModel):
-    """How often a run was started and how often it has failed, and when it was first started."""
+    """The number of starts and failures of a run, and the time of the first start."""
 
     started: AwareDatetime
     count: int
     failures: int = 0
-    """Of the workers and of the driver, as far as it lived to count them."""
+    """Failures of the workers, and those of the driver that it survived to count."""
 
 
 def run_folder(job: TrainJob) -> Folder:
@@ -107,11 +107,11 @@ def run_folder(job: TrainJob) -> Folder:
 
 @contextmanager
 def locked(run: Folder) -> Generator[None]:
-    """Holds the run's folder for this process, where it is on local disk; freed however the process ends.
+    """Locks the run's folder, if it is on local disk. The lock ends with the process at the latest.
 
-    Raises UserError for a folder that holds something else than a run, and TransientError where the run is under way.
+    Raises UserError if the folder is not a run's, and TransientError if another process holds the lock.
     """
-    _refuse_strangers(run)
+    _refuse_foreign_folder(run)
     if "://" in run.uri:
         yield
         return
@@ -124,33 +124,33 @@ def locked(run: Folder) -> Generator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise TransientError(
-                f"{run.uri}: this run is under way in another process; wait for it or end it"
+                f"{run.uri}: another process is running it; wait until that ends, or stop it"
             ) from None
         yield
 
 
-def begin(run: Folder, job: TrainJob) -> Attempts:
-    """Counts an attempt. Raises UserError where the folder holds the run of another TrainJob."""
-    check_same(run, job)
+def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
+    """Counts a new attempt. Raises UserError if the folder holds the run of another TrainJob."""
+    check_same_spec(run, job)
     attempts = Attempts(started=datetime.now(UTC), count=1)
     if earlier := read_attempts(run):
         attempts = earlier.model_copy(update={"count": earlier.count + 1})
-    _write(run, attempts)  # first: it tells that the folder is a run's
+    _write(run, attempts)  # first: this file marks the folder as a run's
     if not run.exists(TRAINJOB):
         write_job(run, job)
-    elif not has_results(run):  # the spec may have been corrected since, and its data with it
+    elif not has_results(run):  # the user may have corrected the spec or the data
         run.delete(FITTED)
         write_job(run, job)
     return attempts
 
 
 def write_job(run: Folder, job: TrainJob) -> None:
-    """Write the TrainJob that the run is of."""
+    """Writes the run's TrainJob."""
     run.write(TRAINJOB, yaml.safe_dump(to_dict(job), sort_keys=False, allow_unicode=True).encode())
 
 
 def read_job(run: Folder) -> TrainJob:
-    """The TrainJob that a run was begun with. Raises UserError where the folder is no run's."""
+    """The run's TrainJob. Raises UserError if the folder is not a run's or the file is damaged."""
     return parse_job(run, read_job_yaml(run))
 
 
@@ -169,20 +169,21 @@ def parse_job(run: Folder, job_yaml: str) -> TrainJob:
 
 
 def has_results(run: Folder) -> bool:
-    """Whether anything has come of the run that another spec would invalidate: fitted rows, or what training wrote."""
+    """Whether the run has results that depend on its spec: fitted data, or files that training wrote."""
     names = set(run.list()) - {TRAINJOB, ATTEMPTS, FITTED, LOGS, TENSORBOARD}
-    if any(name in _OWN or _OWN_OF_RAY.fullmatch(name) for name in names):
+    if any(name in _RUN_FILES or _RAY_FILES.fullmatch(name) for name in names):
         return True
     return run.exists(f"{FITTED}/{SPLIT}")
 
 
-def check_same(run: Folder, job: TrainJob) -> None:
-    """Raises UserError where the folder holds results of another TrainJob. A field that an earlier version did not know
-    has its default."""
+def check_same_spec(run: Folder, job: TrainJob) -> None:
+    """Raises UserError if the folder holds results of another TrainJob.
+
+    A field that is missing in the folder's TrainJob, because an earlier version wrote it, has its default."""
     if not run.exists(TRAINJOB) or not has_results(run):
         return
     begun = read_job(run)
-    old, new = flat(to_dict(begun)), flat(to_dict(job))
+    old, new = flatten(to_dict(begun)), flatten(to_dict(job))
     changed = [
         f"  {path}: {old.get(path, 'unset')} → {new.get(path, 'unset')}"
         for path in changed_fields(begun, job)
@@ -197,31 +198,32 @@ def check_same(run: Folder, job: TrainJob) -> None:
 
 
 def changed_fields(old: TrainJob, new: TrainJob) -> list[str]:
-    """Paths of the fields of `spec` that differ."""
-    before, after = flat(to_dict(old)), flat(to_dict(new))
+    """The paths of the fields of `spec` that differ."""
+    before, after = flatten(to_dict(old)), flatten(to_dict(new))
     paths = sorted(path for path in before.keys() | after.keys() if path.startswith("spec."))
     return [path for path in paths if before.get(path) != after.get(path)]
 
 
-def keep_baselines(run: Folder, job: TrainJob, baselines: Baselines | None) -> None:
-    """Write the run's TrainJob, `job`, with other baselines."""
+def replace_baselines(run: Folder, job: TrainJob, baselines: Baselines | None) -> None:
+    """Writes the run's TrainJob, `job`, with other baselines."""
     write_job(run, job.model_copy(update={"spec": job.spec.model_copy(update={"baselines": baselines})}))
 
 
-def check_there(run: Folder) -> None:
-    """Raises UserError where the folder of a run that has begun is no longer there."""
-    look_again(run, ATTEMPTS, lambda: run.exists(ATTEMPTS))
+def check_exists(run: Folder) -> None:
+    """Raises UserError if the folder of a started run no longer exists."""
+    wait_for_file(run, ATTEMPTS, lambda: run.exists(ATTEMPTS))
 
 
-def look_again(run: Folder, name: str, look: Callable[[], Found]) -> Found:
-    """What `look` finds of `name` in the run's folder, asked for a minute until it finds something: a server that has
-    just started may for a while know none of its files. Raises UserError where it is no longer there."""
-    if found := look():
+def wait_for_file(run: Folder, name: str, find: Callable[[], Found]) -> Found:
+    """Calls `find` until it returns something for the file `name`, for up to a minute.
+
+    A storage server that has just started may list no files for a while. Raises UserError if the file is gone."""
+    if found := find():
         return found
-    for _ in range(LOOKS):
-        run.on_wait(f"waits for the storage: {run.uri}/{name} is not there")
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-        if found := look():
+    for _ in range(POLLS):
+        run.on_wait(f"waits for the storage: {run.uri}/{name} is missing")
+        time.sleep(POLL_SECONDS)
+        if found := find():
             run.on_wait("")
             return found
     raise UserError(
@@ -231,7 +233,7 @@ def look_again(run: Folder, name: str, look: Callable[[], Found]) -> Found:
 
 
 def count_failure(run: Folder) -> int:
-    """Counts a failure and returns how many there have been. Raises StorageError."""
+    """Counts a failure and returns the number of failures so far. Raises StorageError."""
     attempts = read_attempts(run)
     if attempts is None:
         return 1
@@ -240,20 +242,20 @@ def count_failure(run: Folder) -> int:
     return counted.failures
 
 
-def clear(run: Folder) -> None:
-    """Removes what earlier attempts left, and says what else is there and stays."""
+def clear_results(run: Folder) -> None:
+    """Deletes the files of earlier attempts, and notifies the user about other files, which stay."""
     others: list[str] = []
     for name in sorted(run.list(), key=lambda name: name != SUMMARY):  # first: without it the run has not finished
-        if name in _OWN or _OWN_OF_RAY.fullmatch(name):
+        if name in _RUN_FILES or _RAY_FILES.fullmatch(name):
             run.delete(name)
         elif not name.startswith(".") and name != ATTEMPTS:
             others.append(name)
     run.delete(ATTEMPTS)  # last: until then the folder is a run's
     if others:
-        notify(f"{run.uri}: {listed(others)} stay: they are none of the run's own files")
+        notify(f"{run.uri}: {listed(others)} stay: they do not belong to the run")
 
 
-def _refuse_strangers(run: Folder) -> None:
+def _refuse_foreign_folder(run: Folder) -> None:
     names = [name for name in run.list() if not name.startswith(".")]
     if names and not run.exists(ATTEMPTS):
         raise UserError(
@@ -262,7 +264,7 @@ def _refuse_strangers(run: Folder) -> None:
 
 
 def to_dict(job: TrainJob) -> dict[str, Any]:
-    """The TrainJob as YAML has it, with every default filled in, and without secrets."""
+    """The TrainJob as in YAML, with all defaults and without secrets."""
     return redacted(job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"}))
 
 
@@ -271,7 +273,7 @@ def _write(run: Folder, attempts: Attempts) -> None:
 
 
 def read_attempts(run: Folder) -> Attempts | None:
-    """None where the run has not begun. Raises UserError for a file that is none."""
+    """Returns None if the run has not started. Raises UserError for a damaged file."""
     if not run.exists(ATTEMPTS):
         return None
     try:
@@ -281,12 +283,12 @@ def read_attempts(run: Folder) -> Attempts | None:
         raise UserError(f"{run.uri}/{ATTEMPTS} is damaged or of another version of trainjob: {problem}") from None
 
 
-def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """The values of nested mappings by their paths, such as `spec.training.epochs`."""
+def flatten(value: Any, path: str = "") -> dict[str, Any]:
+    """Maps paths such as `spec.training.epochs` to the values of nested mappings."""
     if not isinstance(value, dict) or not value:
         return {path: value}
     return {
         inner_path: inner
         for key, item in value.items()
-        for inner_path, inner in flat(item, f"{path}.{key}" if path else key).items()
+        for inner_path, inner in flatten(item, f"{path}.{key}" if path else key).items()
     }

@@ -1,7 +1,7 @@
-"""What a run measured: `metrics.jsonl`, the segments after it, and TensorBoard files in the run's folder.
+"""The metrics of a run: `metrics.jsonl`, the segments that follow it, and TensorBoard files in the run's folder.
 
-On object storage a file can only be written whole, so records beyond SEGMENT_RECORDS go into files of their own: what a
-checkpoint writes does not grow with the run.
+Object storage can only replace whole files. After SEGMENT_RECORDS records a new file begins, so the bytes that each
+checkpoint writes do not grow with the run.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 from trainjob.api.numbers import from_json, to_json
 from trainjob.runs.files import METRICS, MORE_METRICS, TENSORBOARD
-from trainjob.runs.folder import check_there
+from trainjob.runs.folder import check_exists
 from trainjob.storage import Folder
 
 KEYS = ("kind", "step", "epoch", "time")
-"""Of every record; all else are its values."""
-_REPORTED = "reported_"
-"""Stands before the name of a value that has one of these names."""
-REPORTED_EPOCH = f"{_REPORTED}epoch"
+"""The keys of every record; all other keys are names of metrics."""
+_RENAMED = "reported_"
+"""Prefix for a metric whose name is one of KEYS."""
+REPORTED_EPOCH = f"{_RENAMED}epoch"
 SEGMENT_RECORDS = 1000
 
 
@@ -49,34 +49,34 @@ def _segment(number: int) -> str:
 
 
 def last_metrics(records: list[dict[str, Any]]) -> dict[str, float]:
-    """Of the last validation; empty before there is one."""
+    """The metrics of the last validation; empty before the first."""
     validated = [record for record in records if record["kind"] != "step"]
     return reported_values(validated[-1]) if validated else {}
 
 
 def reported_values(record: dict[str, Any]) -> dict[str, float]:
-    """The values of a record by the names that they were given."""
+    """The metrics of a record, under their original names."""
     plain = {name: value for name, value in record.items() if name not in KEYS}
-    return {name: plain.pop(_REPORTED + name) for name in KEYS if _REPORTED + name in plain} | plain
+    return {name: plain.pop(_RENAMED + name) for name in KEYS if _RENAMED + name in plain} | plain
 
 
 class History:
-    """Records of a run, kept in memory; a checkpoint writes the latest segment whole, so that no file is torn."""
+    """The records of a run, in memory. `flush` replaces the whole latest segment, so no file is half written."""
 
     def __init__(self, run: Folder, scratch: Path) -> None:
-        """TensorBoard's files are written in the folder `scratch` first."""
+        """`scratch` is a folder for TensorBoard files that are not uploaded yet."""
         self._run = run
         self.records: list[dict[str, Any]] = []
         self._first_step = 1
         self._segment, self._segment_start = 0, 0
-        self._took_over = False
-        self._drawn = self._in_file = 0
+        self._deleted_later_segments = False
+        self._plotted = self._in_file = 0
         self._tensorboard = scratch / "tensorboard"
 
     def resume(self, step: int | None = None) -> int:
-        """Takes up the records of earlier attempts up to `step` (by default, all) and returns the last one's step.
+        """Loads the records of earlier attempts up to `step` (by default, all) and returns the step of the last one.
 
-        What came after `step` will be measured again.
+        Later records are discarded: their steps are trained again.
         """
         for number, segment in enumerate(_read_segments(self._run)):
             if kept := [record for record in segment if step is None or record["step"] <= step]:
@@ -84,36 +84,36 @@ class History:
                 self.records += kept
         last = self.records[-1]["step"] if self.records else 0
         self._first_step = last + 1
-        self._drawn = len(self.records)
+        self._plotted = len(self.records)
         return last
 
     def add(
         self, kind: Literal["step", "validation", "epoch"], step: int, epoch: float, values: Mapping[str, float]
     ) -> None:
-        named = {_REPORTED + name if name in KEYS else name: value for name, value in values.items()}
+        named = {_RENAMED + name if name in KEYS else name: value for name, value in values.items()}
         self.records.append({**named, "kind": kind, "step": step, "epoch": epoch, "time": time.time()})
 
     def flush(self) -> None:
-        """Writes the records. Raises UserError where the run's folder is no longer there."""
-        check_there(self._run)
-        if not self._took_over:
-            self._drop_later_segments()
+        """Writes the new records. Raises UserError if the run's folder no longer exists."""
+        check_exists(self._run)
+        if not self._deleted_later_segments:
+            self._delete_later_segments()
         lines = map(_line, self.records[self._segment_start :])
         self._run.write(_segment(self._segment), "".join(lines).encode())
         if len(self.records) - self._segment_start >= SEGMENT_RECORDS:
             self._segment, self._segment_start = self._segment + 1, len(self.records)
-        self._draw()
+        self._update_tensorboard()
 
-    def _drop_later_segments(self) -> None:
-        """Removes what an earlier attempt wrote after the segment to write next: all of that is measured again."""
-        for name in reversed(self._run.list(MORE_METRICS)):  # so that none is missing between others
+    def _delete_later_segments(self) -> None:
+        """Deletes the segments of earlier attempts after the current one: their steps are trained again."""
+        for name in reversed(self._run.list(MORE_METRICS)):  # last first, so that an interruption leaves no gap
             if name > f"{self._segment:06d}.jsonl":
                 self._run.delete(f"{MORE_METRICS}/{name}")
-        self._took_over = True
+        self._deleted_later_segments = True
 
-    def _draw(self) -> None:
-        """Adds the new records to this attempt's TensorBoard files, which replace what they repeat of earlier ones."""
-        for record in self.records[self._drawn :]:
+    def _update_tensorboard(self) -> None:
+        """Adds the new records to this attempt's TensorBoard files, which supersede those of earlier attempts."""
+        for record in self.records[self._plotted :]:
             for name, value in record.items():
                 if name not in KEYS:
                     tag = f"{record['kind']}/{name}"
@@ -121,13 +121,13 @@ class History:
         self._writer.flush()
         (file,) = self._tensorboard.iterdir()
         self._run.upload(file, f"{TENSORBOARD}/{self._file_name}")
-        self._in_file += len(self.records) - self._drawn
-        self._drawn = len(self.records)
+        self._in_file += len(self.records) - self._plotted
+        self._plotted = len(self.records)
         if self._in_file >= SEGMENT_RECORDS:
-            self._begin_file()
+            self._start_new_event_file()
 
-    def _begin_file(self) -> None:
-        """Has the next records go into another file: this one need not be uploaded again."""
+    def _start_new_event_file(self) -> None:
+        """Starts a new event file, so that the full one is not uploaded again."""
         self._writer.close()
         shutil.rmtree(self._tensorboard)
         del self._opened

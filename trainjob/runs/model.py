@@ -1,4 +1,4 @@
-"""Where a run's model is, and what is read of it and written there."""
+"""Finds, checks, copies and writes the model in a run's folder."""
 
 import json
 from collections.abc import Collection, Generator, Mapping
@@ -6,26 +6,26 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainjob.errors import StorageError, UserError
+from trainjob.runs.checkpoint_tensors import PROGRESS, RANKS, STATE, CheckpointTensors
 from trainjob.runs.checkpoints import MANIFEST, files_of
 from trainjob.runs.digests import DIGESTS, digests_of, first_changed, read_digests, write_digests
 from trainjob.runs.files import CHECKPOINTS, EVALUATION, MODEL, SUMMARY, TRAINJOB, VARIANTS
-from trainjob.runs.parts import PROGRESS, RANKS, STATE, Parts
 from trainjob.runs.refusals import not_a_run
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 PREPROCESSOR, LANGUAGE_MODEL = "preprocessor.json", "continuation"
-"""The file that tells the kind of a model, and what it calls a language model."""
+"""The file that names the kind of a model, and the name of the kind for language models."""
 WEIGHTS = "model.safetensors"
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-"""The files of an adapter, without the model that it is for."""
+"""The files of an adapter, which do not include its base model."""
 
 
 def model_folder(folder: Folder, variant: str | None = None) -> Folder:
-    """The folder of the model that is meant by a run's, a model's, a variant's or a checkpoint's folder; with
-    `variant`, of the smaller model of that name in a run's folder.
+    """Finds the model in the folder of a run, a model, a variant or a checkpoint.
 
-    Raises UserError where there is none.
+    With `variant`, `folder` is a run's folder and the result is the folder of that smaller variant of its model.
+    Raises UserError if there is no model.
     """
     if variant is not None:
         return _variant(folder, variant)
@@ -34,7 +34,7 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
             return candidate
     if folder.exists(TRAINJOB):
         if folder.exists(SUMMARY):
-            raise UserError(f"{folder.uri} holds no model of trainjob's, but what a function of one's own has saved")
+            raise UserError(f"{folder.uri} holds no model of trainjob's: a function trained it and saved its own files")
         checkpoints = folder.list(CHECKPOINTS)
         other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
@@ -42,7 +42,7 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
 
 
 def is_language_model(model: Folder) -> bool:
-    """Whether a model's folder holds one. Raises UserError where the file that tells is damaged."""
+    """Whether the model in a folder is a language model. Raises UserError if its PREPROCESSOR file is damaged."""
     if not model.exists(PREPROCESSOR):
         return False
     try:
@@ -52,38 +52,41 @@ def is_language_model(model: Folder) -> bool:
 
 
 @contextmanager
-def on_this_machine(model: Folder) -> Generator[Path]:
-    """A model's folder; of one that is elsewhere, and of a checkpoint, a copy for the time of the block.
+def local_copy(model: Folder) -> Generator[Path]:
+    """A local folder with the model: the folder itself, or a temporary copy if it is remote or a checkpoint's.
 
-    Raises StorageError where a file is not the one that was saved, by its digest.
+    Raises StorageError if a file's digest differs from that of the saved file.
     """
     is_checkpoint = model.exists(MANIFEST)
     if "://" not in model.uri and not is_checkpoint:
-        _check(model, read_digests(model), DIGESTS)
+        _check_digests(model, read_digests(model), DIGESTS)
         yield Path(model.uri)
         return
     with scratch_folder() as copy:
         try:
             if is_checkpoint:
-                _make_model(model, _checked_files(model), copy)
+                _assemble_model(model, _verify_files(model), copy)
             else:
                 _download(model, copy)
             yield copy
-        except UserError as error:  # is told of the folder that the user knows
+        except UserError as error:  # name the original folder, which the user knows, instead of the copy
             raise type(error)(str(error).replace(str(copy), model.uri)) from error
 
 
 def save_as_model(checkpoint: Folder, files: Collection[str], model: Folder) -> None:
-    """Makes the model of a checkpoint, whose weights lie in parts, one in the folder `model`. `files` are the
-    checkpoint's, which have just been found whole."""
+    """Assembles the model of a checkpoint from the ranks' tensor files and writes it to the folder `model`.
+
+    `files` are the names of the checkpoint's files, which the caller has verified."""
     with scratch_folder() as copy:
-        _make_model(checkpoint, files, copy)
+        _assemble_model(checkpoint, files, copy)
         write_model(copy, model)
 
 
 def write_model(local: Path, model: Folder) -> None:
-    """Copies a model's files into the folder `model`: their digests come first, so that a part of them is not taken for
-    a whole model, and `config.json` comes last, so that it is taken for none."""
+    """Copies a model's files into the folder `model`.
+
+    Writes the digests first, so that missing files are noticed, and `config.json` last: without it, the folder is not
+    a model's."""
     write_digests(model, digests_of(local))
     for file in sorted(local.iterdir(), key=lambda file: file.name == "config.json"):
         model.upload(file, file.name)
@@ -93,50 +96,53 @@ def _download(model: Folder, copy: Path) -> None:
     for name in model.list():
         model.download(name, copy / name)
     downloaded = Folder(str(copy))
-    _check(downloaded, read_digests(downloaded), DIGESTS)
+    _check_digests(downloaded, read_digests(downloaded), DIGESTS)
 
 
-def _make_model(checkpoint: Folder, files: Collection[str], copy: Path) -> None:
-    """Makes the files of a checkpoint's model."""
+def _assemble_model(checkpoint: Folder, files: Collection[str], copy: Path) -> None:
+    """Assembles the model of a checkpoint in the local folder `copy`."""
     for name in checkpoint.list():
-        if name in files and _is_of_model(name):
+        if name in files and _belongs_to_model(name):
             checkpoint.download(name, copy / name)
     if any(name.startswith(f"{STATE}/") for name in files):
-        Parts(checkpoint, files).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))
+        CheckpointTensors(checkpoint, files).export(copy / (ADAPTER_WEIGHTS if (copy / ADAPTER).exists() else WEIGHTS))
 
 
-def _checked_files(checkpoint: Folder) -> dict[str, str]:
-    """A checkpoint's files, of which those that make its model are compared with their digests."""
+def _verify_files(checkpoint: Folder) -> dict[str, str]:
+    """A checkpoint's files and their digests. Raises StorageError if a file of its model does not match its digest."""
     files = files_of(checkpoint)
-    _check(checkpoint, {name: digest for name, digest in files.items() if _is_of_model(name)}, MANIFEST)
+    _check_digests(checkpoint, {name: digest for name, digest in files.items() if _belongs_to_model(name)}, MANIFEST)
     return files
 
 
-def _is_of_model(name: str) -> bool:
-    """Whether a file of a checkpoint is needed for its model, rather than to train on."""
+def _belongs_to_model(name: str) -> bool:
+    """Whether a file of a checkpoint is part of its model, rather than only needed to resume training."""
     return name.partition("/")[0] not in (RANKS, PROGRESS, EVALUATION)
 
 
-def _check(folder: Folder, digests: Mapping[str, str], listed: str) -> None:
+def _check_digests(folder: Folder, digests: Mapping[str, str], manifest: str) -> None:
     name = first_changed(folder, digests)
     if name is None:
         return
-    own = "take another checkpoint" if listed == MANIFEST else f"remove {listed} if you have changed the model yourself"
+    if manifest == MANIFEST:
+        remedy = "take another checkpoint"
+    else:
+        remedy = f"remove {manifest} if you have changed the model yourself"
     raise StorageError(
-        f"{folder.uri}: {name} is missing, or is not the file that was saved, whose SHA-256 is in {listed}: copy the "
-        f"folder again, or {own}"
+        f"{folder.uri}: {name} is missing, or is not the file that was saved, whose SHA-256 is in {manifest}: copy the "
+        f"folder again, or {remedy}"
     )
 
 
 def run_folder_of(folder: Folder) -> Folder:
-    """The run's folder that is meant by it or by that of one of its variants."""
+    """The run's folder, given that folder or the folder of one of its variants."""
     parent, _, name = folder.uri.rstrip("/").rpartition("/")
     run, _, last = parent.rpartition("/")
     return Folder(run, folder.endpoint) if name and last == VARIANTS and run else folder
 
 
 def variants_of(run: Folder) -> list[str]:
-    """The names of those that are complete."""
+    """The names of the run's complete variants."""
     return [name for name in run.list(VARIANTS) if (run / VARIANTS / name).exists("config.json")]
 
 

@@ -1,8 +1,8 @@
-"""Which process writes into a run's folder: of several that take themselves for its driver, the last to start.
+"""Ensures that only the driver that started last writes into a run's folder.
 
-A driver that is cut off from the cluster, but not from the storage, is replaced while it still trains. Every driver
-therefore lays a claim, a file whose name says its turn, and looks before each change whether it is still the last. This
-needs nothing of a storage but that a listing has what was written before, so it is the same for disks, S3 and gs://.
+The cluster may replace a driver that it cannot reach but that still trains and reaches the storage. Each driver
+therefore writes a claim, a file whose name has an increasing number, and before each change checks that its claim is
+still the latest. This only requires listings that include all earlier writes, which local disks, S3 and gs:// provide.
 """
 
 import re
@@ -12,29 +12,29 @@ from uuid import uuid4
 
 from trainjob.errors import StorageUnreachable, Superseded, UserError
 from trainjob.runs.files import CLAIMS
-from trainjob.runs.folder import look_again
+from trainjob.runs.folder import wait_for_file
 from trainjob.storage import Folder
 
 _CLAIM = re.compile(r"\d{8}-[0-9a-f]{8}")
-"""The turn, and something that sets apart those of two drivers that start at once."""
+"""An increasing number, and random digits that distinguish two drivers that start at the same time."""
 
 
 class Owner:
-    """This process's claim to a run's folder. Picklable: workers write in the name of their driver."""
+    """This process's claim to a run's folder. Picklable: workers write on behalf of their driver."""
 
     def __init__(self, run: Folder) -> None:
         self._run, self._claim = run, ""
 
     @property
     def run(self) -> Folder:
-        """The folder. What would change it raises Superseded once another process has claimed it."""
+        """The run's folder. Every change raises Superseded once another process has claimed the folder."""
         return replace(self._run, before_change=self.check)
 
     def claim(self) -> None:
-        """From now on this process owns the folder, and whoever owned it before does no more."""
+        """Takes over the folder from any earlier owner."""
         earlier = _claims(self._run)
-        turn = int(max(earlier, default="0").partition("-")[0]) + 1
-        claim = f"{turn:08d}-{uuid4().hex[:8]}"
+        number = int(max(earlier, default="0").partition("-")[0]) + 1
+        claim = f"{number:08d}-{uuid4().hex[:8]}"
         (self._run / CLAIMS).write(claim, f"{socket.gethostname()}\n".encode())
         self._claim = claim
         self.check(self._run)
@@ -42,24 +42,26 @@ class Owner:
             (self._run / CLAIMS).delete(name)
 
     def check(self, _: Folder) -> None:
-        """Raises Superseded where another process owns the folder, and UserError where it is no longer there; before
-        the claim, neither."""
-        if self._claim and max(look_again(self._run, CLAIMS, lambda: _claims(self._run))) != self._claim:
+        """Raises Superseded if another process owns the folder, and UserError if the folder no longer exists.
+
+        Does nothing before `claim` is called."""
+        if self._claim and max(wait_for_file(self._run, CLAIMS, lambda: _claims(self._run))) != self._claim:
             raise Superseded(
                 f"{self._run.uri}: another process has taken up this run since, so this one ends and changes nothing "
                 "more"
             )
 
     def cause_of(self, error: Exception) -> Exception:
-        """Why this process has failed: Superseded where another one owns the folder by now, which may have deleted or
-        replaced what this one was about to read; `error` otherwise."""
+        """The cause of `error`: Superseded if another process now owns the folder, otherwise `error` itself.
+
+        A new owner may have deleted or replaced a file that this process was about to read."""
         if isinstance(error, StorageUnreachable):
             return error
         try:
             self.check(self._run)
         except Superseded as superseded:
             return superseded
-        except UserError:  # the folder is gone, or its storage: `error` says as much, or something else
+        except UserError:  # the folder or its storage is gone: `error` is more specific
             pass
         return error
 

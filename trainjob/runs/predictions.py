@@ -1,6 +1,6 @@
-"""What the model and the baselines predict for the rows that are held back, row by row: `predictions/NAME.parquet`.
+"""The predictions of the model and the baselines for each held-out row: `predictions/NAME.parquet`.
 
-The rows are those of the test set or, where there is none, of the validation part, by their place in it.
+The rows are those of the test set or, without one, of the validation set; `row` is the row's index in that set.
 """
 
 import io
@@ -26,19 +26,24 @@ def write_predictions(run: Folder, name: str, predictions: pa.Table) -> None:
 def read_predictions(
     run: Folder, name: str, columns: Sequence[str] | None = None, rows: np.ndarray | None = None
 ) -> pa.Table:
-    """What `write_predictions` wrote; of `columns` those that it has; with `rows` int64 [m], the rows of these numbers,
-    in the file's order. Raises StorageError where it is missing, and pyarrow's errors where it is damaged."""
+    """Reads a table of `write_predictions`, in the file's order.
+
+    Args:
+        columns: Read only these columns; those that the file lacks are ignored.
+        rows: Read only the rows with these indices, int64 [m].
+
+    Raises StorageError if the file is missing, and pyarrow's errors if it is damaged."""
     from pyarrow import parquet
 
     content = pa.BufferReader(run.read(f"{PREDICTIONS}/{name}.parquet"))
     if columns is not None:
-        has = parquet.read_schema(content).names
-        columns = [column for column in columns if column in has]
-    chosen = None if rows is None else pc.field("row").isin(pa.array(rows))
-    return parquet.read_table(content, columns=columns, filters=chosen)
+        present = parquet.read_schema(content).names
+        columns = [column for column in columns if column in present]
+    row_filter = None if rows is None else pc.field("row").isin(pa.array(rows))
+    return parquet.read_table(content, columns=columns, filters=row_filter)
 
 
-def indices(column: pa.ChunkedArray, classes: list[str]) -> np.ndarray:
-    """The classes of a column as int64 indices [n]; nulls and others as `len(classes)`."""
+def class_indices(column: pa.ChunkedArray, classes: list[str]) -> np.ndarray:
+    """Class indices of a column, int64 [n]; `len(classes)` for nulls and unknown classes."""
     numbers = {name: number for number, name in enumerate(classes)}
     return np.array([numbers.get(name, len(classes)) for name in column.to_pylist()], np.int64)

@@ -98,16 +98,16 @@ class Summary(StrictModel):
 
     @property
     def elapsed(self) -> float:
-        """Seconds that the run took: of one that was continued, those of the stages, as nothing happened between its
-        attempts."""
+        """Seconds that the run took. If there were several attempts, the time between them does not count."""
         if self.attempts > 1 and self.seconds:
             return sum(self.seconds.values())
         return (self.finished - self.started).total_seconds()
 
 
 def read_summary(run: Folder) -> Summary | None:
-    """None while the run has not finished. The summary of an earlier attempt does not count: a driver that was replaced
-    had sent it, and it arrived late. Raises UserError for a file that is none."""
+    """Reads the summary; returns None if the run has not finished.
+
+    A summary of an earlier attempt is ignored: a replaced driver wrote it late. Raises UserError for a damaged file."""
     if not run.exists(SUMMARY):
         return None
     with refuse_damaged(run, SUMMARY):

@@ -1,4 +1,4 @@
-"""`trials/0003/`: a trial of `spec.tuning` is a run's folder with its own checkpoints, and `trial.json` besides."""
+"""The trials of `spec.tuning`: each is a run's folder, such as `trials/0003/`, with an additional `trial.json`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -20,26 +20,26 @@ State = Literal["running", "done", "stopped", "failed"]
 
 
 class Trial(StrictModel):
-    """How one trial goes."""
+    """The state of one trial."""
 
     number: int
     """From 1."""
     parameters: dict[str, Any]
-    """What was tuned, by the path of the field in the spec."""
+    """Maps the path of each tuned field to the value of this trial."""
     state: State = "running"
-    """stopped: by the scheduler; failed: it diverged, ran out of memory or failed otherwise."""
+    """stopped: by the scheduler; failed: diverged, ran out of memory or failed otherwise."""
     value: float | None = None
-    """The checkpoints' metric at its best; none before the first epoch."""
+    """The best value of the checkpoints' metric; None before the first epoch ends."""
     epochs: int = 0
     """Epochs completed."""
     seconds: float = 0.0
     """Wall time, over all attempts."""
     error: str = ""
-    """Why it failed."""
+    """The cause of the failure."""
 
 
 class TrialSteps(NamedTuple):
-    """How far a trial has come."""
+    """The progress of a trial."""
 
     number: int
     done: int
@@ -52,7 +52,7 @@ def trial_folder(run: Folder, number: int) -> Folder:
 
 
 def read_trials(run: Folder) -> list[Trial]:
-    """The trials that have been started, in order. Raises UserError for a file that is none of a trial's."""
+    """The trials that have started, in order. Raises UserError for a damaged file."""
     trials: list[Trial] = []
     for name in run.list(TRIALS):
         folder = run / TRIALS / name
@@ -63,8 +63,7 @@ def read_trials(run: Folder) -> list[Trial]:
 
 
 def read_trial_records(run: Folder, trials: Sequence[Trial]) -> dict[int, list[dict[str, Any]]]:
-    """What each trial has measured, by its number: the lines of its `metrics.jsonl`. Raises UserError for a file that
-    is none."""
+    """Maps the number of each trial to its records in `metrics.jsonl`. Raises UserError for a damaged file."""
     records: dict[int, list[dict[str, Any]]] = {}
     for trial in trials:
         folder = trial_folder(run, trial.number)
@@ -78,29 +77,28 @@ def write_trial(run: Folder, trial: Trial) -> None:
 
 
 def ranked_trials(trials: list[Trial], lower_is_better: bool) -> list[Trial]:
-    """Those that have a value, best first; of equals the earlier. A failed trial counts as bad, whatever it had
-    reached."""
+    """Trials that have a value and did not fail, best first; ties in order of number."""
     found = [(trial.value, trial) for trial in trials if trial.value is not None and trial.state != "failed"]
     sign = 1 if lower_is_better else -1
     return [trial for _, trial in sorted(found, key=lambda pair: (sign * pair[0], pair[1].number))]
 
 
-def names_of(paths: Sequence[str]) -> dict[str, str]:
-    """A name for each path: its last part, or all of it where that would not tell them apart."""
+def short_names(paths: Sequence[str]) -> dict[str, str]:
+    """A short name for each path: its last component, or the whole path if the last components are not unique."""
     last = [path.rpartition(".")[2] for path in paths]
     return dict(zip(paths, last if len(set(last)) == len(last) else paths, strict=True))
 
 
-def study_of(
+def optuna_study(
     tuning: Tuning, trials: Sequence[Trial], lower_is_better: bool, sampler: "BaseSampler | None" = None
 ) -> "Study":
-    """The trials as Optuna knows them, some of which may be under way."""
+    """An Optuna study of the trials, finished and running."""
     import optuna
     from optuna.trial import TrialState, create_trial
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=sampler, direction="minimize" if lower_is_better else "maximize")
-    space = distributions_of(tuning)
+    space = optuna_distributions(tuning)
     for trial in trials:
         if trial.state == "running":
             state = TrialState.RUNNING
@@ -111,8 +109,8 @@ def study_of(
     return study
 
 
-def distributions_of(tuning: Tuning) -> "dict[str, BaseDistribution]":
-    """What Optuna draws each parameter from."""
+def optuna_distributions(tuning: Tuning) -> "dict[str, BaseDistribution]":
+    """The Optuna distribution of each tuned parameter."""
     return {path: _distribution(parameter) for path, parameter in tuning.tuned.items()}
 
 

@@ -1,4 +1,4 @@
-"""`variants.json`: what the smaller models that were made of a run's are worth, beside the run's own."""
+"""`variants.json`: measurements of a run's model and its smaller variants."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
 
 ORIGINAL = "original"
-"""What the run's own model is called among its variants."""
+"""The name of the run's own model in the list of variants."""
 
 
 class Variant(StrictModel):
-    """A model, as it was measured."""
+    """The measurements of one model."""
 
     name: str
     """Of its folder in `variants`, or `original`."""
@@ -54,7 +54,7 @@ class Variants(StrictModel):
 
 
 def read_variants(run: Folder) -> Variants | None:
-    """None where there are none. Raises ValueError for what is no such file."""
+    """Returns None if there are no variants. Raises ValueError for a damaged file."""
     return Variants.model_validate_json(run.read(VARIANTS_TABLE)) if run.exists(VARIANTS_TABLE) else None
 
 

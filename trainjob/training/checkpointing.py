@@ -14,9 +14,9 @@ from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
 from trainjob.models import Trainable, save_config
+from trainjob.runs.checkpoint_tensors import PROGRESS, RANKS, CheckpointTensors, write_rank_tensors
 from trainjob.runs.checkpoints import CheckpointStore, files_of
 from trainjob.runs.files import EVALUATION
-from trainjob.runs.parts import PROGRESS, RANKS, Parts, write_part
 from trainjob.training.randomness import random_states
 from trainjob.training.saving import Saver
 from trainjob.training.sharded_state import drained, load_optimizer, load_weights, staged
@@ -50,7 +50,7 @@ class Checkpointer:
             files[EVALUATION] = scores.model_dump_json(by_alias=True).encode()
 
         def write(folder: Path) -> None:
-            write_part(folder, rank, drained(copies))
+            write_rank_tensors(folder, rank, drained(copies))
             if rank == 0:
                 save_config(self.module, self.preprocessor, folder)
             for name, content in files.items():
@@ -69,7 +69,7 @@ class Checkpointer:
                 f"{folder.uri} is a checkpoint of an earlier version of trainjob: finish the run with that version, "
                 "or start anew with --fresh"
             )
-        saved, parts = json.loads(folder.read(PROGRESS)), Parts(folder, files)
+        saved, parts = json.loads(folder.read(PROGRESS)), CheckpointTensors(folder, files)
         load_weights(self.module, parts)
         load_optimizer(self.optimizer, self.module, parts)
         for group, rates in zip(self.optimizer.param_groups, saved["rates"], strict=True):

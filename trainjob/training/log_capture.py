@@ -15,7 +15,7 @@ from pathlib import Path
 from trainjob.errors import UserError
 from trainjob.progress.channel import Address, Sender
 from trainjob.runs.files import LOGS
-from trainjob.runs.folder import check_there
+from trainjob.runs.folder import check_exists
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -48,7 +48,7 @@ def captured(output: LogTarget, rank: int) -> Generator[None]:
 
     Raises UserError if the run's folder is gone.
     """
-    check_there(output.run)
+    check_exists(output.run)
     with scratch_folder() as scratch:
         sender = Sender(output.driver) if output.driver is not None and rank == 0 else None
         lines = LineReader(sender.send_output) if sender is not None else None

@@ -20,14 +20,14 @@ from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import BASELINES, REPORT, TRAINJOB
 from trainjob.runs.folder import (
     Attempts,
-    begin,
+    begin_attempt,
     changed_fields,
-    check_same,
-    clear,
+    check_same_spec,
+    clear_results,
     has_results,
-    keep_baselines,
     locked,
     read_job,
+    replace_baselines,
     run_folder,
 )
 from trainjob.runs.owner import Owner
@@ -115,12 +115,12 @@ def _run(
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
         if not has_finished:
             if not fresh:  # what is refused must not end a run that is under way
-                check_same(folder, job)
+                check_same_spec(folder, job)
             owner.claim()
         if fresh:
-            clear(folder)
+            clear_results(folder)
         if read_summary(folder) is not None:
-            check_same(folder, job)
+            check_same_spec(folder, job)
             contents = read_contents(folder)
             assert contents.summary is not None
             if not folder.exists(REPORT):  # the attempt that finished it ended before it was written
@@ -129,7 +129,7 @@ def _run(
             snapshots.take_up(reached(job, contents.records, contents.trials))
             comparison = _taken_up(job, folder, contents, snapshots)
             return Finished(folder, contents.summary, contents.evaluation, comparison, already=True)
-        attempts = begin(folder, job)
+        attempts = begin_attempt(folder, job)
         snapshots.preparing(None if job.spec.model.function is not None else 0.0)
         retry = partial(
             with_retries, job=job, run=folder, attempts=attempts, on_retry=snapshots.restarting, retries=retries
@@ -221,7 +221,7 @@ def _taken_up(job: TrainJob, folder: Folder, contents: Contents, snapshots: Snap
         comparison = _compared(job, folder, snapshots)
         if names and comparison is None:  # it failed, and was told
             return contents.comparison
-        keep_baselines(folder, contents.job, job.spec.baselines)
+        replace_baselines(folder, contents.job, job.spec.baselines)
         if not names:
             folder.delete(BASELINES)
         write_report(folder)

@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.optim import Optimizer
 
 from trainjob.models import Trainable
-from trainjob.runs.parts import WEIGHT, Parts, Rows
+from trainjob.runs.checkpoint_tensors import WEIGHT, CheckpointTensors, TensorRows
 
 OPTIMIZER = "optimizer."
 _DTYPES = {
@@ -77,10 +77,10 @@ class Copied:
     """Of the whole tensor."""
     share: Share
 
-    def rows(self) -> Rows:
+    def rows(self) -> TensorRows:
         """In host memory."""
         local, start = self.share.local, self.share.start
-        return Rows(self.name, _DTYPES[local.dtype], self.shape, start, self.share.rows, _host_bytes(local))
+        return TensorRows(self.name, _DTYPES[local.dtype], self.shape, start, self.share.rows, _host_bytes(local))
 
 
 def staged(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: int) -> deque[Copied]:
@@ -98,7 +98,7 @@ def staged(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: int) 
     return copies
 
 
-def drained(copies: deque[Copied]) -> Iterator[Rows]:
+def drained(copies: deque[Copied]) -> Iterator[TensorRows]:
     """All of them in host memory, one after another; those that are done with take no memory any more."""
     while copies:
         yield copies.popleft().rows()
@@ -137,13 +137,13 @@ def _parameters(module: Trainable[Any]) -> dict[str, nn.Parameter]:
 
 
 @torch.no_grad()
-def load_weights(module: Trainable[Any], parts: Parts) -> None:
+def load_weights(module: Trainable[Any], parts: CheckpointTensors) -> None:
     """Loads a checkpoint's weights, on each rank its own rows. Raises RuntimeError for those of another model."""
     _fill({WEIGHT + name: tensor for name, tensor in module.weights.items()}, parts)
 
 
 @torch.no_grad()
-def load_optimizer(optimizer: Optimizer, module: Trainable[Any], parts: Parts) -> None:
+def load_optimizer(optimizer: Optimizer, module: Trainable[Any], parts: CheckpointTensors) -> None:
     """Loads a checkpoint's state of the optimizer of the module's parameters."""
     parameters = _parameters(module)
     tensors: dict[str, Tensor] = {}
@@ -157,7 +157,7 @@ def load_optimizer(optimizer: Optimizer, module: Trainable[Any], parts: Parts) -
     _fill(tensors, parts)
 
 
-def _fill(tensors: Mapping[str, Tensor], parts: Parts) -> None:
+def _fill(tensors: Mapping[str, Tensor], parts: CheckpointTensors) -> None:
     lacking = [name for name, tensor in tensors.items() if parts.shape(name) != tuple(tensor.shape)]
     if lacking:
         raise RuntimeError(f"the checkpoint is of another model: {lacking}")

@@ -19,7 +19,7 @@ from trainjob.interrupts import result_of
 from trainjob.progress.channel import Address, Receiver, Sender
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.files import CHECKPOINTS, METRICS, MORE_METRICS, TENSORBOARD
-from trainjob.runs.folder import begin, to_dict
+from trainjob.runs.folder import begin_attempt, to_dict
 from trainjob.runs.history import read_history
 from trainjob.runs.trials import Trial, TrialSteps, trial_folder
 from trainjob.scratch import scratch_folder
@@ -131,7 +131,7 @@ class _Trainer:
             self._train(_job_of(self.job, trial), folder, epochs)
 
     def _train(self, job: TrainJob, folder: Folder, epochs: "_Epochs") -> None:
-        attempt = begin(folder, job).count
+        attempt = begin_attempt(folder, job).count
         task = replace(self.task, spec=job.spec, run=folder, attempt=attempt, evaluates=False)
         for failures in count(1):
             try:

@@ -35,11 +35,11 @@ from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
 from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.percent import Amount, amount
 from trainjob.progress.reporter import Reporter
+from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import EVALUATION, MODEL, VALIDATED
 from trainjob.runs.history import History, last_metrics
 from trainjob.runs.model import save_as_model
-from trainjob.runs.parts import Parts
 from trainjob.runs.predictions import write_predictions
 from trainjob.scratch import scratch_folder
 from trainjob.training.devices import device_of, is_out_of_memory, out_of_memory
@@ -260,7 +260,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
     """Scores the best checkpoint, whose model becomes the run's, and keeps what it predicts."""
     name, manifest = store.best()
     best = store / name
-    load_weights(trainer.module, Parts(best, manifest.files))
+    load_weights(trainer.module, CheckpointTensors(best, manifest.files))
     sets = _last_scored(task)
     scored = {set_name: _predict(trainer, task, set_name, kept_as) for kept_as, set_name in sets.items()}
     trainer.reporter.evaluating("saving the model")

@@ -8,7 +8,7 @@ from trainjob.api import Checkpoints, Tuning
 from trainjob.api.training_status import BestTrial, Phase, TrainingStatus, TuningStatus
 from trainjob.api.tuning import number_of_trials
 from trainjob.errors import UserError, listed
-from trainjob.runs.trials import State, Trial, TrialSteps, names_of, ranked_trials, read_trials, write_trial
+from trainjob.runs.trials import State, Trial, TrialSteps, ranked_trials, read_trials, short_names, write_trial
 from trainjob.storage import Folder
 from trainjob.tuning.points import point
 
@@ -153,5 +153,5 @@ def said(tuning: TuningStatus, running: Sequence[int], metric: str) -> str:
 
 def in_words(parameters: Mapping[str, Any]) -> str:
     """Parameters by the last part of their paths, or all of it where that would not tell them apart."""
-    names = names_of(list(parameters))
+    names = short_names(list(parameters))
     return ", ".join(f"{names[path]} {value}" for path, value in parameters.items())

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainjob.api import Tuning
 from trainjob.api.tuning import Parameter, Value, values_of
-from trainjob.runs.trials import Trial, distributions_of, study_of
+from trainjob.runs.trials import Trial, optuna_distributions, optuna_study
 
 Point = dict[str, Value]
 """A value for each parameter, by the path of its field in the spec."""
@@ -53,8 +53,8 @@ def _suggested(tuning: Tuning, number: int, earlier: Sequence[Trial], lower_is_b
     from optuna.samplers import TPESampler
 
     sampler = TPESampler(seed=(tuning.seed + number) % 2**32, constant_liar=True)
-    study = study_of(tuning, earlier, lower_is_better, sampler)
-    asked = study.ask(distributions_of(tuning)).params
+    study = optuna_study(tuning, earlier, lower_is_better, sampler)
+    asked = study.ask(optuna_distributions(tuning)).params
     return {path: _in_bounds(parameter, asked[path]) for path, parameter in tuning.tuned.items()}
 
 

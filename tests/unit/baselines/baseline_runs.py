@@ -11,7 +11,7 @@ from trainjob.api.defaults import with_defaults
 from trainjob.baselines.rows import sample
 from trainjob.data import fit
 from trainjob.evaluation.predictions import table
-from trainjob.runs.folder import begin
+from trainjob.runs.folder import begin_attempt
 from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
@@ -31,7 +31,7 @@ def write_run(folder: Path, kind: str, data: Path, has_test: bool = True, **spec
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}}
     job = with_defaults(TrainJob.model_validate(document | {"spec": spec}))
     run = Folder(str(folder / "run"))
-    begin(run, job)
+    begin_attempt(run, job)
     fitted = fit(job.spec)
     fitted.save(run / "fitted")
     held = sample(job.spec, fitted, "test" if has_test else "validation")

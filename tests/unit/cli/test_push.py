@@ -13,8 +13,8 @@ from hub_server import TOKEN, Hub, hub
 from trainjob.api import Checkpoints
 from trainjob.cli.push import push as upload
 from trainjob.errors import UserError
+from trainjob.runs.checkpoint_tensors import TensorRows, write_rank_tensors
 from trainjob.runs.checkpoints import CheckpointStore
-from trainjob.runs.parts import Rows, write_part
 from trainjob.storage import Folder
 
 pytestmark = pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_second_time_files_are_replaced_and_the_training_state_stays_here(serv
 
 def test_of_a_checkpoint_its_model_is_pushed(server: Hub, tmp_path: Path):
     def write(folder: Path) -> None:
-        write_part(folder, 0, [Rows("model.w", "F32", (1,), 0, 1, memoryview(bytes(4)))])
+        write_rank_tensors(folder, 0, [TensorRows("model.w", "F32", (1,), 0, 1, memoryview(bytes(4)))])
         (folder / "config.json").write_bytes(b"{}")
         (folder / "ranks").mkdir()
         (folder / "ranks" / "00000.pt").write_bytes(b"state")

@@ -49,7 +49,7 @@ def test_a_kill_in_the_midst_leaves_no_half_variant(
 def test_runs_without_a_model(tmp_path: Path, texts: Path) -> None:
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}}
     function = TrainJob.model_validate(document | {"spec": {"model": {"function": {"name": "loop:train"}}}})
-    with pytest.raises(UserError, match="holds no model of trainjob's, but what a function of one's own has saved"):
+    with pytest.raises(UserError, match="holds no model of trainjob's: a function trained it and saved its own files"):
         compress(write_run(tmp_path / "function", function), Steps(int8=True))
     run = write_run(tmp_path / "run", train_job("text", texts))
     run.delete("summary.json")

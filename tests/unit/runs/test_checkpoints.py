@@ -195,11 +195,11 @@ def test_the_best_is_the_best_that_is_whole(tmp_path: Path, damage: Callable[[Pa
     damage(tmp_path / "checkpoints" / names[1])
     name, manifest = store.best()
     assert (name, manifest.step) == (names[2], 30)
-    assert [store.is_sound(one) for one in names] == [True, False, True]
+    assert [store.is_intact(one) for one in names] == [True, False, True]
 
 
 def test_there_may_be_no_best(tmp_path: Path):
-    with pytest.raises(TransientError, match="no checkpoint that was validated is whole"):
+    with pytest.raises(TransientError, match="no validated checkpoint is intact"):
         _store(tmp_path).best()
 
 

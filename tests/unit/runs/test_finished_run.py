@@ -10,7 +10,7 @@ import pytest
 from trainjob.api import TrainJob
 from trainjob.errors import Notice, UserError
 from trainjob.runs.contents import read_contents
-from trainjob.runs.folder import begin, clear, run_folder
+from trainjob.runs.folder import begin_attempt, clear_results, run_folder
 from trainjob.runs.summary import Hardware, Summary, TrainingWorkers
 from trainjob.training.run import run
 
@@ -24,7 +24,7 @@ def finished(folder: Path) -> TrainJob:
         "spec": {"model": {"function": {"name": "train:loop"}}, "storage": {"uri": str(folder)}},
     }
     job = TrainJob.model_validate(document)
-    begin(run_folder(job), job)
+    begin_attempt(run_folder(job), job)
     now = datetime.now(UTC)
     summary = Summary(
         name="job",
@@ -80,10 +80,10 @@ def test_the_summary_of_an_attempt_that_was_replaced_is_no_end(tmp_path: Path, f
     folder = run_folder(job)
     late = folder.read("summary.json")
     if fresh:
-        clear(folder)
+        clear_results(folder)
     else:
         folder.delete("summary.json")
-    begin(folder, job)
+    begin_attempt(folder, job)
     folder.write("summary.json", late)
     assert read_contents(folder).summary is None
     with pytest.raises(UserError, match=r"spec\.model\.function\.name: "):  # it goes on training

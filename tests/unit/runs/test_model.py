@@ -9,9 +9,9 @@ from safetensors.numpy import load_file
 
 from trainjob.api import Checkpoints
 from trainjob.errors import StorageError
+from trainjob.runs.checkpoint_tensors import TensorRows, write_rank_tensors
 from trainjob.runs.checkpoints import CheckpointStore
-from trainjob.runs.model import on_this_machine, save_as_model, write_model
-from trainjob.runs.parts import Rows, write_part
+from trainjob.runs.model import local_copy, save_as_model, write_model
 from trainjob.storage import Folder
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -19,7 +19,9 @@ TEXTS = ("config.json", "preprocessor.json", "progress.json", "evaluation.json",
 
 
 def part(folder: Path, rank: int, weights: np.ndarray) -> None:
-    write_part(folder, rank, [Rows("model.w", "F32", weights.shape, 0, len(weights), memoryview(weights.tobytes()))])
+    write_rank_tensors(
+        folder, rank, [TensorRows("model.w", "F32", weights.shape, 0, len(weights), memoryview(weights.tobytes()))]
+    )
 
 
 def saved(run: Path) -> tuple[Folder, dict[str, str]]:
@@ -62,7 +64,7 @@ def spoil(file: Path, damage: str) -> None:
 
 
 def load(folder: Folder) -> dict[str, np.ndarray]:
-    with on_this_machine(folder) as here:
+    with local_copy(folder) as here:
         assert (here / "config.json").read_text() == "what is in config.json"
         return load_file(here / "model.safetensors")
 
@@ -129,7 +131,7 @@ def test_other_files_may_lie_beside_a_models(model: Folder):
     """Such as its card, which is written later."""
     model.write("README.md", b"# A model")
     for folder in (model, elsewhere(model)):
-        with on_this_machine(folder) as here:
+        with local_copy(folder) as here:
             assert (here / "README.md").read_bytes() == b"# A model"
 
 

@@ -47,7 +47,7 @@ def test_of_two_that_claim_at_once_one_goes_on(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_folder_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainjob.runs.folder.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("trainjob.runs.folder.POLL_SECONDS", 0.0)
     own = Owner(Folder(str(tmp_path / "run")))
     own.claim()
     shutil.rmtree(tmp_path / "run")
@@ -61,7 +61,7 @@ def test_before_the_claim_nothing_is_refused(tmp_path: Path):
 
 
 def test_what_a_replaced_process_fails_of_is_that_it_was_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainjob.runs.folder.SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr("trainjob.runs.folder.POLL_SECONDS", 0.0)
     first, second = Owner(Folder(str(tmp_path / "run"))), Owner(Folder(str(tmp_path / "run")))
     missing = StorageError("its checkpoint is gone")
     assert first.cause_of(missing) is missing  # nothing is claimed yet

@@ -10,7 +10,7 @@ import yaml
 
 from trainjob.api import TrainJob
 from trainjob.errors import Notice, StorageError, TransientError, UserError
-from trainjob.runs.folder import begin, check_there, clear, count_failure, locked, read_job, run_folder
+from trainjob.runs.folder import begin_attempt, check_exists, clear_results, count_failure, locked, read_job, run_folder
 from trainjob.runs.history import History
 from trainjob.storage import Folder
 
@@ -33,10 +33,10 @@ def trainjob(folder: Path, uid: str | None) -> TrainJob:
 def test_failures_add_up_over_drivers(tmp_path: Path):
     job = trainjob(tmp_path, "11111111-2222")
     folder = run_folder(job)
-    first = begin(folder, job)
+    first = begin_attempt(folder, job)
     assert (first.count, first.failures) == (1, 0)
     assert [count_failure(folder), count_failure(folder)] == [1, 2]
-    second = begin(folder, job)
+    second = begin_attempt(folder, job)
     assert (second.count, second.failures, second.started) == (2, 2, first.started)
 
 
@@ -48,7 +48,7 @@ def test_one_run_at_a_time(tmp_path: Path):
     folder = Folder(str(tmp_path / "runs" / "job"))
     with (
         locked(folder),
-        pytest.raises(TransientError, match="this run is under way in another process"),
+        pytest.raises(TransientError, match="another process is running it"),
         locked(folder),
     ):
         pass
@@ -66,13 +66,13 @@ def test_storage_that_cannot_be_written(tmp_path: Path):
 def test_only_the_trainjob_that_began_a_run_may_continue_it(tmp_path: Path):
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
-    begin(folder, job)
+    begin_attempt(folder, job)
     folder.write("metrics.jsonl", b"")
-    assert begin(folder, job.model_copy(update={"spec": job.spec.model_copy(update={"retries": 9})})).count == 2
+    assert begin_attempt(folder, job.model_copy(update={"spec": job.spec.model_copy(update={"retries": 9})})).count == 2
     training = job.spec.training.model_copy(update={"seed": 1, "epochs": 3})
     other = job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})})
     with pytest.raises(UserError) as error:
-        begin(folder, other)
+        begin_attempt(folder, other)
     message = str(error.value)
     assert "spec.training.seed: 42 → 1" in message
     assert "spec.training.epochs: 10 → 3" in message
@@ -83,14 +83,14 @@ def test_only_the_trainjob_that_began_a_run_may_continue_it(tmp_path: Path):
 def test_a_run_of_a_version_without_some_fields_continues_with_their_defaults(tmp_path: Path):
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
-    begin(folder, job)
+    begin_attempt(folder, job)
     document = job.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"kind": job.kind}
     folder.write("trainjob.yaml", yaml.safe_dump(document | {"apiVersion": job.api_version}).encode())
     folder.write("metrics.jsonl", b"")
-    assert begin(folder, job).count == 2
+    assert begin_attempt(folder, job).count == 2
     training = job.spec.training.model_copy(update={"epochs": 3})
     with pytest.raises(UserError, match=r"another spec:\n  spec\.training\.epochs: 10 → 3\n"):
-        begin(folder, job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})}))
+        begin_attempt(folder, job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})}))
 
 
 @pytest.mark.parametrize(
@@ -109,21 +109,21 @@ def test_a_run_of_a_version_without_some_fields_continues_with_their_defaults(tm
 def test_a_run_that_has_come_to_nothing_takes_another_spec(name: str, is_protected: bool, tmp_path: Path):
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
-    begin(folder, job)
+    begin_attempt(folder, job)
     folder.write(name, b"")
     training = job.spec.training.model_copy(update={"seed": 1})
     other = job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})})
     if is_protected:
         with pytest.raises(UserError, match="begun with another spec"):
-            begin(folder, other)
+            begin_attempt(folder, other)
         assert read_job(folder) == job
         return
-    assert begin(folder, other).count == 2
+    assert begin_attempt(folder, other).count == 2
     assert read_job(folder) == other
     assert not folder.exists("fitted")
     folder.write("metrics.jsonl", b"")
     with pytest.raises(UserError, match=r"seed: 1 → 42"):
-        begin(folder, job)
+        begin_attempt(folder, job)
 
 
 def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path):
@@ -143,18 +143,18 @@ def test_an_empty_or_a_new_folder_is_taken(tmp_path: Path):
     with locked(folder):
         pass
     with locked(folder):  # it holds a lock's file by now
-        begin(folder, job)
+        begin_attempt(folder, job)
 
 
 def test_only_a_runs_own_files_are_cleared(tmp_path: Path):
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
-    begin(folder, job)
+    begin_attempt(folder, job)
     own = ("summary.json", "checkpoints/epoch-1/trainer.pt", "checkpoint_2026-01-01/model.pt", "model/config.json")
     for name in (*own, "data/rows.csv", "notes.md"):
         folder.write(name, b"x")
-    with pytest.warns(Notice, match=r"data, notes\.md stay: they are none of the run's own files"):
-        clear(folder)
+    with pytest.warns(Notice, match=r"data, notes\.md stay: they do not belong to the run"):
+        clear_results(folder)
     assert folder.list() == ["data", "notes.md"]
 
 
@@ -162,12 +162,12 @@ def test_the_file_that_tells_a_run_is_the_last_to_go(tmp_path: Path, monkeypatch
     """So that what an interrupted --fresh has left can still be cleared."""
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
-    begin(folder, job)
+    begin_attempt(folder, job)
     for name in ("summary.json", "model/config.json"):
         folder.write(name, b"x")
     deleted: list[str] = []
     monkeypatch.setattr(Folder, "delete", lambda _, name: deleted.append(name))
-    clear(folder)
+    clear_results(folder)
     assert (deleted[0], deleted[-1]) == ("summary.json", "attempts.json")
 
 
@@ -176,29 +176,29 @@ def test_damaged_attempts_are_said(tmp_path: Path):
     folder = run_folder(job)
     folder.write("attempts.json", b'{"count": "many')
     with pytest.raises(UserError, match=r"job/attempts\.json is damaged"):
-        begin(folder, job)
+        begin_attempt(folder, job)
 
 
 def test_a_folder_that_is_not_there_for_a_moment_is_there(tmp_path: Path):
     """As on a server that has just started."""
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
-    begin(folder, job)
+    begin_attempt(folder, job)
     away, said = Path(folder.uri).rename(tmp_path / "away"), list[str]()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainjob.runs.folder.time.sleep", lambda _: away.exists() and away.rename(folder.uri))
-        check_there(replace(folder, on_wait=said.append))
-    assert said == [f"waits for the storage: {folder.uri}/attempts.json is not there", ""]
+        check_exists(replace(folder, on_wait=said.append))
+    assert said == [f"waits for the storage: {folder.uri}/attempts.json is missing", ""]
 
 
 def test_a_run_whose_folder_is_removed_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainjob.runs.folder.SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr("trainjob.runs.folder.POLL_SECONDS", 0)
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
-    begin(folder, job)
+    begin_attempt(folder, job)
     history = History(folder, tmp_path)
     history.add("step", 1, 1, {"loss": 1.0})
-    check_there(folder)
+    check_exists(folder)
     shutil.rmtree(folder.uri)
     with pytest.raises(UserError, match=r"job: the run's folder, .* was removed while the run was under way"):
         history.flush()

@@ -11,7 +11,7 @@ from trainjob.api.load import load_trainjob
 from trainjob.errors import DataError, Notice, UserError, notify
 from trainjob.redaction import has_hidden, hidden, without_secrets
 from trainjob.runs.files import TRAINJOB
-from trainjob.runs.folder import begin, read_job, run_folder
+from trainjob.runs.folder import begin_attempt, read_job, run_folder
 from trainjob.training.outcome import WorkerError, failure_of
 
 SIGNED = "https://data.example/train.csv?versionId=7&X-Amz-Credential=AKIAXYZ&X-Amz-Signature=c0ffee"
@@ -37,7 +37,7 @@ def trainjob(
 def test_a_runs_folder_has_no_secrets_and_is_still_a_trainjob(tmp_path: Path):
     applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"value": "hunter2"}', "mine": "kept"}
     job = trainjob(tmp_path, annotations=applied)
-    begin(run_folder(job), job)
+    begin_attempt(run_folder(job), job)
     text = (tmp_path / "job" / TRAINJOB).read_text()
     for secret in ("hunter2", "AKIAXYZ", "c0ffee", "versionId"):
         assert secret not in text
@@ -56,26 +56,26 @@ def test_a_runs_folder_has_no_secrets_and_is_still_a_trainjob(tmp_path: Path):
 
 def test_lists_of_addresses_keep_no_secrets(tmp_path: Path):
     job = trainjob(tmp_path, uris=[SIGNED, "s3://bucket/b.csv"])
-    begin(run_folder(job), job)
+    begin_attempt(run_folder(job), job)
     run_folder(job).write("metrics.jsonl", b"")  # something has come of it
     text = (tmp_path / "job" / TRAINJOB).read_text()
     assert "c0ffee" not in text
     assert "s3://bucket/b.csv" in text
     signed_anew = SIGNED.replace("c0ffee", "decaf")
-    assert begin(run_folder(job), trainjob(tmp_path, uris=[signed_anew, "s3://bucket/b.csv"])).count == 2
+    assert begin_attempt(run_folder(job), trainjob(tmp_path, uris=[signed_anew, "s3://bucket/b.csv"])).count == 2
     with pytest.raises(UserError, match=r"dataset\.train\.uris") as error:
-        begin(run_folder(job), trainjob(tmp_path, uris=[SIGNED, "s3://bucket/c.csv"]))
+        begin_attempt(run_folder(job), trainjob(tmp_path, uris=[SIGNED, "s3://bucket/c.csv"]))
     assert "c0ffee" not in str(error.value)
 
 
 def test_a_new_signature_continues_a_run_and_another_query_does_not(tmp_path: Path):
     job = trainjob(tmp_path)
-    begin(run_folder(job), job)
+    begin_attempt(run_folder(job), job)
     run_folder(job).write("metrics.jsonl", b"")  # something has come of it
     signed_anew = SIGNED.replace("c0ffee", "decaf") + "&X-Amz-Date=20261123"
-    assert begin(run_folder(job), trainjob(tmp_path, signed_anew, value="other")).count == 2
+    assert begin_attempt(run_folder(job), trainjob(tmp_path, signed_anew, value="other")).count == 2
     with pytest.raises(UserError, match=r"dataset\.train\.uri") as error:
-        begin(run_folder(job), trainjob(tmp_path, SIGNED.replace("versionId=7", "versionId=8")))
+        begin_attempt(run_folder(job), trainjob(tmp_path, SIGNED.replace("versionId=7", "versionId=8")))
     assert "c0ffee" not in str(error.value)
 
 

@@ -17,7 +17,7 @@ from trainjob.api.training_status import CheckpointStatus
 from trainjob.data.loaders import collate
 from trainjob.evaluation import Scores
 from trainjob.models import load_model, sample_losses
-from trainjob.runs.model import on_this_machine
+from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 
 ONE_STEP = {"gradientAccumulation": 9}
@@ -168,7 +168,7 @@ def test_a_checkpoint_holds_the_very_model_that_was_validated(tmp_path: Path, mo
     weights: dict[str, np.ndarray] = {}
     for name, record in zip(setup.store.names(), setup.records("epoch"), strict=True):
         folder = tmp_path / "checkpoints" / name
-        with on_this_machine(Folder(str(folder))) as copy:
+        with local_copy(Folder(str(folder))) as copy:
             module, preprocessor = load_model(copy)
             weights = load_file(copy / "model.safetensors")
         batch = collate(preprocessor, setup.examples["validation"])

@@ -24,9 +24,9 @@ from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
 from trainjob.models import build, save_model
+from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import files_of
-from trainjob.runs.model import on_this_machine
-from trainjob.runs.parts import Parts
+from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 from trainjob.training.worker import too_few_rows
 
@@ -160,7 +160,7 @@ def test_the_commands_continue_and_score(model: Path, tmp_path: Path):
 
 def _without_digests(checkpoint: Path, folder: Path) -> Path:
     """The checkpoint's model in a folder of its own, where it may be changed."""
-    with on_this_machine(Folder(str(checkpoint))) as model:
+    with local_copy(Folder(str(checkpoint))) as model:
         return shutil.copytree(model, folder)
 
 
@@ -275,7 +275,7 @@ def test_of_an_adapter_checkpoints_hold_it_alone_and_training_goes_on_from_it(tm
     for name, weight in whole[0].weights.items():
         assert np.array_equal(resumed[0].weights[name], weight), name
     checkpoint = max((killed.folder / "checkpoints").iterdir())
-    names = Parts(Folder(str(checkpoint)), files_of(Folder(str(checkpoint)))).names()
+    names = CheckpointTensors(Folder(str(checkpoint)), files_of(Folder(str(checkpoint)))).names()
     assert names
     assert all(".lora_A." in name or ".lora_B." in name for name in names)
     assert TextGenerator.load(checkpoint).generate(["row"], max_new_tokens=4) != []

@@ -126,7 +126,7 @@ def test_rank_0_is_heard_by_the_driver_to_its_last_word(path: Path):
 
 
 def test_a_run_whose_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainjob.runs.folder.SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr("trainjob.runs.folder.POLL_SECONDS", 0)
     with (
         pytest.raises(UserError, match="was removed while the run was under way"),
         captured(LogTarget(Folder(str(tmp_path)), 1), 0),

@@ -10,7 +10,7 @@ import pytest
 
 from trainjob.api import TrainJob
 from trainjob.errors import StorageUnreachable, Superseded, TransientError, UserError
-from trainjob.runs.folder import Attempts, begin, run_folder
+from trainjob.runs.folder import Attempts, begin_attempt, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.training.outcome import WorkerError
 from trainjob.training.retries import is_retryable, may_retry, with_retries
@@ -92,10 +92,10 @@ def test_an_elastic_job_may_lose_workers_while_it_comes_further(
     job = trainjob(tmp_path, retries=1, uid=UID)
     workers = job.spec.workers.model_copy(update={"count": 3, "minimum": 2})
     job = job.model_copy(update={"spec": job.spec.model_copy(update={"workers": workers})})
-    attempts, told = begin(run_folder(job), job), list[Exception]()
+    attempts, told = begin_attempt(run_folder(job), job), list[Exception]()
     assert trained(losing_workers(Path(run_folder(job).uri), checkpoints, error), job, attempts, told) == "trained"
     assert told == [error] * len(checkpoints)
-    assert begin(run_folder(job), job).failures == failures
+    assert begin_attempt(run_folder(job), job).failures == failures
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ def test_what_will_not_pass_is_not_tried_again(tmp_path: Path, error: Exception)
 
 def test_on_a_cluster_failures_count_over_all_drivers(tmp_path: Path):
     job = trainjob(tmp_path, 2, UID)
-    first = begin(run_folder(job), job)
+    first = begin_attempt(run_folder(job), job)
     assert trained(failing(1), job, first) == "trained"  # the first failure
     assert is_retryable(job, run_folder(job), DIED, job.spec.retries)  # the second, which ends this driver
-    second = begin(run_folder(job), job)
+    second = begin_attempt(run_folder(job), job)
     assert second.failures == 2
     with pytest.raises(WorkerError):
         trained(failing(1), job, second)
@@ -144,7 +144,7 @@ def test_on_a_cluster_failures_count_over_all_drivers(tmp_path: Path):
 def test_on_a_laptop_each_command_starts_from_none(tmp_path: Path):
     job = trainjob(tmp_path, 1)
     for _ in range(2):
-        attempts = begin(run_folder(job), job)
+        attempts = begin_attempt(run_folder(job), job)
         assert trained(failing(1), job, attempts) == "trained"
         assert is_retryable(job, run_folder(job), DIED, job.spec.retries)
 
@@ -158,13 +158,13 @@ def test_a_driver_that_was_superseded_counts_no_failure(tmp_path: Path):
     job = trainjob(tmp_path, 3, UID)
     owner = Owner(run_folder(job))
     owner.claim()
-    attempts = begin(owner.run, job)
+    attempts = begin_attempt(owner.run, job)
     Owner(run_folder(job)).claim()
     with pytest.raises(Superseded):
         with_retries(failing(1), job, owner.run, attempts, lambda _: None, lambda: 3)
     with pytest.raises(Superseded):
         is_retryable(job, owner.run, DIED, 3)
-    assert begin(run_folder(job), job).failures == 0
+    assert begin_attempt(run_folder(job), job).failures == 0
 
 
 @pytest.mark.parametrize(("at_first", "by_then", "succeeds"), [(0, 3, True), (3, 0, False)])
@@ -176,7 +176,7 @@ def test_retries_that_are_changed_in_mid_run_count(tmp_path: Path, at_first: int
         return fails()
 
     fails = failing(2)
-    attempts = begin(run_folder(job), job)
+    attempts = begin_attempt(run_folder(job), job)
     with nullcontext() if succeeds else pytest.raises(WorkerError):
         with_retries(train, job, run_folder(job), attempts, lambda _: None, lambda: allowed[0])
 
@@ -190,7 +190,7 @@ def test_a_trainjob_that_is_refused_leaves_the_run_to_its_driver(
     job = trainjob(tmp_path, 0)
     owner = Owner(run_folder(job))
     owner.claim()
-    begin(owner.run, job)
+    begin_attempt(owner.run, job)
     owner.run.write("metrics.jsonl", b"")
     document = job.model_dump(by_alias=True, exclude_none=True)
     document["spec"] |= changed

@@ -98,7 +98,7 @@ def test_what_went_wrong_is_told_at_the_next_call(tmp_path: Path):
 
 def _die_while_saving(setup: Setup) -> None:
     if rank() == 1:
-        checkpointing.write_part = lambda *_: os._exit(9)  # type: ignore[assignment]
+        checkpointing.write_rank_tensors = lambda *_: os._exit(9)  # type: ignore[assignment]
     train(setup)
 
 
@@ -131,7 +131,7 @@ def _refused(setup: Setup) -> str:
 
 def _run_out_of_disk(setup: Setup) -> None:
     if rank() == 1:
-        checkpointing.write_part = _full  # type: ignore[assignment]
+        checkpointing.write_rank_tensors = _full  # type: ignore[assignment]
     train(setup)
 
 

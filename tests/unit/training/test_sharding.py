@@ -22,7 +22,7 @@ from trainjob.api import Model, TrainJobSpec
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores, Scores
 from trainjob.models import load_language_model, load_model
-from trainjob.runs.model import on_this_machine
+from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 from trainjob.training.placement import build_for, bytes_of, is_to_be_sharded, mesh_shape, shard
 
@@ -207,7 +207,7 @@ def _checkpoint_of_shards(setup: Setup) -> tuple[list[Trained], Folder]:
 
 def test_a_checkpoint_of_shards_is_a_model(tmp_path: Path):
     trained, checkpoint = _checkpoint_of_shards(texts(tmp_path / "run"))
-    with on_this_machine(checkpoint) as folder:
+    with local_copy(checkpoint) as folder:
         module, _ = load_model(folder)
         weights = load_file(folder / "model.safetensors")
     assert type(module.network).__name__ == "ModernBertForSequenceClassification"
@@ -217,7 +217,7 @@ def test_a_checkpoint_of_shards_is_a_model(tmp_path: Path):
 
 def test_a_checkpoint_of_shards_with_an_adapter_holds_that_alone(tmp_path: Path):
     trained, checkpoint = _checkpoint_of_shards(adapter(tmp_path / "run"))
-    with on_this_machine(checkpoint) as folder:
+    with local_copy(checkpoint) as folder:
         module, _ = load_language_model(folder)
         saved = load_file(folder / "adapter_model.safetensors")
         assert not (folder / "model.safetensors").exists()

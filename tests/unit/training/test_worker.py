@@ -21,8 +21,8 @@ from trainjob.data import Examples, Fitted, TextPreprocessor
 from trainjob.errors import DataError, UserError
 from trainjob.evaluation import Scores
 from trainjob.progress.channel import Address, Receiver
+from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import files_of
-from trainjob.runs.parts import Parts
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 from trainjob.training.distributed import rank
@@ -72,7 +72,7 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     assert isinstance(outcome.test, Scores)
     assert outcome.test.rows == 7
     saved, model = tmp_path / "checkpoints" / outcome.best_checkpoint, tmp_path / "model"
-    Parts(Folder(str(saved)), files_of(Folder(str(saved)))).export(saved / "model.safetensors")
+    CheckpointTensors(Folder(str(saved)), files_of(Folder(str(saved)))).export(saved / "model.safetensors")
     files = {"model.safetensors", "config.json", "preprocessor.json"}
     assert {file.name for file in model.iterdir()} == files | {"digests.json"}
     for name in files:

@@ -7,9 +7,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from trainjob.errors import StorageError
-from trainjob.runs import parts
+from trainjob.runs import checkpoint_tensors
+from trainjob.runs.checkpoint_tensors import CheckpointTensors, TensorRows, write_rank_tensors
 from trainjob.runs.digests import digests_of
-from trainjob.runs.parts import Parts, Rows, write_part
 from trainjob.storage import Folder
 
 TENSORS = {
@@ -23,25 +23,25 @@ TENSORS = {
 TYPES = {"float32": "F32", "int64": "I64", "bool": "BOOL"}
 
 
-def write(folder: Path, ranks: int) -> Parts:
+def write(folder: Path, ranks: int) -> CheckpointTensors:
     """As so many ranks do: each has as many rows of each tensor, the last ones fewer."""
     for rank in range(ranks):
-        own: list[Rows] = []
+        own: list[TensorRows] = []
         for name, tensor in TENSORS.items():
             size = -(-len(tensor) // ranks) if tensor.shape else 1
             rows = tensor[rank * size :][:size] if tensor.shape else tensor
             if (tensor.shape and len(rows)) or rank == 0:
                 count = len(rows) if tensor.shape else 1
                 data = memoryview(np.ascontiguousarray(rows).tobytes())
-                own.append(Rows(name, TYPES[str(tensor.dtype)], tensor.shape, rank * size, count, data))
-        write_part(folder, rank, own)
-    return Parts(Folder(str(folder)), digests_of(folder))
+                own.append(TensorRows(name, TYPES[str(tensor.dtype)], tensor.shape, rank * size, count, data))
+        write_rank_tensors(folder, rank, own)
+    return CheckpointTensors(Folder(str(folder)), digests_of(folder))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 9])
 @pytest.mark.parametrize("at_once", [1, 48, 2**20])
 def test_any_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, at_once: int):
-    monkeypatch.setattr(parts, "READ_BYTES", at_once)
+    monkeypatch.setattr(checkpoint_tensors, "READ_BYTES", at_once)
     written = write(tmp_path, ranks)
     wanted = {"model.matrix": (1, 6), "model.vector": (0, 6), "model.single": (0, 1)}
     wanted["optimizer.exp_avg.matrix"] = (4, 5)
@@ -56,7 +56,7 @@ def test_any_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_model_is_exported_as_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int):
-    monkeypatch.setattr(parts, "READ_BYTES", 48)
+    monkeypatch.setattr(checkpoint_tensors, "READ_BYTES", 48)
     write(tmp_path, ranks).export(tmp_path / "model.safetensors")
     exported = load_file(tmp_path / "model.safetensors")
     assert exported.keys() == {name.removeprefix("model.") for name in TENSORS if name.startswith("model.")}
@@ -84,7 +84,7 @@ def test_a_part_that_is_missing_is_told(tmp_path: Path, rank: int):
     written = write(tmp_path, 3)
     for file in (tmp_path / "state").glob(f"{rank:05d}.*"):
         file.unlink()
-    with pytest.raises(StorageError, match=r"state lacks a part: of model\.matrix there are not all 7 rows, each once"):
+    with pytest.raises(StorageError, match=r"state does not contain each of the 7 rows of model\.matrix exactly once"):
         written.export(tmp_path / "model.safetensors")
 
 
@@ -93,7 +93,7 @@ def test_a_part_of_another_number_of_ranks_is_told(tmp_path: Path):
     written = write(tmp_path, 3)
     for file in (tmp_path / "other" / "state").glob("00001.*"):
         file.rename(tmp_path / "state" / file.name)
-    with pytest.raises(StorageError, match="lacks a part"):
+    with pytest.raises(StorageError, match="does not contain each of"):
         written.names()
 
 
