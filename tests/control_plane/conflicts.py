@@ -109,6 +109,7 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("imageClassifier", "dataset.completion", {"dataset.prompt": "a", "dataset.completion": "b"}),
     ("causalLM", "dataset.label", {"dataset.label": "tag"}),
     ("causalLM", "dataset.cleaning", {"dataset.cleaning": {"lowercase": True}}),
+    ("function", "dataset.onBadRows", {"dataset.onBadRows": "drop"}),
     ("imageClassifier", "dataset.cleaning", {"dataset.cleaning": {"removeURLs": True}}),
     ("causalLM", "dataset.train.format", {"dataset.train.format": "images"}),
     ("causalLM", "checkpoints.metric", {"checkpoints.metric": "validation_f1"}),

@@ -102,7 +102,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "dataset.image": ["", 3, ["photo"]],
     "dataset.label": ["", 3, ["tag"]],
     **_under("dataset.cleaning", {"lowercase": _FLAG, "removeURLs": _FLAG, "removeHTML": _FLAG}),
-    "dataset.onBadRows": ["Drop", "", True, "drop"],
+    "dataset.onBadRows": ["Drop", "", True],
     "dataset.loader": ["raydata", "", 1],
     **_under("training", dict.fromkeys(["epochs", "maxSteps", "batchSize", "gradientAccumulation"], _COUNT)),
     "training.validateEverySteps": _COUNT,

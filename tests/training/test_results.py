@@ -23,7 +23,9 @@ from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 
 ROWS = {"train": 480, "validation": 121, "test": 151}
-LINE = re.compile(r"tags: \S|epoch \d+/3[: ] |  \S|(reading|validation|test|baselines) [\d,]+/[\d,]+ ")
+PHASE = r"[a-z][\w :]*?(, \d:\d\d:\d\d$| [\d,.]+/[\d,.]+ )"
+"""A phase that takes more than 3 seconds on a busy machine."""
+LINE = re.compile(rf"tags: \S|epoch \d+/3[: ] |  \S|{PHASE}")
 """Every line that `trainjob run` prints for the run below begins like this."""
 
 

@@ -90,7 +90,7 @@ def test_an_elastic_job_may_lose_workers_while_it_comes_further(
 ):
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     job = trainjob(tmp_path, retries=1, uid=UID)
-    workers = job.spec.workers.model_copy(update={"count": 3, "minimum": 2})
+    workers = job.spec.workers.model_copy(update={"count": 4, "minimum": 3})
     job = job.model_copy(update={"spec": job.spec.model_copy(update={"workers": workers})})
     attempts, told = begin_attempt(run_folder(job), job), list[Exception]()
     assert trained(losing_workers(Path(run_folder(job).uri), checkpoints, error), job, attempts, told) == "trained"
