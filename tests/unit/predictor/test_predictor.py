@@ -123,7 +123,7 @@ def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path, text_run: Path
     with pytest.raises(UserError, match=r"this run has not finished; continue it .*/epoch-0001-step-00000001"):
         Predictor.load(text_run)
     (text_run / "summary.json").touch()
-    with pytest.raises(UserError, match="holds no model of trainjob's, but what a function"):
+    with pytest.raises(UserError, match="holds no model of trainjob's: a function trained it"):
         Predictor.load(text_run)
 
 

@@ -166,7 +166,7 @@ def test_a_teacher_that_is_none(tmp_path: Path, texts: Path, images: Path) -> No
     (unfinished / "trainjob.yaml").write_text("")
     assert "has not finished" in refused(unfinished)
     (unfinished / "summary.json").write_text("{}")
-    assert "holds no model of trainjob's, but what a function" in refused(unfinished)
+    assert "holds no model of trainjob's: a function trained it" in refused(unfinished)
     pixels = write_teacher(tmp_path / "pixels", images)
     assert "is a model for images, and this one is for texts" in refused(pixels)
     words = write_teacher(tmp_path / "words", texts)
