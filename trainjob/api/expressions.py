@@ -92,9 +92,7 @@ def value_or_default(model: type[StrictModel], field: str, parent: str = "self")
 
 def attribute_of(part: StrictModel, field: str) -> str:
     """The attribute that holds the `field` of YAML."""
-    if field in (fields := fields_of(type(part))):
-        return next(name for name, info in type(part).model_fields.items() if info is fields[field])
-    return field
+    return next((name for name, info in type(part).model_fields.items() if (info.alias or name) == field), field)
 
 
 def _cel_path(steps: list[str]) -> str:

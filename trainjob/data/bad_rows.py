@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from trainjob.api import Source
 from trainjob.api.data_profile import Dropped
 from trainjob.data.rows import OnBadRow, Rows
-from trainjob.errors import DataError, RowError
+from trainjob.errors import DataError, RowError, listed
 from trainjob.redaction import without_secrets
 
 SHOWN = 5
@@ -35,6 +36,11 @@ class BadRows:
     source: str = ""
     """The set, and where it comes from."""
     kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
+
+    @classmethod
+    def of_set(cls, name: str, source: Source) -> "BadRows":
+        """None yet, of the set `name` of a TrainJob."""
+        return cls(f"spec.dataset.{name} ({listed(source.all_uris)})")
 
     @property
     def count(self) -> int:

@@ -23,16 +23,12 @@ def _mark(messages: str | None, tools: str | None = None, parallel: str | None =
     mark = _HAS_TEXT if messages and messages.strip() else 0
     if (parallel or "null").lower() != "null":
         mark |= _PARALLEL
-    if (tools or "").strip() in ("", "null", "[]") and '"tool_calls"' in (messages or "") and _has_calls(messages):
-        mark |= _NO_SCHEMA
-    if any(f'"{name}"' in (messages or "") for name in _FIELDS):
+    has_schema = (tools or "").strip() not in ("", "null", "[]")
+    if any(f'"{name}"' in (messages or "") for name in ("tool_calls", *_FIELDS)):
         for message in _objects(messages):
+            mark |= 0 if has_schema or not calls_of(message) else _NO_SCHEMA
             mark |= sum(bit for name, bit in _FIELDS.items() if message.get(name))
     return mark
-
-
-def _has_calls(messages: str | None) -> bool:
-    return any(calls_of(each) for each in _objects(messages))
 
 
 def _objects(messages: str | None) -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@ from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
 from trainjob.data.bad_rows import BadRows, sound_rows
-from trainjob.data.image import ImagePreprocessor, check_sizes, image_contents
-from trainjob.data.image_processor import PretrainedImagePreprocessor, check_shapes, pretrained_processor
+from trainjob.data.image import ImagePreprocessor, check_size, image_contents
+from trainjob.data.image_processor import PretrainedImagePreprocessor, check_shape, pretrained_processor
 from trainjob.data.pictures import BACKGROUND, Picture, check_pictures, pictures
 from trainjob.data.rows import Part, Rows, leave_out
 from trainjob.data.small_classes import survey_classes
@@ -39,7 +39,9 @@ def fit_images(
             _marks(found),
         )
 
-    check = _check if model.size is not None else partial(_check_sized, size=size)
+    check = check_pictures
+    if model.size is None:
+        check = partial(check_pictures, check=partial(check_size, size=size))
     look = Look(COLUMNS, "label", see, STATISTICS_ROWS, check)
     survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
@@ -64,19 +66,10 @@ def _first_size(train: Sequence[Part]) -> tuple[int, int]:
     """Width and height of the first sound image, which all others must have; 0 where there are none."""
     for part in train:
         for rows in part.read(COLUMNS, leave_out):
-            sound = rows.take(sound_rows(rows, _check, leave_out))
+            sound = rows.take(sound_rows(rows, check_pictures, leave_out))
             for picture in pictures(sound.table, sound.where):
                 return picture.size
     return 0, 0
-
-
-def _check(rows: Rows) -> None:
-    check_pictures(rows.table, rows.where)
-
-
-def _check_sized(rows: Rows, size: tuple[int, int]) -> None:
-    check_sizes(rows, size)
-    _check(rows)
 
 
 def _for_pretrained(
@@ -89,16 +82,11 @@ def _for_pretrained(
         marks = _marks(pictures(rows.table, rows.where))
         return Seen(hashes(image_contents(rows.table), seed), nothing, marks)
 
-    look = Look(COLUMNS, "label", see, check=_check_pretrained)
+    look = Look(COLUMNS, "label", see, check=partial(check_pictures, check=check_shape))
     survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     preprocessor = PretrainedImagePreprocessor.of(processor, survey.classes, division.class_counts)
     return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks), small=small)
-
-
-def _check_pretrained(rows: Rows) -> None:
-    check_shapes(rows)
-    _check(rows)
 
 
 def _marks(found: Iterable[Picture]) -> np.ndarray:

@@ -43,11 +43,12 @@ def fit_classifier(
     survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
-    DOING.begin("loading the tokenizer" if model.pretrained is not None else "fitting the tokenizer")
     if model.pretrained is not None:
+        DOING.begin("loading the tokenizer")
         tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
     else:
         assert model.encoder is not None
+        DOING.begin("fitting the tokenizer")
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
     preprocessor = TextPreprocessor(
         classes=survey.classes,
@@ -73,12 +74,13 @@ def fit_language_model(
     survey = without_small_classes(take_survey(dataset.train, train, look, mapped, bad), dataset, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
-    DOING.begin("loading the tokenizer" if model.pretrained is not None else "fitting the tokenizer")
     field = "spec.model.causalLM.pretrained"
     if model.pretrained is not None:
+        DOING.begin("loading the tokenizer")
         tokenizer, config = pretrained_tokenizer(model.pretrained, None, field, texts)
     else:
         assert model.decoder is not None
+        DOING.begin("fitting the tokenizer")
         tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
     length = mean_length(tokenizer, texts)
     preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)

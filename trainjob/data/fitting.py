@@ -23,14 +23,14 @@ from trainjob.data.reading import begin_reading, counted, read_all
 from trainjob.data.remote_model import local_model
 from trainjob.data.rows import OnBadRow, Part, Rows, leave_out, refuse
 from trainjob.data.source import UNLABELLED, sources_of
-from trainjob.data.spec_parts import parts_of
+from trainjob.data.spec_parts import parts_of_sets
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import FittedOn, digest_of
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.text import TextPreprocessor
 from trainjob.data.tokenizer_check import compared_texts
 from trainjob.data.tokenizers import cut_share
-from trainjob.errors import Alarm, DataError, listed, notify
+from trainjob.errors import Alarm, DataError, notify
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -130,13 +130,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     """
     assert spec.dataset is not None
     sources = fingerprints(spec)
-    sets = {
-        name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
-    }
-    bad = {
-        name: BadRows(f"spec.dataset.{name} ({listed(source.all_uris)})")
-        for name, source in sources_of(spec.dataset).items()
-    }
+    sets = parts_of_sets(spec)
+    bad = {name: BadRows.of_set(name, source) for name, source in sources_of(spec.dataset).items()}
     drops, rows = spec.dataset.on_bad_rows == "drop", dict[str, int]()
     advice = "" if drops else "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
     try:

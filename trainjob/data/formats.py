@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from trainjob.errors import DataError, listed
+from trainjob.kinds.facts import TABLES
 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".zip")
 _IMAGES = (".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".avif", ".tif", ".tiff", ".pgm", ".ppm")
@@ -16,7 +17,6 @@ _ENDINGS = {
     ".parquet": "parquet",
     **dict.fromkeys(_IMAGES, "images"),
 }
-_TABLES = ("csv", "jsonl", "parquet")
 _IDX = re.compile(r"idx\d-ubyte")
 
 
@@ -36,10 +36,10 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
-        tables = [name for name in names if format_of(name) in _TABLES]
+        tables = [name for name in names if format_of(name) in TABLES]
         beside_images = tables and len(kinds) == 2 and "images" in kinds
         if beside_images and all(map(is_metadata, tables)):
-            return next(kind for kind in kinds if kind in _TABLES)
+            return next(kind for kind in kinds if kind in TABLES)
         hint = f", or with `uri` the table that names the images, such as {tables[0]}" if beside_images else ""
         raise DataError(
             f"{listed(uris)} holds files of several formats ({', '.join(kinds)}): name one with `format`{hint}"
@@ -57,4 +57,4 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
 
 def is_metadata(name: str) -> bool:
     """Whether a file is by its name the table of a folder of images, as the Hugging Face hub has it."""
-    return format_of(name) in _TABLES and PurePosixPath(name).name.lower().startswith("metadata.")
+    return format_of(name) in TABLES and PurePosixPath(name).name.lower().startswith("metadata.")

@@ -55,9 +55,7 @@ class ImagePreprocessor:
 
     def check(self, rows: Rows) -> None:
         """Raises RowError for the first image that cannot be decoded or is of another size."""
-        if not self.resize:
-            check_sizes(rows, (self.width, self.height))
-        check_pictures(rows.table, rows.where)
+        check_pictures(rows, self._check)
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The pixels [H, W, C] of each image, flat, list<uint8>, of the column `image` (see image_files.py).
@@ -69,10 +67,14 @@ class ImagePreprocessor:
         values = np.concatenate([np.empty(0, np.uint8), *rows])
         return as_lists(values, np.array([len(row) for row in rows], np.int64))
 
+    def _check(self, picture: Picture) -> None:
+        """Raises RowError for an image whose shape the preprocessor cannot use."""
+        if not self.resize:
+            check_size(picture, (self.width, self.height))
+
     def _pixels(self, picture: Picture) -> np.ndarray:
+        self._check(picture)
         size = (self.width, self.height)
-        if picture.size != size and not self.resize:
-            raise wrong_size(picture.where, picture.size, size)
         image = picture.decoded(self.channels)
         return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
 
@@ -105,15 +107,10 @@ def image_contents(table: pa.Table) -> list[bytes]:
     return column.to_pylist()
 
 
-def check_sizes(rows: Rows, size: tuple[int, int]) -> None:
-    """Raises RowError for the first image of another width and height."""
-    for picture in pictures(rows.table, rows.where):
-        if picture.size != size:
-            raise wrong_size(picture.where, picture.size, size)
-
-
-def wrong_size(where: str, found: tuple[int, int], expected: tuple[int, int]) -> RowError:
-    shown, advice = f"{found[0]} x {found[1]} pixels", "set spec.model.imageClassifier.size to resize all"
-    others = f"{expected[0]} x {expected[1]}"
-    message = f"{where} is {shown}, others are {others}: {advice}"
-    return RowError(message, where, f"not of the size of the others, {others} pixels ({advice})", shown)
+def check_size(picture: Picture, size: tuple[int, int]) -> None:
+    """Raises RowError for an image of another width and height."""
+    if picture.size != size:
+        shown, advice = "{} x {} pixels".format(*picture.size), "set spec.model.imageClassifier.size to resize all"
+        others = f"{size[0]} x {size[1]}"
+        message = f"{picture.where} is {shown}, others are {others}: {advice}"
+        raise RowError(message, picture.where, f"not of the size of the others, {others} pixels ({advice})", shown)

@@ -11,8 +11,7 @@ from PIL import Image
 
 from trainjob.data.hub import is_cached_only
 from trainjob.data.image import ImagePreprocessor
-from trainjob.data.pictures import Picture, pictures
-from trainjob.data.rows import Rows
+from trainjob.data.pictures import Picture
 from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import DataError, RowError
 from trainjob.scratch import scratch_folder
@@ -51,13 +50,11 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
             processor=processor.config,
         )
 
-    def check(self, rows: Rows) -> None:
-        """Raises RowError for the first image that cannot be decoded, or is too narrow."""
-        check_shapes(rows)
-        super().check(rows)
+    def _check(self, picture: Picture) -> None:
+        check_shape(picture)
 
     def _pixels(self, picture: Picture) -> np.ndarray:
-        check_shape(picture)
+        self._check(picture)
         return _loaded(self.processor).pixels(picture.decoded(3))
 
     def save(self, folder: Path) -> None:
@@ -88,12 +85,6 @@ def check_shape(picture: Picture) -> None:
             kind,
             found,
         )
-
-
-def check_shapes(rows: Rows) -> None:
-    """Raises RowError for the first image that is too narrow."""
-    for picture in pictures(rows.table, rows.where):
-        check_shape(picture)
 
 
 class Processor:

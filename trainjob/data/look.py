@@ -6,8 +6,7 @@ from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.data.fitting import Fitted, fit
 from trainjob.data.prepare import raw_split
 from trainjob.data.reading import begin_reading, read_all
-from trainjob.data.source import UNLABELLED, sources_of
-from trainjob.data.spec_parts import parts_of
+from trainjob.data.spec_parts import parts_of_sets
 from trainjob.data.split_folders import with_split_folders
 from trainjob.errors import DataError
 
@@ -40,10 +39,7 @@ def look_at_data(job: TrainJob) -> Found:
 
 def _rows_of_function(spec: TrainJobSpec) -> dict[str, int]:
     """Rows of each source. Those that are split are looked at as a run would."""
-    assert spec.dataset is not None
     raw_split(spec)
-    sets = {
-        name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
-    }
+    sets = parts_of_sets(spec)
     begin_reading(sets.values())
     return {name: sum(len(rows.table) for rows in read_all(parts, None)) for name, parts in sets.items()}

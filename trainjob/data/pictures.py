@@ -11,6 +11,7 @@ import pyarrow as pa
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from trainjob.data.image_files import MOST_PIXELS, tensors_of, too_large
+from trainjob.data.rows import Rows
 from trainjob.errors import DataError, RowError
 
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -117,13 +118,15 @@ def pictures(table: pa.Table, where: Callable[[int], str], as_shown: bool = True
         yield _opened(data, where(index), as_shown)
 
 
-def check_pictures(table: pa.Table, where: Callable[[int], str]) -> None:
-    """Raises RowError for the first image that cannot be decoded. JPEG files are decoded at an eighth of their size."""
-    if isinstance(table["image"].type, pa.FixedShapeTensorType):  # pixels
-        return
-    for picture in pictures(table, where):
-        picture.image.draft(picture.image.mode, (1, 1))
-        picture.decoded(picture.channels)
+def check_pictures(rows: Rows, check: Callable[[Picture], None] = lambda _: None) -> None:
+    """Raises RowError for the first image that `check` raises it for or that cannot be decoded. JPEG files are decoded
+    at an eighth of their size."""
+    has_files = not isinstance(rows.table["image"].type, pa.FixedShapeTensorType)
+    for picture in pictures(rows.table, rows.where):
+        check(picture)
+        if has_files:
+            picture.image.draft(picture.image.mode, (1, 1))
+            picture.decoded(picture.channels)
 
 
 def _opened(data: bytes, where: str, as_shown: bool) -> Picture:

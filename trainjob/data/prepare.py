@@ -26,7 +26,7 @@ from trainjob.data.split import Side, Split, hashes
 from trainjob.data.survey import Look, Seen, nothing, take_survey
 from trainjob.data.tasks import Mapper, Sized, one_by_one, tasks_of
 from trainjob.doing import DOING, ROWS
-from trainjob.errors import UserError, listed
+from trainjob.errors import UserError
 
 if TYPE_CHECKING:
     from ray.data import DataContext, Dataset
@@ -168,7 +168,7 @@ def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | 
     def see(rows: Rows) -> Seen[None]:
         return Seen(hashes(_raw_contents(rows), seed), nothing)
 
-    train, bad = parts_of(spec, dataset.train), BadRows(f"spec.dataset.train ({listed(dataset.train.all_uris)})")
+    train, bad = parts_of(spec, dataset.train), BadRows.of_set("train", dataset.train)
     begin_reading([train])
     every = take_survey(dataset.train, train, Look(None, dataset.label, see), mapped, bad)
     survey = without_small_classes(every, dataset, bad)

@@ -5,8 +5,16 @@ from trainjob.data.documents import Layout, layout_of
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.image_tables import images_of_tables
 from trainjob.data.rows import Part
-from trainjob.data.source import parts
+from trainjob.data.source import UNLABELLED, parts, sources_of
 from trainjob.errors import DataError, listed
+
+
+def parts_of_sets(spec: TrainJobSpec) -> dict[str, list[Part]]:
+    """The parts of each set that has a source of its own. Raises as `parts_of` does."""
+    assert spec.dataset is not None
+    return {
+        name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
+    }
 
 
 def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:

@@ -63,8 +63,11 @@ def _text_rows(
             return some.table[name]
         return (as_json if name in nested else as_text)(some.table[name], name, some.where)
 
-    sound = rows.take(sound_rows(rows, as_texts, on_bad))
-    return Rows(as_texts(sound), sound.where)
+    try:
+        return Rows(as_texts(rows), rows.where)
+    except RowError:
+        sound = rows.take(sound_rows(rows, as_texts, on_bad))
+        return Rows(as_texts(sound), sound.where)
 
 
 @dataclass(frozen=True)

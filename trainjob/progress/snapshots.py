@@ -14,7 +14,7 @@ from trainjob.runs.trials import TrialSteps
 SECONDS_BETWEEN_COUNTS = 1.0
 
 OnStatus = Callable[[TrainingStatus], None]
-Work = Callable[[], Phase]
+CurrentPhase = Callable[[], Phase]
 
 
 class Snapshots:
@@ -26,9 +26,9 @@ class Snapshots:
         self._on_status, self._workers = on_status, workers
         self._last = TrainingStatus()
         """What is known, without the phase that the driver adds to it."""
-        self._work: Work | None = None
+        self._work: CurrentPhase | None = None
         """What goes on beside training steps; None while the workers tell it."""
-        self._trials: Work | None = None
+        self._trials: CurrentPhase | None = None
         self._heard = time.monotonic()
         self._watching, self._ended = False, threading.Event()
         self._clock = PhaseClock()
@@ -44,8 +44,8 @@ class Snapshots:
             else:
                 self.working(partial(_rows_or, status.phase))
             return
-        if status.phase is not None and status.phase.total is None:
-            self.working(partial(_itself, status.phase))
+        if (phase := status.phase) is not None and phase.total is None:
+            self.working(lambda: phase)
             status = status.model_copy(update={"phase": None})
         elif status.stage == "Training" or status.phase is not None:
             self._work = self._trials if status.steps is None else None
@@ -68,7 +68,7 @@ class Snapshots:
         """The workers start again after a failure."""
         self.starting(f"{failure}; starting again")
 
-    def search(self, trials: Work) -> None:
+    def search(self, trials: CurrentPhase) -> None:
         """A search begins, whose trials have come as far as `trials` says; until workers start again."""
         self._trials = trials
         self.working(trials)
@@ -83,7 +83,7 @@ class Snapshots:
         self.working(_this_process)
         self._add(lambda last: last.model_copy(update={"message": "compares with the baselines", "eta": None}))
 
-    def working(self, work: Work) -> None:
+    def working(self, work: CurrentPhase) -> None:
         """From now on, this is what goes on; of what is not counted, the seconds are told."""
         self._work = work
         if not self._watching:
@@ -154,7 +154,3 @@ def _rows_or(phase: Phase) -> Phase:
     """The rows that are being prepared while workers start; the phase, once all are."""
     now = DOING.now
     return _this_process() if now.unit == ROWS and now.total is not None and now.done < now.total else phase
-
-
-def _itself(phase: Phase) -> Phase:
-    return phase

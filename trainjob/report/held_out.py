@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from trainjob.errors import UserError, listed
+from trainjob.errors import listed
 from trainjob.evaluation import Scores
 from trainjob.runs.contents import Contents
 from trainjob.runs.files import MODEL, PREDICTIONS, VALIDATED
 from trainjob.runs.predictions import class_indices, read_predictions
+from trainjob.runs.refusals import damaged
 from trainjob.storage import Folder
 
 COLUMNS = ("row", "label", "prediction", "probability")
@@ -68,24 +69,24 @@ def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | 
     if run.summary is None or not isinstance(scores, Scores) or not folder.exists(path):
         return None
     classes = [each.name for each in scores.per_class]
-    with _sound(f"{run.uri}/{path}"):
+    with _sound(folder, path):
         table = read_predictions(folder, file, [*COLUMNS, *(PROBABILITIES if len(classes) == 2 else ())])
     if missing := [column for column in COLUMNS if column not in table.column_names]:
-        raise UserError(f"{run.uri}/{path} is damaged or of another version of trainjob: it has no {listed(missing)}")
+        raise damaged(folder, path, f"it has no {listed(missing)}")
     return HeldOut(set_name, classes, table)
 
 
 def read_whole_rows(folder: Folder, rows: np.ndarray) -> pa.Table:
     """All columns of some rows that `read_held_out` reads, by their numbers int64 [m], in the file's order. Raises
     UserError where the file is damaged."""
-    with _sound(f"{folder.uri}/{PREDICTIONS}/{MODEL}.parquet"):
+    with _sound(folder, f"{PREDICTIONS}/{MODEL}.parquet"):
         return read_predictions(folder, MODEL, rows=rows)
 
 
 @contextmanager
-def _sound(uri: str) -> Generator[None]:
+def _sound(folder: Folder, path: str) -> Generator[None]:
     """Turns what Arrow raises over a damaged file into a UserError."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{uri} is damaged or of another version of trainjob: {error}") from error
+        raise damaged(folder, path, error) from error

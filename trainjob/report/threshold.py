@@ -66,9 +66,9 @@ def binary(held: HeldOut) -> Binary | None:
     if len(held.classes) != 2:
         return None
     scores = held.probability_of(held.classes[1])
-    return (
-        scores if scores is None else Binary(held.set_name, held.classes, held.labels == 1, scores, held.predicted == 1)
-    )
+    if scores is None:
+        return None
+    return Binary(held.set_name, held.classes, held.labels == 1, scores, held.predicted == 1)
 
 
 def threshold_view(rows: Binary, validated: Binary | None, checkpoints_metric: str) -> ThresholdView:
@@ -136,8 +136,7 @@ def _difference(rows: Binary, threshold: float, metric: Metric) -> Estimate | No
 def _table(
     rows: Binary, validated: Binary, threshold: float, metric: Metric
 ) -> tuple[list[str], list[tuple[str, ...]]]:
-    sets = [validated] if rows.set_name == validated.set_name else [rows, validated]
-    name = NAMES[metric]
+    sets, name = _sets(rows, validated), NAMES[metric]
     headings = [
         "Threshold",
         *(f"{capitalized(name)}, {each.set_name}" for each in sets),
@@ -155,6 +154,11 @@ def _table(
     if threshold != USUAL:
         lines.append(line(f"{threshold:g} (chosen)", [each.score >= threshold for each in sets]))
     return headings, lines
+
+
+def _sets(rows: Binary, validated: Binary) -> list[Binary]:
+    """The sets to show; one where there is no test set."""
+    return [validated] if rows.set_name == validated.set_name else [rows, validated]
 
 
 def _curve(rows: Binary) -> Chart:
@@ -179,7 +183,6 @@ def _curve(rows: Binary) -> Chart:
 
 def _metric_by_threshold(rows: Binary, validated: Binary, metric: Metric, threshold: float) -> Chart:
     thresholds = np.linspace(0, 1, POINTS + 1)
-    sets = [validated] if rows.set_name == validated.set_name else [rows, validated]
     series = [
         Series(
             each.set_name,
@@ -187,15 +190,9 @@ def _metric_by_threshold(rows: Binary, validated: Binary, metric: Metric, thresh
             values_at(metric, each.is_positive, each.score, thresholds).tolist(),
             marked=False,
         )
-        for each in sets
+        for each in _sets(rows, validated)
     ]
-    name = NAMES[metric]
-    return Chart(
-        f"{capitalized(name)}, by threshold",
-        series,
-        x_label="threshold",
-        mark=threshold,
-    )
+    return Chart(f"{capitalized(NAMES[metric])}, by threshold", series, x_label="threshold", mark=threshold)
 
 
 def _remarks(rows: Binary, threshold: float, checkpoints_metric: str) -> list[str]:

@@ -38,7 +38,7 @@ from trainjob.runs.files import (
     VARIANTS,
     VARIANTS_TABLE,
 )
-from trainjob.runs.refusals import not_a_run, refuse_damaged
+from trainjob.runs.refusals import damaged, not_a_run, refuse_damaged
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder, storage_errors
 
@@ -279,8 +279,7 @@ def read_attempts(run: Folder) -> Attempts | None:
     try:
         return Attempts.model_validate_json(run.read(ATTEMPTS))
     except ValidationError as error:
-        problem = error.errors()[0]["msg"]
-        raise UserError(f"{run.uri}/{ATTEMPTS} is damaged or of another version of trainjob: {problem}") from None
+        raise damaged(run, ATTEMPTS, error.errors()[0]["msg"]) from None
 
 
 def flatten(value: Any, path: str = "") -> dict[str, Any]:

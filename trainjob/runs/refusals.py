@@ -18,10 +18,15 @@ def not_a_run(folder: "Folder", expected: str) -> UserError:
     return UserError(f"{folder.uri} is not a run's folder: expected {expected} there, found {found}")
 
 
+def damaged(folder: "Folder", name: str, problem: object) -> UserError:
+    """The error for a file `name` of a run's folder that cannot be read."""
+    return UserError(f"{folder.uri}/{name} is damaged or of another version of trainjob: {problem}")
+
+
 @contextmanager
 def refuse_damaged(folder: "Folder", name: str) -> Generator[None]:
     """Turns a parse error inside the block into a UserError that names the file `name`."""
     try:
         yield
     except (TypeError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{folder.uri}/{name} is damaged or of another version of trainjob: {error}") from error
+        raise damaged(folder, name, error) from error

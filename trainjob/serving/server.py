@@ -13,7 +13,7 @@ from trainjob.errors import TransientError, UserError
 from trainjob.serving.config import APPLICATION, DEPLOYMENT, ENVIRONMENT, LOGGING, Served, http_options
 
 OBJECT_STORE_BYTES = 2**28
-SECONDS_BETWEEN_LOOKS = 0.05
+POLL_SECONDS = 0.05
 
 
 def _environment(port: int) -> dict[str, str]:
@@ -66,7 +66,7 @@ def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None
         handle.stop.remote().result()
         serve.delete(APPLICATION, _blocking=False)  # `serve.shutdown` would not wait for the answers
         while APPLICATION in serve.status().applications:  # blocking, `delete` looks every second
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)
     finally:
         ray.shutdown()
 
