@@ -1,0 +1,172 @@
+"""Protocols of a kind of model: `Kind` joins a fitted `Input` and a fitted `Target` with a network.
+
+`trainjob.kinds.registry` finds a kind by its field in `spec.model`. Code outside of `trainjob/kinds/` asks the kind,
+its input and its target, and does not branch on which kind it is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from torch import Tensor
+
+    from trainjob.api import Dataset, Model, Source, TrainJobSpec
+    from trainjob.data.bad_rows import BadRows
+    from trainjob.data.examples import Examples
+    from trainjob.data.preprocessor import Preprocessor
+    from trainjob.data.rows import OnBadRow, Part, Rows
+    from trainjob.data.survey import FittedOn
+    from trainjob.data.tasks import Mapper
+    from trainjob.kinds.facts import Facts
+    from trainjob.models.objective import Objective
+    from trainjob.models.trainable import Trainable
+
+Where = Callable[[int], str]
+"""Says where the row at an index comes from, for error messages."""
+
+
+class Input(Protocol):
+    """Turns rows into the arrays that a network takes. It is fitted on the training rows and knows no labels.
+
+    Picklable: workers and Ray tasks get a copy.
+    """
+
+    @property
+    def noun(self) -> str:
+        """What messages call one row: a singular such as "text" or "image"."""
+        ...
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        ...
+
+    @property
+    def packs(self) -> bool:
+        """Whether `transform` joins short rows and cuts long ones, so that it returns another number of rows."""
+        ...
+
+    @property
+    def value_type(self) -> "pa.DataType":
+        """The type of the values of a prepared row, such as int32 for tokens."""
+        ...
+
+    @property
+    def row_bytes(self) -> int:
+        """The average memory of a prepared row."""
+        ...
+
+    def contents(self, table: "pa.Table", where: Where) -> list[bytes]:
+        """The raw content of each row: equal rows have equal contents, and the split hashes them."""
+        ...
+
+    def is_empty(self, content: bytes) -> bool:
+        """Whether a row with this content holds nothing to learn from, which the data profile counts."""
+        ...
+
+    def check(self, rows: "Rows") -> None:
+        """Raises RowError for the first row that `transform` cannot use."""
+        ...
+
+    def transform(self, table: "pa.Table", where: Where) -> "pa.Array":
+        """Prepared rows: a list of values each. Raises DataError for rows that cannot be used."""
+        ...
+
+    def batch(self, examples: "Examples") -> "dict[str, np.ndarray]":
+        """The network's inputs by name, each [n, ...], of prepared rows."""
+        ...
+
+    def table(self, rows: "Sequence[Any] | np.ndarray", where: Where) -> "pa.Table":
+        """Rows as a Python user gives them to `Predictor`, as a table with `columns`. Raises UserError for others."""
+        ...
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Writes the files that lie beside preprocessor.json, and returns the fields of preprocessor.json."""
+        ...
+
+
+class Target(Protocol):
+    """What is learned of each row, and what an answer looks like. It is fitted on the labels of the training rows.
+
+    Picklable, like an input.
+    """
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes that an answer chooses from, in the order of the outputs; empty where it chooses none."""
+        ...
+
+    @property
+    def width(self) -> int | None:
+        """The number of outputs for a row; None where the network decides it, as with the tokens of a vocabulary."""
+        ...
+
+    def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
+        """The rows with a usable label in `column`, and these labels [n, ...]. `on_bad` is called for each other
+        row."""
+        ...
+
+    def strata(self, labels: "np.ndarray | None", rows: int) -> "np.ndarray":
+        """The stratum of each row, int64 [n]: rows are set aside for validation within each stratum. All rows are in
+        stratum 0 where there are no labels."""
+        ...
+
+    def labels(self, examples: "Examples", inputs: "Mapping[str, np.ndarray]") -> "np.ndarray":
+        """The labels of a batch, [n, ...]. `inputs` is what `Input.batch` returned for the same examples: the next
+        token is a label that follows from the inputs."""
+        ...
+
+    def objective(self, spec: "TrainJobSpec", module: "Trainable[Any]") -> "Objective":
+        """How `module` is trained and scored. Raises UserError where the spec does not fit the labels."""
+        ...
+
+    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> "pa.Table | None":
+        """The answer to each row, from the network's outputs [n, ...]: the columns that `trainjob predict` writes and
+        `trainjob serve` sends. None where outputs are no answer, as those of a language model, which generates."""
+        ...
+
+    def save(self) -> dict[str, Any]:
+        """Its fields of preprocessor.json."""
+        ...
+
+
+class Kind(Protocol):
+    """A kind of model: fits an input and a target, and builds, saves and loads the network between them."""
+
+    @property
+    def facts(self) -> "Facts": ...
+
+    def label_column(self, dataset: "Dataset") -> str | None:
+        """The column with the labels; None where rows need none."""
+        ...
+
+    def parts(self, dataset: "Dataset", source: "Source", endpoint: str | None, labelled: bool) -> "list[Part]":
+        """The parts of a source, as readers of this kind's rows. Raises DataError where the source holds others, such
+        as images for a text classifier."""
+        ...
+
+    def fit(
+        self, dataset: "Dataset", model: "Model", train: "Sequence[Part]", seed: int, mapped: "Mapper", bad: "BadRows"
+    ) -> "FittedOn":
+        """Fits input and target on the training rows, which `mapped` reads. Rows that cannot be used are counted in
+        `bad`. Raises DataError where nothing can be trained on them."""
+        ...
+
+    def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> "Preprocessor":
+        """The input and the target that were saved in `folder`; `state` is the content of preprocessor.json."""
+        ...
+
+    def build(self, model: "Model", preprocessor: "Preprocessor", as_stored: bool) -> "Trainable[Any]":
+        """A new network, as `trainjob.models.build` describes."""
+        ...
+
+    def load(self, folder: Path, preprocessor: "Preprocessor") -> "Trainable[Any]":
+        """The network that is saved in `folder`."""
+        ...
+
+    def worker_modules(self, model: "Model") -> list[str]:
+        """Modules that are slow to import and that workers of this model need."""
+        ...
