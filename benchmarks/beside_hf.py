@@ -25,7 +25,7 @@ from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, fit, prepare_examples
 from trainjob.data.packing import GIVEN, START
-from trainjob.training.run import run, worker_threads
+from trainjob.driver.run import run, worker_threads
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
 OVERRIDES = {

@@ -79,8 +79,8 @@ def measure(folder: Path) -> dict[str, float]:
     from ray.cluster_utils import Cluster
 
     from trainjob.api.load import load_trainjob
-    from trainjob.training.launch import ray_cluster
-    from trainjob.training.run import run
+    from trainjob.driver.run import run
+    from trainjob.launch import ray_cluster
 
     def add_node() -> Any:
         place = {"trainjob_worker": 1}

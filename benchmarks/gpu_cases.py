@@ -25,9 +25,9 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
-from trainjob.training.loop import Trainer
-from trainjob.training.placement import shard
-from trainjob.training.randomness import seed
+from trainjob.worker.loop import Trainer
+from trainjob.worker.placement import shard
+from trainjob.worker.random_states import seed
 
 CLASSES = ["a", "b", "c", "d"]
 LEARNING_RATE = 1e-4

@@ -23,10 +23,10 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
-from trainjob.training.devices import check_kernels, is_out_of_memory, out_of_memory
-from trainjob.training.loop import Trainer
-from trainjob.training.randomness import seed
-from trainjob.training.scoring import Scorer
+from trainjob.worker.devices import check_kernels, is_out_of_memory, out_of_memory
+from trainjob.worker.loop import Trainer
+from trainjob.worker.random_states import seed
+from trainjob.worker.scoring import Scorer
 
 SIDE, CLASSES, ROWS, BATCH = 32, ["circle", "cross", "square"], 960, 96
 WARM_UP_STEPS = 3

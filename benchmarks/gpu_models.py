@@ -16,8 +16,8 @@ from torch import Tensor, distributed
 from trainjob.data.batch import Batch
 from trainjob.data.packing import START
 from trainjob.models.gpu_attention import MOST_CHANNELS
-from trainjob.training.loop import Trainer
-from trainjob.training.placement import BOTH_BACKENDS
+from trainjob.worker.loop import Trainer
+from trainjob.worker.placement import BOTH_BACKENDS
 
 BF16_TOLERANCE = 0.05
 """Of what is computed in bfloat16, as a share of the largest."""

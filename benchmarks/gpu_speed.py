@@ -18,8 +18,8 @@ from gpu_checks import NotMeasured
 from trainjob.data.loaders import InMemoryBatches, Shard, ahead
 from trainjob.models import objective_of
 from trainjob.precision import allow_tf32
-from trainjob.training.loop import Trainer
-from trainjob.training.optim import build_optimizer
+from trainjob.worker.loop import Trainer
+from trainjob.worker.optim import build_optimizer
 
 FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12}
 """Dense bfloat16 multiplications and additions a second that the maker states, by a word of the GPU's name."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import fit, prepare_examples
-from trainjob.training.launch.ray_cluster import set_environment
-from trainjob.training.run import run, worker_threads
+from trainjob.driver.run import run, worker_threads
+from trainjob.launch.ray_cluster import set_environment
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
 
@@ -33,7 +33,7 @@ def bare(task: str) -> None:
     from trainjob.data.loaders import BucketSampler, Shard, collate
     from trainjob.models import build
     from trainjob.precision import resolve_precision
-    from trainjob.training.optim import build_optimizer, build_scheduler
+    from trainjob.worker.optim import build_optimizer, build_scheduler
 
     job, fitted, examples = pickle.loads(Path(task).read_bytes())
     distributed.init_process_group("gloo")

@@ -20,11 +20,11 @@ PORT = 6399
 RAY = [sys.executable, "-m", "ray.scripts.scripts"]
 CLUSTER = os.environ | {"RAY_ADDRESS": f"127.0.0.1:{PORT}", "RAY_AUTH_MODE": "token"}
 AS_THE_OPERATORS = """
-import trainjob.training.launch.ray_cluster as ray_cluster
+import trainjob.launch.ray_cluster as ray_cluster
 ray_cluster._is_own = lambda: True
 """
 RAYS_POLICY = """
-from trainjob.training.launch import ray_internals
+from trainjob.launch.fast import ray_internals
 
 def policy():
     from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy

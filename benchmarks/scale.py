@@ -20,12 +20,12 @@ from trainjob.api import Checkpoints, Source
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import survey
 from trainjob.data.bad_rows import BadRows
+from trainjob.launch.ray_cluster import seconds_between_looks
 from trainjob.progress.channel import Receiver, Sender
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore, Manifest, checkpoint_name
 from trainjob.runs.files import ATTEMPTS, CHECKPOINTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
-from trainjob.training.launch.ray_cluster import seconds_between_looks
 
 REPEATS = 5
 PROCESSES = 4

@@ -38,12 +38,12 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
     from trainjob.models import Trainable
     from trainjob.runs.checkpoints import CheckpointStore
     from trainjob.storage import Folder
-    from trainjob.training.checkpointing import Checkpointer
-    from trainjob.training.distributed import AllRanks
-    from trainjob.training.optim import build_optimizer
-    from trainjob.training.placement import build_for, shard
-    from trainjob.training.saving import Saver
-    from trainjob.training.state import TrainingState
+    from trainjob.worker.checkpointing import Checkpointer
+    from trainjob.worker.distributed import AllRanks
+    from trainjob.worker.optim import build_optimizer
+    from trainjob.worker.placement import build_for, shard
+    from trainjob.worker.saving import Saver
+    from trainjob.worker.state import TrainingState
 
     distributed.init_process_group("gloo")
     torch.set_num_threads(1)

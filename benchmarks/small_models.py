@@ -15,9 +15,9 @@ from pathlib import Path
 
 from trainjob.api.load import load_trainjob
 from trainjob.compress.variants import Steps, compress
+from trainjob.driver.run import run
 from trainjob.runs.variants import Variant, Variants
 from trainjob.storage import Folder
-from trainjob.training.run import run
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
 TEACHER = "{layers: 3, hiddenSize: 256, heads: 4, vocabularySize: 16000}"

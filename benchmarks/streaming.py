@@ -14,9 +14,9 @@ import numpy as np
 from PIL import Image
 
 from trainjob.api import TrainJob
-from trainjob.training import classifier
-from trainjob.training.launch import ray_cluster
-from trainjob.training.run import run
+from trainjob.driver import built_in
+from trainjob.driver.run import run
+from trainjob.launch import ray_cluster
 
 MIB = 2**20
 TIMES = 10
@@ -55,7 +55,7 @@ def trained(folder: Path, name: str, network: dict[str, Any], epochs: int, strea
             },
         }
     )
-    classifier.KEPT_BYTES = MIB if streams else 2**62
+    built_in.KEPT_BYTES = MIB if streams else 2**62
     since = time.perf_counter()
     finished = run(job, source=folder, started=time.time())
     import ray  # not before `run`, which sets Ray's environment

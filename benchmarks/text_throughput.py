@@ -20,9 +20,9 @@ import numpy as np
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, Fitted, TextPreprocessor, fit, prepare_datasets
+from trainjob.driver.run import run, worker_threads
+from trainjob.launch.ray_cluster import fit_on_ray, in_thread, start_ray
 from trainjob.storage import Folder
-from trainjob.training.launch.ray_cluster import fit_on_ray, in_thread, start_ray
-from trainjob.training.run import run, worker_threads
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
 
@@ -37,7 +37,7 @@ def plain_loop(config: dict[str, Any]) -> dict[str, float]:
     from torch.optim.lr_scheduler import LambdaLR
 
     from trainjob.models import build
-    from trainjob.training.optim import build_optimizer, build_scheduler
+    from trainjob.worker.optim import build_optimizer, build_scheduler
 
     job: TrainJob = config["job"]
     fitted: Fitted = config["fitted"]

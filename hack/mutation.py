@@ -39,9 +39,9 @@ TESTS = {
     "trainjob/data/split.py": ["unit/data/test_split.py"],
     "trainjob/evaluation/scores.py": ["unit/evaluation"],
     "trainjob/runs/checkpoints.py": ["unit/runs/test_checkpoints.py"],
-    "trainjob/training/scoring.py": ["unit/training/test_scoring.py"],
-    "trainjob/training/loop.py": [
-        "unit/training/test_steps.py", "unit/training/test_epochs.py", "unit/training/test_resuming.py"
+    "trainjob/worker/scoring.py": ["unit/worker/test_scoring.py"],
+    "trainjob/worker/loop.py": [
+        "unit/worker/test_steps.py", "unit/worker/test_epochs.py", "unit/worker/test_resuming.py"
     ],
     "trainjob_operator/status.py": STATUS,
     "trainjob_operator/verdict.py": STATUS,

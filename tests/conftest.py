@@ -74,12 +74,12 @@ LONGEST = (
     "tests/e2e/test_search.py",
     "tests/e2e/test_text_job.py",
     "tests/e2e/test_own_functions.py",
-    "tests/unit/training/launch/test_local.py",
+    "tests/unit/launch/test_local.py",
     "tests/unit/crd/test_schema.py",
     "tests/training/test_datasets.py",
-    "tests/unit/training/test_sharding.py",
-    "tests/unit/training/test_resuming.py",
-    "tests/unit/training/test_steps.py",
+    "tests/unit/worker/test_sharding.py",
+    "tests/unit/worker/test_resuming.py",
+    "tests/unit/worker/test_steps.py",
 )
 """Groups of tests that begin first: one of them that came last would keep one process busy when the others are done."""
 

@@ -9,7 +9,7 @@ from trainjob.models import Trainable
 from trainjob.runs.checkpoint_tensors import CheckpointTensors, write_rank_tensors
 from trainjob.runs.digests import digests_of
 from trainjob.storage import Folder
-from trainjob.training.sharded_state import drained, load_weights, staged
+from trainjob.worker.sharded_state import drained, load_weights, staged
 
 
 def carry(saved: Trainable[Any], other: Trainable[Any], folder: Path) -> None:

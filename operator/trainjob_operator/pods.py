@@ -132,7 +132,7 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     """The pod that hands the entry point to the head and follows its log. It opens no storage, so it gets no keys."""
     template = _template(job, settings, "ray-job-submitter", resources(0.1, "512Mi"))
     container = template["spec"]["containers"][0]
-    container["command"] = ["python", "-m", "trainjob.training.launch.ray_submit", ENTRY_POINT]
+    container["command"] = ["python", "-m", "trainjob.launch.fast.ray_submit", ENTRY_POINT]
     unneeded = [variable for variable in _credentials(job) if variable not in job.spec.pods.env]
     container["env"] = [variable for variable in container["env"] if variable not in unneeded]
     own = {"restartPolicy": "Never", "automountServiceAccountToken": False}

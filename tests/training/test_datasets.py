@@ -19,12 +19,12 @@ from ray.data.dataset import MaterializedDataset
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, tasks, user_errors
 from trainjob.data.loaders import read_windows
+from trainjob.driver.distillation import soft_labels
 from trainjob.errors import DataError, RowError
+from trainjob.launch.ray_tasks import RayTasks
+from trainjob.launch.shares import Shares
 from trainjob.models import build, save_model
 from trainjob.storage import Folder
-from trainjob.training.distillation import soft_labels
-from trainjob.training.launch.ray_tasks import RayTasks
-from trainjob.training.launch.shares import Shares
 from unit.data.data_specs import (
     assert_same_fitted,
     causal_spec,

@@ -141,7 +141,7 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
         for rank in (0, 1):
             log = run.folder / "logs" / f"attempt-{attempt}" / f"rank-{rank}.log"
             assert log.read_text().count(f"rank {rank} begins\n") == starts
-            assert log.read_text().count("launch.ray_fork_server") == starts
+            assert log.read_text().count("fast.ray_fork_server") == starts
     records, summary = run.records("epoch"), run.read("summary.json")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
     assert [record["first"] for record in records[:2]] == [1, 2]

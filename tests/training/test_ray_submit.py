@@ -20,7 +20,7 @@ from ray_head import kill, ray_head
 from cluster.component import free_ports
 from cluster.jobs import eventually
 from trainjob import local_ray
-from trainjob.training.launch import ray_submit
+from trainjob.launch.fast import ray_submit
 
 SECONDS = 300
 

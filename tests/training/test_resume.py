@@ -29,7 +29,7 @@ def test_local_processes(new_run: NewRun, local: Finished):
     assert run.end_at_checkpoint(crash_driver) == -11, run.output
     assert "training, continues from epoch-0" in run.output, run.output
     assert "Fatal Python error: Segmentation fault" in run.output
-    assert "trainjob/training/" in run.output  # where it was
+    assert "trainjob/driver/" in run.output  # where it was
 
     assert run.end_at_checkpoint(kill_worker) == 0, run.output
     assert "training, continues from epoch-0" in run.output, run.output
@@ -40,7 +40,7 @@ def test_local_processes(new_run: NewRun, local: Finished):
 
 @pytest.mark.nightly
 def test_a_student(new_run: NewRun, local: Finished, text_set: Path):
-    """Ended while it trains; what the teacher has said is kept. Its weights: tests/unit/training/test_distillation."""
+    """Ended while it trains; what the teacher has said is kept. Its weights: tests/unit/driver/test_distillation.py."""
     changes = {
         "dataset.loader": "dataLoader",
         "dataset.unlabelled": {"uri": str(text_set / "test.csv")},

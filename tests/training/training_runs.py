@@ -22,14 +22,14 @@ from environment import environment_kept
 from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import TrainingStatus
 from trainjob.cli.app import app
-from trainjob.training.run import run
+from trainjob.driver.run import run
 
 TEXT_MODEL = {"textClassifier": {"encoder": {"layers": 2, "hiddenSize": 32, "heads": 2, "vocabularySize": 400}}}
 IMAGE_MODEL = {"imageClassifier": {"cnn": {"channels": [8, 16], "hidden": 32}, "dropout": 0.3}}
 
 LIMIT = 600  # seconds; runs through Ray start some ten processes, which takes a busy machine minutes
 MARK = "TRAINJOB_TEST_RUN"
-STREAMED = "import trainjob.training.classifier as classifier; classifier.KEPT_BYTES = 0"
+STREAMED = "import trainjob.driver.built_in as built_in; built_in.KEPT_BYTES = 0"
 """Ray Data streams the training rows in every epoch, however few they are."""
 SLOW = {"checkpoints.everySteps": 1}
 """Each step waits until the checkpoint before it is saved, so that training is not over before it is ended."""
@@ -38,7 +38,7 @@ import sys, time
 from contextlib import suppress
 from pathlib import Path
 from trainjob.api.load import load_trainjob
-from trainjob.training.run import run
+from trainjob.driver.run import run
 
 file = Path(sys.argv[1])
 tell = lambda status: print(status.model_dump_json(by_alias=True, exclude_none=True), flush=True)
@@ -58,7 +58,7 @@ WORKERS_FIRST = """
 import sys
 
 def guard(event, arguments):
-    if event == "subprocess.Popen" and "trainjob.training.launch.fork_server" in arguments[1]:
+    if event == "subprocess.Popen" and "trainjob.launch.fast.fork_server" in arguments[1]:
         heavy = {"torch", "ray", "transformers"} & sys.modules.keys()
         if heavy:
             raise RuntimeError(f"the driver has imported {heavy} before the workers could begin to")
@@ -277,7 +277,7 @@ def kill_worker(driver: int) -> None:
     """Kills a training worker, with or without Ray."""
     for process in psutil.Process(driver).children(recursive=True):
         title = " ".join(process.cmdline())
-        forked = "trainjob.training.launch.fork_server" in title and process.ppid() != driver
+        forked = "trainjob.launch.fast.fork_server" in title and process.ppid() != driver
         if "RayTrainWorker" in title or forked:
             process.kill()
             return

@@ -37,7 +37,7 @@ def run(
     seen: list[TrainingStatus] = []
     try:
         with display(job.metadata.name) as progress, reporting(job) as reporter:
-            from trainjob.training.run import run as train
+            from trainjob.driver.run import run as train
 
             def on_status(status: "TrainingStatus") -> None:
                 seen[:] = [status]
@@ -58,7 +58,7 @@ def run(
         say(f"\nstopped. {_how_to_continue(seen)}", error=True)
         raise typer.Exit(interrupts.exit_code()) from None
     except Exception as error:
-        from trainjob.training.outcome import WorkerError
+        from trainjob.launch.worker_errors import WorkerError
 
         if not isinstance(error, WorkerError):
             raise
@@ -92,7 +92,7 @@ def run(
 def _log_of(job: "TrainJob", rank: int) -> str | None:
     from trainjob.errors import StorageError
     from trainjob.runs.folder import run_folder
-    from trainjob.training.log_capture import latest_log
+    from trainjob.worker.log_capture import latest_log
 
     try:
         return latest_log(run_folder(job), rank)

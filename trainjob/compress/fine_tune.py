@@ -20,10 +20,10 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
-from trainjob.training.loop import Trainer
-from trainjob.training.randomness import seed
-from trainjob.training.scoring import Scorer
-from trainjob.training.sharded_state import load_weights
+from trainjob.worker.loop import Trainer
+from trainjob.worker.random_states import seed
+from trainjob.worker.scoring import Scorer
+from trainjob.worker.sharded_state import load_weights
 
 EPOCHS = 2
 CPU = torch.device("cpu")

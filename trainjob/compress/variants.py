@@ -21,6 +21,7 @@ from trainjob.compress.measure import BATCH_SIZE, all_threads, measure
 from trainjob.compress.prune import prune
 from trainjob.data import Examples, Fitted, check_unchanged
 from trainjob.data.prepare import read_set
+from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
 from trainjob.evaluation.paired import standing
 from trainjob.kinds import KINDS, kinds_with
@@ -35,7 +36,6 @@ from trainjob.runs.model import local_copy, model_folder, variants_of, write_mod
 from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
-from trainjob.training.summarize import hardware
 
 MOST_ROWS = 10_000
 """That are predicted by each variant."""

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from trainjob.baselines import rows
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.app import app
+from trainjob.driver.run import _compared as compared
 from trainjob.errors import DataError, Notice, StorageError
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.contents import read_contents
 from trainjob.runs.predictions import read_predictions
-from trainjob.training.run import _compared as compared
 
 
 def test_the_model_is_compared_with_texts_baselines(tmp_path: Path, texts: Path) -> None:

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from trainjob.api import TrainJob
 from trainjob.cli.app import app
+from trainjob.driver.run import Finished, run
 from trainjob.errors import Notice
 from trainjob.runs.contents import read_contents
 from trainjob.runs.folder import read_job
 from trainjob.storage import Folder
-from trainjob.training.run import Finished, run
 
 
 def finished(folder: Path, data: Path) -> tuple[TrainJob, Folder]:

@@ -14,7 +14,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from trainjob.cli.app import app
-from trainjob.training.outcome import WorkerError
+from trainjob.launch.worker_errors import WorkerError
 
 JOB = """\
 apiVersion: trainjob.dev/v1alpha1
@@ -155,7 +155,7 @@ def test_what_a_worker_raised_is_shown_as_its_own_traceback(job: Path, monkeypat
     def fail(*_: object, **__: object) -> None:
         raise WorkerError(1, "ArithmeticError", "cannot go on", 'File "own_loop.py", line 3\n', time=0.0)
 
-    monkeypatch.setattr("trainjob.training.run.run", fail)
+    monkeypatch.setattr("trainjob.driver.run.run", fail)
     result = CliRunner().invoke(app, ["run", str(job)])
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [

@@ -22,7 +22,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import fit, tasks
 from trainjob.data.survey import Sample
 from trainjob.errors import DataError
-from trainjob.training.launch.ray_tasks import RayTasks
+from trainjob.launch.ray_tasks import RayTasks
 
 
 def through_pickle(work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from trainjob.progress.reporter import Reporter
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.storage import Folder
-from trainjob.training.distributed import AllRanks
+from trainjob.worker.distributed import AllRanks
 
 
 class Everything(Direct):

@@ -4,8 +4,8 @@ import pytest
 
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.errors import DataError, StorageError, StorageUnreachable, TransientError, UserError, is_transient
+from trainjob.launch.worker_errors import WorkerError, failure_of
 from trainjob.progress.snapshots import Snapshots
-from trainjob.training.outcome import WorkerError, failure_of
 
 TRAINING = TrainingStatus(stage="Training", message="continues from a", step=7, eta=9.0, metrics={"f1": 0.5})
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from trainjob.api import TrainJob
+from trainjob.driver.run import run
 from trainjob.errors import Notice, UserError
 from trainjob.runs.contents import read_contents
 from trainjob.runs.folder import begin_attempt, clear_results, run_folder
 from trainjob.runs.summary import Hardware, Summary, TrainingWorkers
-from trainjob.training.run import run
 
 
 def finished(folder: Path) -> TrainJob:

@@ -9,10 +9,10 @@ import pytest
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.errors import DataError, Notice, UserError, notify
+from trainjob.launch.worker_errors import WorkerError, failure_of
 from trainjob.redaction import has_hidden, hidden, without_secrets
 from trainjob.runs.files import TRAINJOB
 from trainjob.runs.folder import begin_attempt, read_job, run_folder
-from trainjob.training.outcome import WorkerError, failure_of
 
 SIGNED = "https://data.example/train.csv?versionId=7&X-Amz-Credential=AKIAXYZ&X-Amz-Signature=c0ffee"
 

@@ -7,9 +7,9 @@ import pytest
 from trainjob.api import Checkpoints, Tuning
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.errors import UserError, is_transient
+from trainjob.launch.worker_errors import failure_of
 from trainjob.runs.trials import TrialSteps
 from trainjob.storage import Folder
-from trainjob.training.outcome import failure_of
 from trainjob.tuning.board import Board
 
 TUNING = Tuning.model_validate({"parameters": {"training.epochs": {"range": [1, 9]}}, "trials": 3}, by_alias=True)

@@ -1,0 +1,300 @@
+"""Trainers of tiny models on rows in memory: what a rank needs to build one, how to run it, and what it leaves."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch.distributed.tensor import DTensor
+
+from tiny_image_models import save_resnet
+from trainjob.api import Cleaning, TrainJobSpec
+from trainjob.api.training_status import TrainingStatus
+from trainjob.data import Examples, ImagePreprocessor, Preprocessor, PretrainedImagePreprocessor, TextPreprocessor
+from trainjob.data.batch import Batch
+from trainjob.data.image_files import image_tensor
+from trainjob.data.image_processor import pretrained_processor
+from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
+from trainjob.data.text import train_wordpiece
+from trainjob.evaluation import Confusion, Scores, scores
+from trainjob.models import objective_of
+from trainjob.precision import resolve_precision
+from trainjob.progress.channel import Sender
+from trainjob.progress.reporter import Reporter
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.files import ATTEMPTS
+from trainjob.runs.history import History, read_history
+from trainjob.storage import Folder
+from trainjob.worker.distributed import AllRanks, rank, world_size
+from trainjob.worker.loop import Trainer
+from trainjob.worker.placement import build_for, place
+from trainjob.worker.scoring import Predicted, Scorer
+from trainjob.worker.state import TrainingState
+
+CLASSES = ["blue", "green", "red"]
+CPU = torch.device("cpu")
+
+MLP = {"imageClassifier": {"mlp": {"hidden": [8]}, "dropout": 0.0}}
+CNN = {"imageClassifier": {"cnn": {"channels": [4], "hidden": 8}, "dropout": 0.3}}
+"""With batch normalization."""
+TEXT = {
+    "textClassifier": {
+        "encoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 100},
+        "maxLength": 16,
+        "dropout": 0.3,
+    }
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a rank needs to build a trainer."""
+
+    folder: Path
+    """Of the run."""
+    spec: TrainJobSpec
+    preprocessor: Preprocessor
+    examples: dict[str, Examples]
+    """Rows of `train` and `validation`."""
+    script: list[tuple[float, int]] | None = None
+    """Instead of a validation: the loss, and how many rows of ten are predicted rightly, epoch by epoch."""
+
+    def __post_init__(self) -> None:
+        Folder(str(self.folder)).write(ATTEMPTS, b"{}")  # a run has begun here
+
+    @property
+    def store(self) -> CheckpointStore:
+        return CheckpointStore(Folder(str(self.folder)), self.spec.checkpoints)
+
+    def elsewhere(self, folder: Path) -> "Setup":
+        return replace(self, folder=folder)
+
+    def shard(self, rank: int, ranks: int) -> Shard:
+        return Shard(rank, ranks, self.spec.training.batch_size, self.spec.training.seed)
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        return [record for record in read_history(Folder(str(self.folder))) if record["kind"] == kind]
+
+
+def image_setup(
+    folder: Path, rows: int = 50, model: dict[str, Any] = MLP, classes: list[str] = CLASSES, **changes: Any
+) -> Setup:
+    """Grey images of 4 x 4 pixels; `changes` are sections of the spec."""
+    chance = np.random.default_rng(0)
+
+    def examples(count: int) -> Examples:
+        labels = np.arange(count) % len(classes)
+        pixels = chance.integers(0, 120, (count, 16)) + 60 * labels[:, None]
+        return Examples(pixels.astype(np.uint8).reshape(-1), np.arange(count + 1) * 16, labels)
+
+    counts = np.bincount(np.arange(rows) % len(classes), minlength=len(classes)).tolist()
+    preprocessor = ImagePreprocessor(classes, counts, 4, 4, 1, [0.4], [0.2], resize=False)
+    spec = _spec(model, {"train": {"uri": "images"}}, changes)
+    return Setup(folder, spec, preprocessor, {"train": examples(rows), "validation": examples(23)})
+
+
+def resnet_setup(folder: Path, rows: int = 50, **changes: Any) -> Setup:
+    """Images of 28 x 20 pixels, and a pretrained network."""
+    chance = np.random.default_rng(0)
+    network = save_resnet(folder.parent / "resnet")
+    counts = np.bincount(np.arange(rows) % len(CLASSES), minlength=len(CLASSES)).tolist()
+    preprocessor = PretrainedImagePreprocessor.of(pretrained_processor(str(network)), CLASSES, counts)
+
+    def examples(count: int) -> Examples:
+        labels = np.arange(count) % len(CLASSES)
+        pixels = chance.integers(0, 120, (count, 20, 28, 3)) + 60 * labels[:, None, None, None]
+        values = preprocessor.transform(pa.table({"image": image_tensor(pixels.astype(np.uint8))}))
+        return Examples.from_table(pa.table({"values": values, "label": labels}))
+
+    model = {"imageClassifier": {"pretrained": str(network), "dropout": 0.3}}
+    spec = _spec(model, {"train": {"uri": "images"}}, changes)
+    return Setup(folder, spec, preprocessor, {"train": examples(rows), "validation": examples(23)})
+
+
+def text_setup(folder: Path, rows: int = 50, model: dict[str, Any] = TEXT, **changes: Any) -> Setup:
+    """Texts of 1 to 20 words."""
+    chance = random.Random(0)
+
+    def text(label: str) -> str:
+        words = (label if chance.random() < 0.3 else f"word{chance.randrange(9)}" for _ in range(chance.randint(1, 20)))
+        return " ".join(words)
+
+    def table(count: int) -> pa.Table:
+        labels = np.arange(count) % len(CLASSES)
+        return pa.table({"text": [text(CLASSES[label]) for label in labels], "label": labels})
+
+    train, validation = table(rows), table(23)
+    counts = np.bincount(train["label"].to_numpy(), minlength=len(CLASSES)).tolist()
+    tokenizer, config = train_wordpiece(train["text"].to_pylist(), 100, 16)
+    preprocessor = TextPreprocessor(CLASSES, counts, ["text"], Cleaning(), 16, 10.0, tokenizer, config)
+    spec = _spec(model, {"train": {"uri": "texts.csv"}, "text": ["text"], "label": "label"}, changes)
+
+    def examples(rows: pa.Table) -> Examples:
+        return Examples.from_table(pa.table({"values": preprocessor.transform(rows), "label": rows["label"]}))
+
+    return Setup(folder, spec, preprocessor, {"train": examples(train), "validation": examples(validation)})
+
+
+def _spec(model: dict[str, Any], dataset: dict[str, Any], changes: dict[str, Any]) -> TrainJobSpec:
+    training = {"epochs": 2, "batchSize": 12, "precision": "float32", "optimizer": {"sgd": {"learningRate": 0.1}}}
+    training |= changes.pop("training", {})
+    return TrainJobSpec.model_validate({"model": model, "dataset": dataset, "training": training} | changes)
+
+
+class ScriptedScorer(Scorer):
+    """Gives the scores of a script, one after the other."""
+
+    def __init__(self, classes: list[str], script: list[tuple[float, int]]) -> None:
+        self._classes, self._script = classes, iter(script)
+
+    def score(self, module: torch.nn.Module, name: str, predicted: Predicted | None = None) -> Scores:
+        loss, right = next(self._script)
+        confusion = np.diag([right, 0, 0])
+        confusion[0, 1] = 10 - right
+        return scores(Confusion.of_matrix(confusion), 10 * loss, self._classes)
+
+
+class PowerCut(Exception):
+    """Ends training on all ranks at once, without a chance to save anything."""
+
+
+Draw = tuple[float, float, float]
+"""A random number of Python, of numpy and of torch."""
+
+
+@dataclass
+class WatchedBatches:
+    """A rank's training batches, until `stop_after` were given; before each it sleeps `seconds` and draws."""
+
+    batches: InMemoryBatches
+    stop_after: int | None
+    seconds: float
+    drawn: list[Draw] = field(default_factory=list)
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        for batch in self.batches.epoch(epoch):
+            if len(self.drawn) == self.stop_after:
+                raise PowerCut
+            time.sleep(self.seconds)
+            self.drawn.append((random.random(), np.random.random(), torch.rand(()).item()))
+            yield batch
+
+
+@dataclass
+class Trained:
+    """What one rank has after `train`."""
+
+    resumed: str | None
+    weights: dict[str, np.ndarray]
+    """Parameters and buffers."""
+    state: TrainingState
+    learning_rate: float
+    """After the last step."""
+    records: list[dict[str, Any]]
+    snapshots: list[TrainingStatus]
+    """What rank 0 reported."""
+    seconds: float
+    """Wall time of `fit`."""
+    drawn: list[Draw]
+
+
+def build_trainer(
+    setup: Setup, reporter: Reporter | None = None, is_told_to_stop: Callable[[], bool] = lambda: False
+) -> Trainer:
+    """A new trainer of this rank."""
+    spec, preprocessor = setup.spec, setup.preprocessor
+    shard = setup.shard(rank(), world_size())
+    module = build_for(spec.model, spec.training, preprocessor, CPU)
+    model = place(module, spec.training, CPU, in_ray_train=True)
+    objective = objective_of(spec, preprocessor, module)
+
+    def sets(name: str) -> Iterator[Batch]:
+        return scoring_batches(memory_windows(setup.examples[name], shard.window), preprocessor, shard)
+
+    scorer = Scorer(sets, objective, CPU, resolve_precision(spec.training.precision, CPU))
+    trainer = Trainer(
+        spec,
+        module,
+        model,
+        preprocessor=preprocessor,
+        objective=objective,
+        batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
+        batches_per_epoch=shard.batches(len(setup.examples["train"])),
+        scorer=scorer if setup.script is None else ScriptedScorer(preprocessor.classes, setup.script),
+        store=CheckpointStore(Folder(str(setup.folder)), spec.checkpoints, AllRanks()),
+        reporter=reporter or Reporter(None, setup.store, spec.checkpoints.metric, spec.training.epochs),
+        history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),
+        device=CPU,
+        parts=shard.parts(spec.workers.count),
+        is_told_to_stop=is_told_to_stop,
+    )
+    for seed in (torch.manual_seed, np.random.seed, random.seed):  # last: a library may draw when it is imported
+        seed(spec.training.seed + 1 + rank())
+    return trainer
+
+
+class Recorder(Sender):
+    """Keeps what rank 0 reports instead of sending some of it."""
+
+    def __init__(self) -> None:
+        self.snapshots: list[TrainingStatus] = []
+
+    def send(self, status: TrainingStatus, *, always: bool = False) -> None:
+        self.snapshots.append(status)
+
+
+def train(
+    setup: Setup, stop_after: int | None = None, seconds: float = 0.0, told: tuple[int, int] | None = None
+) -> Trained:
+    """Trains, or continues from the latest checkpoint, until the power is cut after so many batches. Where `told` is
+    given, that rank is told to stop once it has begun so many."""
+
+    def is_told_to_stop() -> bool:
+        return told is not None and told[0] == rank() and len(batches.drawn) >= told[1]
+
+    recorder = Recorder()
+    checkpoints = setup.spec.checkpoints
+    reporter = Reporter(recorder if rank() == 0 else None, setup.store, checkpoints.metric, setup.spec.training.epochs)
+    trainer = build_trainer(setup, reporter, is_told_to_stop)
+    name = _resume(trainer)
+    assert isinstance(trainer.batches, InMemoryBatches)
+    trainer.batches = batches = WatchedBatches(trainer.batches, stop_after, seconds)
+    reporter.begin(trainer.state.epoch, trainer.state.step, trainer.steps, world_size(), name, {})
+    since = time.perf_counter()
+    with suppress(PowerCut):
+        trainer.fit()
+    trainer.start_stage("end")
+    return Trained(
+        resumed=name,
+        weights={name: _whole(value).numpy() for name, value in trainer.module.state_dict().items()},
+        state=trainer.state,
+        learning_rate=trainer.optimizer.param_groups[0]["lr"],
+        records=trainer.history.records,
+        snapshots=recorder.snapshots,
+        seconds=time.perf_counter() - since,
+        drawn=batches.drawn,
+    )
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def _resume(trainer: Trainer) -> str | None:
+    name = trainer.checkpointer.store.latest()
+    if name is not None:
+        trainer.resume(name)
+        trainer.history.resume(trainer.state.step)
+    return name
+
+
+def without_times(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    timed = ("time", "samples_per_second", "tokens_per_second")
+    return [{name: value for name, value in record.items() if name not in timed} for record in records]

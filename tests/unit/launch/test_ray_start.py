@@ -1,0 +1,35 @@
+"""A Ray cluster on this machine that does not start, and datasets that come later than Ray Train asks for them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainjob.api import TrainJobSpec
+from trainjob.errors import TransientError
+from trainjob.launch.fast.late_datasets import LateDatasets
+from trainjob.launch.ray_cluster import in_thread, seconds_between_looks, start_ray
+
+SPEC = TrainJobSpec.model_validate({"model": {"imageClassifier": {"mlp": {}}}, "dataset": {"train": {"uri": "/data"}}})
+
+
+def test_a_cluster_that_does_not_start_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").touch()
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "file"))
+    with pytest.raises(TransientError, match=r"Ray does not start on this machine \(.*\)\. It may be too busy"):
+        start_ray(SPEC, 1)
+
+
+def test_a_getter_waits_for_its_dataset(tmp_path: Path):
+    datasets = LateDatasets(tmp_path)
+    found = [in_thread(datasets.getter(name)) for name in ("train", "test")]
+    assert not any(each.done() for each in found)
+    provided: Any = {name: f"rows of {name}" for name in ("train", "test")}  # whatever can be pickled
+    datasets.provide(provided)
+    assert [each.result(60) for each in found] == ["rows of train", "rows of test"]
+
+
+@pytest.mark.parametrize(("workers", "seconds"), [(1, 0.2), (20, 0.2), (64, 0.64), (512, 5.12)])
+def test_many_workers_are_asked_less_often(workers: int, seconds: float):
+    assert seconds_between_looks(workers) == pytest.approx(seconds)

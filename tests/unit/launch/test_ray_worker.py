@@ -1,0 +1,158 @@
+"""What Ray starts in the place of Python: scripts run in forks of one process, or as if there were none."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from cluster.component import ENDS_WITH_US
+from cluster.jobs import eventually
+from trainjob.launch.fast import ray_fork_server, ray_worker
+
+TELLS = """
+import json, os, sys
+me = {"arguments": sys.argv[1:], "folder": os.getcwd(), "value": os.environ.get("VALUE"), "name": __name__}
+me |= {"pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0), "has": "decimal" in sys.modules}
+me["modules"] = [__import__("beside").NAME, __import__("elsewhere").NAME]
+print(json.dumps(me))
+"""
+WAITS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Also where nobody has waited for it."""
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.fixture
+def owner() -> "Generator[subprocess.Popen[bytes]]":
+    """In the place of Ray's process on a node."""
+    process = subprocess.Popen([*ENDS_WITH_US, sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def start(tmp_path: Path, owner: "subprocess.Popen[bytes]") -> Generator[Start]:
+    """Starts a script as Ray does, on a node of the test's own."""
+    name, started = f"test {uuid4()}", ExitStack()
+    (tmp_path / "beside.py").write_text("NAME = 'beside'")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "elsewhere.py").write_text("NAME = 'elsewhere'")
+
+    own = {"RAY_RAYLET_PID": str(owner.pid), "PYTHONPATH": str(tmp_path / "more")}
+
+    def start(script: str, *arguments: str, modules: str = "decimal", **environment: str) -> "subprocess.Popen[str]":
+        file = tmp_path / f"{uuid4().hex}.py"
+        file.write_text(script)
+        command = [sys.executable, "-I", "-S", ray_worker.__file__, name, "3", modules, str(file), *arguments]
+        process = subprocess.Popen(
+            [*ENDS_WITH_US, *command],
+            env=os.environ | own | environment,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.enter_context(process)
+        started.callback(process.kill)
+        return process
+
+    with started:
+        yield start
+
+
+def test_scripts_run_in_forks_of_one_process_as_in_processes_of_their_own(start: Start, tmp_path: Path):
+    first, second = start(TELLS, "a", "b c", VALUE="\N{ROCKET}\n"), start(TELLS)
+    one, two = (json.loads(each.communicate(timeout=60)[0]) for each in (first, second))
+    assert one["parent"] == two["parent"] not in (os.getpid(), first.pid, second.pid)
+    assert one["pid"] != two["pid"]
+    assert (one["group"], two["group"]) == (one["pid"], two["pid"])
+    assert (one["arguments"], one["value"], one["folder"]) == (["a", "b c"], "\N{ROCKET}\n", str(tmp_path))
+    assert (two["arguments"], two["value"]) == ([], None)
+    assert one["has"]
+    assert (one["name"], one["modules"]) == ("__main__", ["beside", "elsewhere"])
+    assert (first.wait(), second.wait()) == (0, 0)
+
+
+def test_it_ends_with_its_worker(start: Start):
+    starter = start(WAITS)
+    assert starter.stdout is not None
+    worker = psutil.Process(int(starter.stdout.readline()))
+    assert starter.poll() is None
+    worker.kill()
+    assert starter.wait(timeout=30) == 0
+    eventually(lambda: has_ended(worker))
+
+
+def test_the_server_ends_with_its_owner_and_the_workers_go_on(start: Start, owner: "subprocess.Popen[bytes]"):
+    starter = start(WAITS)
+    assert starter.stdout is not None
+    worker = psutil.Process(int(starter.stdout.readline()))
+    server = worker.parent()
+    assert server is not None
+    owner.kill()
+    owner.wait()
+    eventually(lambda: has_ended(server))
+    assert not has_ended(worker)
+    assert starter.poll() is None
+    worker.kill()
+
+
+@pytest.mark.parametrize(
+    ("modules", "text"),
+    [
+        ("threaded", "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()"),
+        ("broken", "raise ValueError"),
+        ("missing", ""),
+        ("ending", "import os\nos._exit(1)"),
+    ],
+)
+def test_where_nothing_can_be_forked_the_script_runs_all_the_same(
+    start: Start, tmp_path: Path, modules: str, text: str
+):
+    if text:
+        (tmp_path / "more" / f"{modules}.py").write_text(text)
+    starter = start(TELLS, "a", modules=modules)
+    found = json.loads(starter.communicate(timeout=60)[0])
+    assert (found["pid"], found["arguments"], found["has"]) == (starter.pid, ["a"], False)
+    assert starter.returncode == 0
+
+
+def test_a_script_that_fails_says_so_where_the_starter_writes(start: Start):
+    starter = start("import sys; sys.stderr = sys.stdout; print('before', flush=True); 1 / 0")
+    assert "ZeroDivisionError" in starter.communicate(timeout=60)[0]
+
+
+def test_a_server_that_was_killed_is_started_anew(start: Start):
+    first = json.loads(start(TELLS).communicate(timeout=60)[0])
+    psutil.Process(first["parent"]).kill()
+    time.sleep(0.2)
+    second = json.loads(start(TELLS).communicate(timeout=60)[0])
+    assert second["parent"] != first["parent"]
+    assert second["has"]
+
+
+def test_a_server_that_nobody_asks_ends():
+    program = f"import {ray_fork_server.__name__} as server; server.IDLE_SECONDS = 0.1; server.main()"
+    command = [sys.executable, "-c", program, f"test {uuid4()}", str(os.getpid()), "decimal"]
+    assert subprocess.run(command, timeout=60).returncode == 0
+
+
+def test_nobody_else_is_forked_for(monkeypatch: pytest.MonkeyPatch):
+    one, other = socket.socketpair()
+    with one, other:
+        assert ray_worker.is_ours(one)
+        monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+        assert not ray_worker.is_ours(one)

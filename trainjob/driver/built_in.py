@@ -1,0 +1,243 @@
+"""The driver's part in training a model of trainjob's own: prepares the data and has the workers train on it."""
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from trainjob.api import TrainJobSpec
+from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
+from trainjob.data.fitting import tell_of_data
+from trainjob.data.hub import is_cached_only
+from trainjob.data.prepare import Loading, bytes_of_sets
+from trainjob.data.remote_model import local_model
+from trainjob.data.source import UNLABELLED
+from trainjob.data.tasks import Mapper, one_by_one
+from trainjob.doing import DOING, ROWS
+from trainjob.errors import UserError
+from trainjob.interrupts import result_of
+from trainjob.launch.arrays import load_arrays, save_arrays
+from trainjob.launch.fast.late_datasets import LateDatasets
+from trainjob.launch.local import LocalWorkers
+from trainjob.launch.quick_imports import quick_imports
+from trainjob.launch.ray_cluster import (
+    fit_on_ray,
+    in_thread,
+    is_elastic,
+    on_cluster,
+    put,
+    start_ray,
+    wait_until_gone,
+)
+from trainjob.launch.ray_tasks import RayTasks
+from trainjob.progress.channel import Address, RowsTo
+from trainjob.runs.files import FITTED, SPLIT
+from trainjob.scratch import scratch_folder
+from trainjob.storage import Folder
+from trainjob.worker.job import Task, train
+from trainjob.worker.outcome import Outcome, Stopped
+
+KEPT_BYTES = 256 * 2**20
+"""A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
+
+_LATE = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.writer")
+"""What local workers import besides: itself, and what Ray Train and rank 0 would import in them."""
+
+_NOT_STREAMED = (
+    "spec.workers.minimum: there are more training rows than workers keep in memory "
+    f"({KEPT_BYTES // 2**20} MiB), and of rows that are streamed, other workers cannot go on in the midst of an epoch: "
+    "set spec.dataset.loader: dataLoader, which keeps all of them in memory, or leave minimum out"
+)
+
+Datasets = Mapping[str, Any]
+"""Ray Data's datasets by the names of their sets, or what gives them."""
+
+Retry = Callable[[Callable[[], Outcome]], Outcome]
+"""Calls what trains, again after a failure that may pass."""
+
+
+@dataclass
+class Stopwatch:
+    """Adds up the time spent in its blocks."""
+
+    seconds: float = 0.0
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        since = time.perf_counter()
+        yield
+        self.seconds += time.perf_counter() - since
+
+
+@dataclass(frozen=True)
+class Training:
+    """One driver's training of a model."""
+
+    spec: TrainJobSpec
+    run: Folder
+    attempt: int
+    driver: Address
+    threads: int
+    """CPU threads of each worker."""
+    retry: Retry
+    on_start: Callable[[], None]
+    """Is called when workers start."""
+    data_time: Stopwatch = field(default_factory=Stopwatch)
+    launches: list[float] = field(default_factory=list[float])
+    """When workers were started, in seconds since 1970: once, and again after each failure."""
+
+    def train(self) -> tuple[Outcome, Fitted]:
+        assert self.spec.dataset is not None
+        is_local = self.spec.dataset.loader == "dataLoader" and not on_cluster()
+        return self._train_locally() if is_local else self._train_on_ray()
+
+    def _train_locally(self) -> tuple[Outcome, Fitted]:
+        """Without Ray: the workers' libraries load while the data is prepared."""
+        with LocalWorkers(self.spec.workers, self.threads, [*_LATE, *_modules(self.spec)]) as workers:
+            fitted, arrays = self._fitted(), workers.folder / "rows"
+            with self.data_time.running():
+                DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+                save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
+            work = partial(train, self._task(fitted, partial(load_arrays, arrays)))
+            return self.launched(partial(workers.run, work)), fitted
+
+    def _train_on_ray(self) -> tuple[Outcome, Fitted]:
+        assert self.spec.dataset is not None
+        fitted, train_rows = self.start_on_ray()
+        if self.spec.dataset.loader == "dataLoader":
+            return self._train_on_kept_rows(fitted, train_rows), fitted
+        return self._train_on_datasets(fitted, train_rows), fitted
+
+    def start_on_ray(self) -> tuple[Fitted, Loading | None]:
+        """Joins or starts a Ray cluster while the preprocessor is fitted. Also returns what the training rows are read
+        from where a teacher has labelled them."""
+        tasks = RayTasks()
+        with quick_imports(), tasks.waiting():
+            fitting = in_thread(partial(self._fitted, tasks))
+            library = in_thread(partial(import_module, "ray.train.torch"))
+            with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
+                if model.pretrained is not None:
+                    is_cached_only(model.pretrained, f"spec.model.{model.in_yaml(model.chosen)}.pretrained")
+            start_ray(self.spec, self.threads, _modules(self.spec))
+            result_of(library)
+            tasks.started.set_result(None)
+            fitted = result_of(fitting)
+        with self.data_time.running():
+            train_rows = self._soft_labels(fitted, on_ray=True)  # before workers take the CPUs and GPUs
+        self.on_start()
+        return fitted, train_rows
+
+    def prepared(self, fitted: Fitted, train_rows: Loading | None) -> tuple[Task, Datasets | None]:
+        """What several trainings share: their rows, in memory or, where there are too many, as datasets."""
+        assert self.spec.dataset is not None
+        with self.data_time.running():
+            DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+            if self.spec.dataset.loader == "dataLoader":
+                return self._task(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
+            datasets = prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver))
+            row_bytes = fitted.training_row_bytes(self.spec)
+            if sum(fitted.rows.values()) * row_bytes > KEPT_BYTES:
+                return self._task(fitted, None, self._streamed(fitted)), datasets
+            return self._task(fitted, put(read_datasets(datasets))), None
+
+    def _streamed(self, fitted: Fitted) -> tuple[str, ...]:
+        large = (name for name, size in bytes_of_sets(self.spec, fitted).items() if size > KEPT_BYTES)
+        return tuple(name for name in large if name != "train" or not fitted.preprocessor.packs)
+
+    def _soft_labels(self, fitted: Fitted, on_ray: bool) -> Loading | None:
+        if self.spec.training.distillation is None:  # without one, torch need not be imported here
+            return None
+        from trainjob.driver.distillation import soft_labels
+
+        DOING.begin("asking the teacher", None if on_ray else fitted.training_rows, ROWS)
+        return soft_labels(self.spec, fitted, self.run, on_ray)
+
+    def _train_on_kept_rows(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
+        with self.data_time.running():
+            DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+            rows = put(prepare_examples(self.spec, fitted, train_rows))
+        return result_of(self.on_workers(self._task(fitted, rows)))
+
+    def _train_on_datasets(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
+        with scratch_folder() as scratch:
+            datasets = LateDatasets(scratch)
+            getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
+            training = self.on_workers(self._task(fitted, None, self._streamed(fitted)), getters)
+            with self.data_time.running():
+                DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+                datasets.provide(prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver)))
+            return result_of(training)
+
+    def on_workers(self, task: Task, datasets: Datasets | None = None) -> "Future[Outcome]":
+        """Has workers on Ray do a task, again after a failure that may pass."""
+
+        def once() -> Outcome:
+            outcome = fit_task(task, datasets)
+            assert outcome is not None
+            return outcome
+
+        return in_thread(partial(self.launched, once))
+
+    def launched(self, work: Callable[[], Outcome]) -> Outcome:
+        """Does `work` on workers, again after a failure that may pass."""
+
+        def once() -> Outcome:
+            self.launches.append(time.time())
+            return work()
+
+        return self.retry(once)
+
+    def seconds_to_start(self, entered: float, started: float) -> float:
+        """From the driver's start at `started` until its workers began at `entered`, without the data's preparation and
+        without the time in which workers trained that failed later."""
+        return entered - started - self.data_time.seconds - (self.launches[-1] - self.launches[0])
+
+    def _fitted(self, mapped: Mapper = one_by_one) -> Fitted:
+        """What an earlier attempt has kept in the run's folder, or what is fitted now, on rows that `mapped` reads."""
+        with self.data_time.running():
+            kept = self.run / FITTED
+            if kept.exists(SPLIT):
+                fitted = Fitted.load(kept)
+                check_unchanged(self.spec, fitted, mapped)
+                return fitted
+            fitted = fit(self.spec, mapped)
+            DOING.begin("starting")
+            fitted.save(kept)
+            tell_of_data(fitted)
+            return fitted
+
+    def _task(
+        self, fitted: Fitted, examples: Callable[[], dict[str, Examples]] | None, streamed: tuple[str, ...] = ()
+    ) -> Task:
+        if "train" in streamed and is_elastic(self.spec):
+            raise UserError(_NOT_STREAMED)
+        return Task(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
+
+
+def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
+    """Has workers on Ray do a task, and returns what rank 0 returns. Where they are told to stop, others go on."""
+    work, split = partial(train, replace(task, on_ray=True)), list(task.streamed)
+    while True:
+        ended = fit_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value  # pyrefly: ignore[missing-attribute]
+        if not isinstance(ended, Stopped):
+            return ended
+        wait_until_gone(ended.leaving)
+
+
+def _rows_to_prepare(fitted: Fitted) -> int:
+    """Rows that the second pass reads: a source that is split once for each side."""
+    split = 0 if fitted.split is None else fitted.rows["train"] + fitted.rows["validation"]
+    return sum(fitted.rows.values()) + split
+
+
+def _modules(spec: TrainJobSpec) -> list[str]:
+    """What workers import and what does not import Ray; transformers takes seconds, so only for the models that need
+    it."""
+    chosen = {"text_classifier": ["trainjob.models.text"], "causal_lm": ["trainjob.models.causal"]}
+    if spec.model.pretrained is not None:
+        chosen["image_classifier"] = ["trainjob.models.pretrained_image"]
+    return ["trainjob.data", "trainjob.evaluation", *chosen.get(spec.model.chosen, [])]

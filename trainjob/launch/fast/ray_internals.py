@@ -1,0 +1,164 @@
+"""All that trainjob uses of Ray's private parts, each with its reason.
+
+With another version of Ray than `VERSION` none of it is used: runs then start later and print more, and are otherwise
+the same. tests/unit/launch/test_ray_internals.py shows that the installed version has what is used here.
+"""
+
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from ray.train import Result
+    from ray.train.torch import TorchTrainer
+    from ray.train.v2._internal.execution.callback import RayTrainCallback
+    from ray.train.v2._internal.execution.context import TrainRunContext
+    from ray.train.v2._internal.execution.scaling_policy import (
+        ElasticScalingPolicy,
+        ScalingDecision,
+        ScalingPolicy,
+    )
+
+VERSION = "2.60."
+
+SECONDS_BETWEEN_LOOKS = 0.5
+"""How often the nodes are looked at while there are too few."""
+SECONDS_TO_SAVE = 120.0
+"""How long workers may take to save a checkpoint before more of them are started."""
+
+
+def is_known() -> bool:
+    import ray
+
+    return ray.__version__.startswith(VERSION)
+
+
+def is_announced() -> bool:
+    """Whether Ray Train has told this worker that its workers will be started anew. The public `get_preemption_info`
+    says the same, but has all workers wait for each other each time it is asked."""
+    if not is_known():
+        return False
+    from ray.train.v2._internal.execution.context import get_train_context
+
+    return get_train_context().preemption_context.preemption_info is not None
+
+
+def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "type[TorchTrainer]":
+    """Ray Train's trainer with a more patient cleaner; in a cluster of the run's own one whose workers, if they are
+    `elastic`, follow the nodes at once, and otherwise, without Ray Data, one that starts no process to reserve room for
+    the workers, for which their start would wait."""
+    from ray.train.torch import TorchTrainer
+
+    if not is_known():
+        return TorchTrainer
+    has_policy = own_cluster and (elastic or not uses_ray_data)
+
+    class Trainer(TorchTrainer):  # pyrefly: ignore[invalid-inheritance]
+        def _initialize_and_run_controller(self, **arguments: Any) -> "Result":
+            if has_policy:
+                policy = elastic_policy() if elastic else _fixed_policy()
+                arguments |= {"scaling_policy": policy(self.scaling_config)}
+            return super()._initialize_and_run_controller(**arguments)
+
+        def _create_default_callbacks(self) -> "list[RayTrainCallback]":
+            from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
+
+            theirs = super()._create_default_callbacks()
+            return [_cleaner() if isinstance(each, PlacementGroupCleanerCallback) else each for each in theirs]
+
+    return Trainer
+
+
+def _cleaner() -> "RayTrainCallback":
+    """Ray Train has a process that removes the workers' placement group, and so ends the workers, once the controller
+    has died. It takes the controller for dead whenever Ray's API server does not know of it, which on a busy machine
+    happens; this one waits until the server says so. When the whole job has died, Ray itself removes the group. At the
+    end of a run, Ray Train waits up to 12 s for that process, where the server does not answer; this one is not in the
+    middle of anything that counts, and ends at once."""
+    from ray.train.v2._internal.callbacks import placement_group_callback
+    from ray.train.v2._internal.execution.controller import placement_group_cleaner
+
+    class Cleaner(placement_group_cleaner.PlacementGroupCleaner):
+        def start_monitoring(self) -> Literal[True]:
+            placement_group_cleaner.is_actor_alive = may_be_alive
+            return super().start_monitoring()
+
+        def stop(self) -> None:
+            self._exit()
+
+    class Callback(placement_group_callback.PlacementGroupCleanerCallback):
+        def after_controller_start(self, train_run_context: "TrainRunContext") -> None:
+            placement_group_callback.PlacementGroupCleaner = Cleaner  # the controller's process has none but this run's
+            super().after_controller_start(train_run_context)
+
+    return Callback()
+
+
+def may_be_alive(actor_id: str, timeout: int) -> bool:
+    """Whether Ray does not say that the actor has died."""
+    from ray.util.state import get_actor
+
+    state = get_actor(actor_id, timeout=timeout)
+    return state is None or state.state != "DEAD"
+
+
+def _fixed_policy() -> "type[ScalingPolicy]":
+    from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
+
+    class NoReservation(FixedScalingPolicy):
+        """Ray Train's own policy, but it asks Ray's autoscaler, and Ray Data, for nothing."""
+
+        def _send_resource_request(self) -> None:
+            pass
+
+        def _maybe_send_resource_request(self) -> None:
+            pass
+
+        def _cancel_resource_request(self) -> None:
+            pass
+
+    return NoReservation
+
+
+def elastic_policy() -> "type[ElasticScalingPolicy]":
+    import ray
+    from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy, NoopDecision, ResizeDecision
+    from ray.train.v2.api.preemption import PreemptionInfo
+
+    class FollowsNodes(ElasticScalingPolicy):
+        """Ray Train's own policy, but it looks at the nodes itself, where Ray Train asks a process that looks every
+        20 s, and lets the workers save a checkpoint before more of them take their place."""
+
+        def _get_reserved_resources(self) -> "dict[str, dict[str, float]]":
+            return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+
+        def make_decision_for_non_running_worker_group(self) -> "ScalingDecision":
+            decision = super().make_decision_for_non_running_worker_group()
+            if isinstance(decision, NoopDecision):
+                time.sleep(SECONDS_BETWEEN_LOOKS)  # or the controller would ask without a pause
+            return decision
+
+        def make_decision_for_running_worker_group(
+            self, worker_group_state: Any, worker_group_status: Any
+        ) -> "ScalingDecision":
+            decision = super().make_decision_for_running_worker_group(worker_group_state, worker_group_status)
+            if isinstance(decision, ResizeDecision) and decision.num_workers > worker_group_state.num_workers:
+                info = PreemptionInfo(int(1000 * (time.time() + SECONDS_TO_SAVE)), {})
+                for worker in worker_group_state.workers:
+                    worker.actor.mark_preempt.remote(info)
+            return NoopDecision()
+
+    return FollowsNodes
+
+
+def print_no_deaths() -> None:
+    """Has Ray not print on standard output, over the progress display, that a worker died: `log_to_driver` does not
+    prevent it. The driver says so in its own words."""
+    if is_known():
+        from ray._private import worker
+
+        worker.print_to_stdstream = lambda *_, **__: None
+
+
+def has_died(error: BaseException) -> bool:
+    """Whether this is how Ray Train tells that a worker no longer answers: its class is not public."""
+    return type(error).__name__ == "WorkerHealthCheckFailedError"

@@ -1,0 +1,153 @@
+"""Has a Ray cluster run a command, and follows its log: what a RayJob's submitter pod runs.
+
+`python -m trainjob.launch.fast.ray_submit COMMAND`, in the environment that KubeRay gives that pod. KubeRay's own
+command is `ray job status`, `submit` and `logs` one after the other, each of which imports Ray for seconds first.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+
+import aiohttp
+
+from trainjob.errors import TransientError
+
+ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
+HEAD_SECONDS = 600.0
+"""How long a head that does not answer, or does not take the job, is waited for."""
+SECONDS_BETWEEN_LOOKS = 1.0
+QUIET_SECONDS = 30.0
+"""After so long without a line, the head is asked whether it is there: a node that is gone does not say so, and Ray's
+dashboard answers no WebSocket pings."""
+
+
+class RayJobs:
+    """The jobs of a Ray cluster, by the API of its dashboard:
+    https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html. Its errors are aiohttp's, and
+    TransientError where it refuses."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def status(self, job: str) -> str | None:
+        """None where Ray does not know the job."""
+        async with self._session.get(f"/api/jobs/{job}") as answer:
+            if answer.status == 404:
+                return None
+            await _check(answer)
+            return (await answer.json())["status"]
+
+    async def submit(self, job: str, command: str) -> None:
+        async with self._session.post("/api/jobs/", json={"submission_id": job, "entrypoint": command}) as answer:
+            await _check(answer)
+
+    async def log(self, job: str) -> str:
+        async with self._session.get(f"/api/jobs/{job}/logs") as answer:
+            await _check(answer)
+            return (await answer.json())["logs"]
+
+    async def follow(self, job: str, printed: int) -> int:
+        """Prints the log from its character `printed` on, until Ray ends it, and returns how many it has had. Raises
+        TransientError where the connection breaks off."""
+        seen = 0
+        path = f"/api/jobs/{job}/logs/tail"
+        async with self._session.ws_connect(path, max_msg_size=0) as log:
+            while True:
+                try:
+                    message = await log.receive(QUIET_SECONDS)
+                except TimeoutError:
+                    await self.status(job)
+                    continue
+                if message.type is not aiohttp.WSMsgType.TEXT:
+                    break
+                print(message.data[max(0, printed - seen) :], end="", flush=True)
+                seen += len(message.data)
+        if log.close_code == aiohttp.WSCloseCode.ABNORMAL_CLOSURE:
+            raise TransientError("the connection to the head broke off")
+        return max(printed, seen)
+
+
+async def _check(answer: aiohttp.ClientResponse) -> None:
+    if 400 <= answer.status < 500:  # it would be so the next time, too
+        raise TransientError(f"{answer.url}: {answer.status} {answer.reason}: {(await answer.text())[-1000:].strip()}")
+    answer.raise_for_status()
+
+
+async def run(address: str, token: str | None, job: str, command: str) -> None:
+    """Has Ray run `command` as `job`, unless it does so already, and follows its log until it has ended.
+
+    Raises TransientError where the head does not take it, or is lost.
+    """
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    timeout = aiohttp.ClientTimeout(total=60, connect=5)
+    async with aiohttp.ClientSession(f"http://{address}", headers=headers, timeout=timeout) as session:
+        jobs = RayJobs(session)
+        await _submit(jobs, job, command)
+        try:
+            status = await end_of(jobs, job)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise TransientError(f"the head at {address} was lost: {error}") from error
+    print(f"job {job}: {status}")
+
+
+async def _submit(jobs: RayJobs, job: str, command: str) -> None:
+    """Another submitter may have handed it in before; a head that has just been created may not be ready."""
+    deadline, said = time.monotonic() + HEAD_SECONDS, ""
+    while True:
+        try:
+            if await jobs.status(job) is None:
+                await jobs.submit(job, command)
+            return
+        except (aiohttp.ClientError, TimeoutError) as error:
+            why = str(error) or type(error).__name__
+        if time.monotonic() > deadline:
+            raise TransientError(f"the head has not taken the job for {HEAD_SECONDS:.0f} s: {why}")
+        if why != said:
+            print(f"waits for the head: {why}", flush=True)
+            said = why
+        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+async def end_of(jobs: RayJobs, job: str) -> str:
+    """How the job has ended. Its log may come to an end while it goes on."""
+    printed = 0
+    while True:
+        printed = await jobs.follow(job, printed)
+        status = await jobs.status(job)
+        if status is None:
+            raise TransientError(f"the head does not know the job {job} any more")
+        if status in ENDED:
+            await _print_rest(jobs, job, printed)
+            return status
+        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+async def _print_rest(jobs: RayJobs, job: str, printed: int) -> None:
+    """What follows character `printed` in the log: Ray stops following at a line of more than 4 MiB. Where it cannot be
+    had, that is only said: how the job has ended is known."""
+    try:
+        print((await jobs.log(job))[printed:], end="")
+        return
+    except aiohttp.ClientResponseError as error:  # bytes that are no UTF-8 are a 500 of Ray's
+        why = f"{error.status} {error.message}"
+    except (aiohttp.ClientError, TimeoutError, TransientError) as error:
+        why = str(error) or type(error).__name__
+    print(f"Ray does not give the end of the log: {why}")
+
+
+def main() -> None:
+    [command] = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))  # a container's first process ignores it
+    given = os.environ
+    try:
+        asyncio.run(
+            run(given["RAY_DASHBOARD_ADDRESS"], given.get("RAY_AUTH_TOKEN"), given["RAY_JOB_SUBMISSION_ID"], command)
+        )
+    except TransientError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Errors of workers, as they travel to the driver, and what the driver makes of them."""
+
+import traceback as tracebacks
+
+from trainjob.api.training_status import Failure
+from trainjob.errors import UserError, is_transient
+from trainjob.launch.fast.ray_internals import has_died
+from trainjob.redaction import without_secrets
+
+
+class WorkerError(Exception):
+    """A worker's exception in a form that travels between processes."""
+
+    def __init__(self, rank: int, exception: str, message: str, traceback: str, time: float) -> None:
+        message, traceback = without_secrets(message), without_secrets(traceback)
+        super().__init__(rank, exception, message, traceback, time)
+        self.rank, self.exception, self.message, self.traceback, self.time = rank, exception, message, traceback, time
+
+    def __str__(self) -> str:
+        return f"worker {self.rank} failed: {self.exception}: {self.message}"
+
+
+def first_failure(errors: list[Exception]) -> Exception:
+    """The error that came first: when one worker dies, the others fail because of it. A mistake of the user's, which
+    will not pass, comes before all others."""
+    return min(errors, key=lambda error: (is_transient(error), error.time if isinstance(error, WorkerError) else 0.0))
+
+
+_ENDED = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+_OUT_OF_MEMORY = (
+    "Ray ended its process because memory was running out: give it more (on a cluster, spec.workers.memory), "
+    "or have it need less (spec.training.batchSize, spec.workers.count)"
+)
+
+
+def worker_error(rank: int, error: Exception) -> Exception:
+    """What a worker on Ray raised; if it died without a word, Ray tells that it no longer answers."""
+    if isinstance(error, UserError | WorkerError):
+        return error
+    if has_died(error):
+        why = _OUT_OF_MEMORY if "running low on memory" in str(error) else _ENDED
+        return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
+    return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
+
+
+def lost_a_worker(error: Exception) -> bool:
+    """Whether a worker has died without a word, perhaps with its node, or lost its connection to one that has."""
+    if not isinstance(error, WorkerError) or error.message == _OUT_OF_MEMORY:
+        return False
+    return error.exception == "WorkerDied" or error.exception.startswith("Dist") or "gloo" in error.message
+
+
+def ran_out_of_memory(error: Exception) -> bool:
+    """Whether a worker's machine had too little memory, as Python or Ray saw it, which it would have again."""
+    return isinstance(error, WorkerError) and (error.exception == "MemoryError" or error.message == _OUT_OF_MEMORY)
+
+
+def failure_of(error: Exception, retryable: bool) -> Failure:
+    """What `status.training` says of an error that ends the driver."""
+    if isinstance(error, WorkerError):
+        rank, exception, message, trace = error.rank, error.exception, error.message, error.traceback
+    else:
+        rank, exception, message = None, type(error).__name__, without_secrets(str(error))
+        trace = "" if isinstance(error, UserError) else without_secrets("".join(tracebacks.format_exception(error)))
+    return Failure(rank=rank, exception=exception, message=message, traceback=trace, retryable=retryable)

@@ -1,0 +1,302 @@
+"""What one worker does, from its task to the trained model; the same on a Ray cluster and in local processes."""
+
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import ray.data
+import ray.train
+import torch
+from pydantic import TypeAdapter
+
+from trainjob.data import CausalPreprocessor, Examples, Fitted, TextPreprocessor
+from trainjob.data.batch import Batch
+from trainjob.data.hub import from_cache
+from trainjob.data.loaders import (
+    InMemoryBatches,
+    Shard,
+    StreamedBatches,
+    TrainingBatches,
+    memory_windows,
+    read_whole,
+    read_windows,
+    scoring_batches,
+)
+from trainjob.data.remote_model import local_model
+from trainjob.data.tokenizer_check import check_export
+from trainjob.errors import UserError
+from trainjob.evaluation import AnyScores
+from trainjob.evaluation.predictions import with_names
+from trainjob.launch.quick_imports import quick_imports
+from trainjob.launch.worker_errors import WorkerError
+from trainjob.models import objective_of, save_config
+from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
+from trainjob.progress.channel import Direct, Sender, sender_to
+from trainjob.progress.percent import Amount, amount
+from trainjob.progress.reporter import Reporter
+from trainjob.runs.checkpoint_tensors import CheckpointTensors
+from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.files import EVALUATION, MODEL, VALIDATED
+from trainjob.runs.history import History, last_metrics
+from trainjob.runs.model import save_as_model
+from trainjob.runs.predictions import write_predictions
+from trainjob.scratch import scratch_folder
+from trainjob.worker.devices import device_of, is_out_of_memory, out_of_memory
+from trainjob.worker.distributed import (
+    AllRanks,
+    first_of_node_first,
+    gather_on_rank_0,
+    is_first_of_node,
+    rank,
+    world_size,
+)
+from trainjob.worker.job import Task
+from trainjob.worker.loop import Trainer
+from trainjob.worker.optim import why_not_compiled
+from trainjob.worker.outcome import Outcome, Stopped
+from trainjob.worker.placement import build_for, place
+from trainjob.worker.random_states import seed
+from trainjob.worker.scoring import Predicted, Scorer
+from trainjob.worker.sharded_state import load_weights
+from trainjob.worker.shared_rows import once_a_node
+from trainjob.worker.stop_notices import is_leaving, is_told_to_stop
+
+
+def work(task: Task) -> Outcome | Stopped | None:
+    """Trains on this rank, within Ray Train. Rank 0 returns the outcome, or that training was told to stop.
+
+    Raises UserError or WorkerError.
+    """
+    try:
+        return _train(task, rank())
+    except UserError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise out_of_memory(task.spec, error) from None
+        if task.spec.training.compile and (reason := why_not_compiled(error)):
+            raise UserError(f"spec.training.compile: {reason}") from None
+        raise WorkerError(
+            rank(), type(error).__name__, str(error), traceback.format_exc(), time.time()
+        ) from None  # its own type may not travel between processes
+
+
+def _train(task: Task, rank: int) -> Outcome | Stopped | None:
+    entered = time.time()
+    torch.set_num_threads(task.threads)
+    task = replace(task, run=replace(task.run, on_wait=lambda why: reporter.waits(why)))
+    spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints, AllRanks())
+    sender = sender_to(task.driver) if rank == 0 else None
+    reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
+    reporter.starting("loading the model")
+    with scratch_folder() as scratch:
+        with quick_imports():  # the model's libraries
+            trainer = _build_trainer(task, rank, store, reporter, scratch)
+        reporter.starting("preparing to train")
+        resumed = _resume(trainer, store)
+        if rank == 0 and resumed is None:
+            _check_tokenizer(trainer, task, scratch / "export")
+        state = trainer.state
+        reporter.plan(_amount(task, trainer), trainer.validations)
+        reporter.begin(
+            state.epoch, state.step, trainer.steps, world_size(), resumed, last_metrics(trainer.history.records)
+        )
+        if task.trains:
+            trainer.fit()
+        if trainer.stopped:
+            return _stopped(reporter, sender)
+        outcome = None
+        if task.evaluates:
+            trainer.start_stage("evaluation")
+            reporter.evaluating("loading the best checkpoint")
+            outcome = _finish(trainer, task, store)
+            trainer.start_stage("end")
+    if sender is None:
+        return None
+    sender.close()
+    if outcome is None:
+        return None
+    return outcome.model_copy(update={"entered": entered, "seconds": trainer.state.seconds})
+
+
+def _stopped(reporter: Reporter, sender: Sender | Direct | None) -> Stopped | None:
+    node = ray.get_runtime_context().get_node_id() if is_leaving() else None
+    nodes = gather_on_rank_0(node)
+    if nodes is None or sender is None:
+        return None
+    reporter.restarting()
+    sender.close()
+    return Stopped(leaving=[node for node in nodes if node is not None])
+
+
+def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
+    spec, preprocessor = task.spec, task.fitted.preprocessor
+    workers, device = world_size(), _device(task)
+    training = spec.training
+    cached = from_cache(not is_first_of_node())
+    with first_of_node_first(), cached, local_model(spec, weights=True) as model_here:
+        module = build_for(model_here, training, preprocessor, device)
+    if device.type == "cuda":
+        allow_tf32(training.precision)
+        module.to(memory_format=torch.channels_last)  # of convolutions
+    objective = objective_of(spec, preprocessor, module)
+    shard = Shard(rank, workers, training.batch_size, training.seed)
+    reporter.starting("waiting for rows")
+    batches, sets, rows = _data(task, shard)
+    if rows < workers:
+        raise UserError(too_few_rows(rows, workers, task.fitted))
+    model = place(module, training, device, in_ray_train=task.in_ray_train)
+
+    def on_rows(name: str, rows: int) -> None:
+        reporter.scored(name, rows * workers, task.fitted.rows.get(name, 0))
+
+    if training.compile:
+        model.compile()
+    trainer = Trainer(
+        spec,
+        module,
+        model,
+        preprocessor=preprocessor,
+        objective=objective,
+        batches=batches,
+        batches_per_epoch=shard.batches(rows),
+        scorer=Scorer(sets, objective, device, resolve_precision(training.precision, device), on_rows),
+        store=store,
+        reporter=reporter,
+        history=History(task.run, scratch),
+        device=device,
+        parts=shard.parts(spec.workers.count),
+        is_told_to_stop=is_told_to_stop if task.on_ray else lambda: False,
+    )
+    seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
+    return trainer
+
+
+def _device(task: Task) -> torch.device:
+    """The one that Ray Train has chosen; it refuses to tell in a process of Ray Tune's, which trains by itself."""
+    return device_of(task.spec.workers) if task.in_ray_train else device_of(task.spec.workers, _only_gpu)
+
+
+def _only_gpu() -> torch.device:
+    return torch.device("cuda", 0)
+
+
+def _data(task: Task, shard: Shard) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]], int]:
+    """The training batches; this rank's batches of a set to be scored, by the set's name; the rows of an epoch."""
+    preprocessor = task.fitted.preprocessor
+    kept = _kept_sets(task)
+    scored = shard.scored(task.spec.workers.count)
+
+    def batches_of(name: str) -> Iterator[Batch]:
+        if name not in task.streamed:
+            return scoring_batches(memory_windows(kept(name), scored.window), preprocessor, scored)
+        own = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)
+        return scoring_batches(read_windows(_dataset_shard(name), own.window), preprocessor, own)
+
+    if "train" in task.streamed:
+        row_bytes = task.fitted.training_row_bytes(task.spec)
+        streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
+        return streamed, batches_of, task.fitted.training_rows // shard.world_size * shard.world_size
+    examples = kept("train")
+    return InMemoryBatches(examples, preprocessor, shard), batches_of, len(examples)
+
+
+def _kept_sets(task: Task) -> Callable[[str], Examples]:
+    """Gives each of the sets that are not streamed; of those that Ray Data prepares, a node has one copy."""
+    if task.examples is not None:
+        return task.examples().__getitem__
+    return cache(lambda name: once_a_node(lambda: read_whole(_dataset_shard(name))))
+
+
+def _dataset_shard(name: str) -> ray.data.DataIterator:
+    shard = ray.train.get_dataset_shard(name)
+    assert shard is not None
+    return shard
+
+
+def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
+    """Continues from the latest sound checkpoint, where there is one, and returns its name."""
+    name = store.latest()
+    if name is not None:
+        trainer.resume(name)
+        if rank() == 0:
+            trainer.history.resume(trainer.state.step)
+    return name
+
+
+def _amount(task: Task, trainer: Trainer) -> Amount:
+    """The work of the run that is this task's: a trial is not scored at its end, and the best trial only then."""
+    rows = task.fitted.rows
+    final = sum(rows[name] for name in _last_scored(task).values()) if task.evaluates else 0
+    if not task.trains:
+        return amount(0, 0, 0, 0, final)
+    epochs = trainer.steps / trainer.steps_per_epoch
+    return amount(task.fitted.training_rows, epochs, rows["validation"], trainer.validations, final)
+
+
+def _check_tokenizer(trainer: Trainer, task: Task, folder: Path) -> None:
+    """Exports the model, without its weights, into `folder`. Raises DataError where transformers would tokenize
+    otherwise with it than training does: this is known before anything is trained."""
+    preprocessor, texts = task.fitted.preprocessor, task.fitted.sample
+    if texts and isinstance(preprocessor, TextPreprocessor | CausalPreprocessor):
+        folder.mkdir()
+        save_config(trainer.module, preprocessor, folder)
+        check_export(folder, preprocessor.tokenizer, preprocessor.tokenizer_config, texts)
+
+
+def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
+    """What to say of fewer rows than workers: several of the user's rows may be packed into one."""
+    if not fitted.preprocessor.packs:
+        return f"{rows} training rows are too few for {workers} workers: lower spec.workers.count"
+    return (
+        f"the {fitted.training_rows} training rows fill only {rows} of at most maxLength tokens, too few for {workers} "
+        "workers: lower spec.workers.count or spec.model.causalLM.maxLength"
+    )
+
+
+def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
+    """Scores the best checkpoint, whose model becomes the run's, and keeps what it predicts."""
+    name, manifest = store.best()
+    best = store / name
+    load_weights(trainer.module, CheckpointTensors(best, manifest.files))
+    sets = _last_scored(task)
+    scored = {set_name: _predict(trainer, task, set_name, kept_as) for kept_as, set_name in sets.items()}
+    trainer.reporter.evaluating("saving the model")
+    if rank() == 0:
+        save_as_model(best, manifest.files, task.run / MODEL)
+    return Outcome(
+        best_checkpoint=name,
+        best_epoch=manifest.epoch,
+        best_step=manifest.step,
+        best_value=store.value(manifest),
+        validation=TypeAdapter[AnyScores](AnyScores).validate_json(best.read(EVALUATION)),
+        test=scored.get("test"),
+        epochs=trainer.state.epoch,
+        steps=trainer.state.step,
+        stopped_early=trainer.state.stopped_early,
+        parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
+        trained_parameters=sum(each.numel() for each in trainer.module.parameters() if each.requires_grad),
+        precision=next(name for name, dtype in PRECISIONS.items() if dtype == trainer.dtype),
+        device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
+    )
+
+
+def _last_scored(task: Task) -> dict[str, str]:
+    """The sets that the best checkpoint is scored on, by the names that its predictions are kept under. Of two classes,
+    the validation rows are among them: they alone choose a threshold."""
+    if task.spec.dataset is None or task.spec.dataset.test is None:
+        return {MODEL: "validation"}
+    return {MODEL: "test"} | ({VALIDATED: "validation"} if len(task.fitted.preprocessor.classes) == 2 else {})
+
+
+def _predict(trainer: Trainer, task: Task, set_name: str, name: str) -> AnyScores:
+    """Scores a set, and keeps what is predicted of its rows under this name."""
+    predicted = Predicted()
+    scores = trainer.scorer.score(trainer.module, set_name, predicted)
+    table = predicted.gathered()
+    if table is not None:
+        write_predictions(task.run, name, with_names(table, task.fitted.preprocessor.classes))
+    return scores
