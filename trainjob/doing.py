@@ -1,4 +1,4 @@
-"""What this process does besides training and how far it has come, for the display of long work."""
+"""Progress of this process's work besides training steps, for the display of long phases."""
 
 from threading import Lock
 from typing import NamedTuple
@@ -13,27 +13,27 @@ class Work(NamedTuple):
     name: str = ""
     done: int = 0
     total: int | None = None
-    """None where it is not known."""
+    """None if unknown."""
     unit: str = ""
 
 
 class Doing:
-    """Holds the work of this process, for any thread."""
+    """Holds the current work of this process. Thread-safe."""
 
     def __init__(self) -> None:
         self.now, self._lock = Work(), Lock()
 
     def begin(self, name: str, total: int | None = None, unit: str = "") -> None:
-        """Other work begins, of which nothing is done yet. Without a unit it is not counted."""
+        """Starts a new piece of work. Without a unit it is not counted."""
         self.now = Work(name, 0, total, unit)
 
     def add(self, count: int) -> None:
-        """So much more is done."""
+        """Adds to the amount done."""
         with self._lock:
             self.now = self.now._replace(done=self.now.done + count)
 
     def reach(self, done: int) -> None:
-        """At least so much is done in all."""
+        """Raises the amount done to at least `done`."""
         with self._lock:
             self.now = self.now._replace(done=max(self.now.done, done))
 

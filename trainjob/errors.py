@@ -1,4 +1,4 @@
-"""Errors that users can fix, shown as one message and never as a traceback, and notices about a run that goes on."""
+"""Errors that users can fix, shown as one message without a traceback, and notices."""
 
 import warnings
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _SHOWN = 5
 
 
 class UserError(Exception):
-    """What is wrong, where, and what to do about it, in words for the person who wrote the TrainJob. The message is
+    """An error that the author of the TrainJob can fix. The message says what is wrong, where, and what to do. It is
     shown, logged and written into the status, so secrets are removed from it."""
 
     def __init__(self, message: str) -> None:
@@ -25,22 +25,23 @@ class Diverged(UserError):
 
 
 class TransientError(UserError):
-    """An error that may be gone by the time the same is tried again."""
+    """An error that may not occur again, so a retry is worthwhile."""
 
 
 class Superseded(UserError):
-    """Another process has taken over the run, and this one may write no more."""
+    """Another process has taken over the run; this one must not write anymore."""
 
 
 class DataError(UserError):
-    """The dataset cannot be used as it is; the message names the file and, where there is one, the row."""
+    """The dataset cannot be used as it is; the message names the file and, if possible, the row."""
 
 
 class RowError(DataError):
-    """One row cannot be used; others of its file may be."""
+    """One row cannot be used; other rows of the file may be fine."""
 
     def __init__(self, message: str, place: str = "", kind: str = "", detail: str = "") -> None:
-        """`kind` is what is wrong without anything of this row's own, and `detail` is that."""
+        """`kind` describes the error without values of this row, so that errors can be counted; `detail` has the
+        values."""
         super().__init__(message)
         self.place, self.kind, self.detail = place, kind, detail
 
@@ -50,28 +51,28 @@ class StorageError(UserError):
 
 
 class StorageUnreachable(StorageError, TransientError):
-    """The storage's server does not answer, or is not able to at the moment."""
+    """The storage server does not answer, or cannot serve requests at the moment."""
 
 
 def listed(names: Sequence[str]) -> str:
-    """The names, of many the first ones, as a message has them."""
+    """The names for a message: the first ones, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether a retry may succeed. A mistake of the user's stays one."""
+    """Whether a retry may succeed. A user's mistake is permanent."""
     return not isinstance(error, UserError) or isinstance(error, TransientError)
 
 
 class Notice(UserWarning):
-    """Something that the user should know, although the run goes on."""
+    """Something that the user should know; the run continues."""
 
 
 class Alarm(Notice):
-    """A notice that puts the result in doubt."""
+    """A notice that casts doubt on the result."""
 
 
 def notify(text: str, kind: type[Notice] = Notice) -> None:
-    """Gives a Notice, once for each text."""
+    """Issues a Notice, once per text."""
     warnings.warn(without_secrets(text), kind, stacklevel=2)

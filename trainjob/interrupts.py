@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM end a command with one KeyboardInterrupt, and neither is ever lost.
+"""SIGINT and SIGTERM end a command with one KeyboardInterrupt; neither is ever lost.
 
 Python drops an exception that a signal raises inside a finalizer, and the main thread does not wake up for a signal
 that another thread has received. So the handler also remembers the signal, and every long wait of the main thread polls
@@ -21,8 +21,8 @@ _received: signal.Signals | None = None
 
 
 def handle_signals() -> None:
-    """Installs the handler, on the main thread. A signal that this process ignores stays ignored, such as SIGINT in the
-    background of a shell script."""
+    """Installs the handler. Call on the main thread. Ignored signals stay ignored, such as SIGINT of a background
+    process in a shell script."""
     global _handled
     _handled = True
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -35,7 +35,7 @@ def are_handled() -> bool:
 
 
 def handle_again() -> None:
-    """Installs the handler once more, if it was installed, after a library has installed one of its own."""
+    """Reinstalls the handler, if there was one, after a library has replaced it."""
     if _handled and threading.current_thread() is threading.main_thread():
         handle_signals()
 
@@ -46,7 +46,7 @@ def received() -> signal.Signals | None:
 
 
 def exit_code() -> int:
-    """The exit code after an interrupt: 128 and the signal's number, as shells have it."""
+    """The exit code after an interrupt: 128 plus the signal number, as in shells."""
     return 128 + (_received or signal.SIGINT)
 
 
@@ -74,5 +74,5 @@ def wait_for_signal() -> NoReturn:
 def _receive(number: int, _: FrameType | None) -> None:
     global _received
     is_first, _received = _received is None, _received or signal.Signals(number)
-    if is_first or number == signal.SIGINT:  # SIGTERM may come twice at once: from a shell, and from who ends its group
+    if is_first or number == signal.SIGINT:  # SIGTERM may arrive twice: sent to the shell and to its process group
         raise KeyboardInterrupt

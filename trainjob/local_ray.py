@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine, which ends with the process that starts it."""
+"""Starts a Ray cluster on this machine that ends with this process."""
 
 import logging
 import os
@@ -11,17 +11,17 @@ ENVIRONMENT = {
     "RAY_gcs_server_request_timeout_seconds": "180",
     "RAY_NUM_REDIS_GET_RETRIES": "120",
 }
-"""What Ray is to know beforehand. The last two are seconds that it waits for servers of its own to start; its defaults
+"""Variables that Ray reads when it starts. The last two are the seconds that it waits for its own servers; the defaults
 are 60 and 20."""
 
 STARTS = 2
-"""How often it is tried to be started."""
+"""Attempts to start Ray."""
 
 
 def start(num_cpus: int, object_store_bytes: int, runtime_environment: dict[str, str] | None = None) -> None:
-    """Starts it, quietly. Where that fails, as on a very busy machine, it is tried once more.
+    """Starts Ray without output, and retries once, because it may fail on a very busy machine.
 
-    Raises TransientError where it fails again.
+    Raises TransientError if it fails again.
     """
     import ray
 
@@ -37,11 +37,11 @@ def start(num_cpus: int, object_store_bytes: int, runtime_environment: dict[str,
                 logging_level=logging.ERROR,
             )
             return
-        except Exception as error:  # Ray raises plain Exception, among others
+        except Exception as error:  # Ray also raises plain Exception
             ray.shutdown()
             if attempt == STARTS - 1:
                 raise TransientError(
                     f"Ray does not start on this machine ({' '.join(str(error).split())[:300]}). It may be too "
-                    "busy, or short of memory or disk: free some and give the same command again. Ray's logs are in "
+                    "busy, or short of memory or disk: free some and run the same command again. Ray's logs are in "
                     f"{os.environ.get('RAY_TMPDIR', '/tmp')}/ray/session_latest/logs."
                 ) from error

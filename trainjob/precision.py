@@ -1,4 +1,4 @@
-"""`spec.training.precision`, and what the hardware computes fastest."""
+"""Resolves `spec.training.precision` to the data type that the hardware multiplies fastest."""
 
 import torch
 
@@ -14,22 +14,22 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
 
 
 def fastest(multiplies_bfloat16: bool, capability: tuple[int, int] | None) -> torch.dtype:
-    """What the hardware multiplies matrices of fastest; a GPU has a compute capability. Those from 7.0 on have units
-    for float16: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#features-and-technical-specifications"""
+    """The data type in which the hardware multiplies matrices fastest. `capability` is a GPU's compute capability; GPUs
+    from 7.0 on have float16 units: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#features-and-technical-specifications"""
     if multiplies_bfloat16:
         return torch.bfloat16
     return torch.float16 if capability is not None and capability >= (7, 0) else torch.float32
 
 
 def allow_tf32(precision: str) -> None:
-    """Has GPUs multiply what stays in float32 as TF32, of 10 bits of mantissa, unless float32 is what was asked for."""
+    """Lets GPUs multiply float32 matrices in TF32 (10 bits of mantissa), unless the user asked for float32."""
     exact = precision == "float32"
     torch.set_float32_matmul_precision("highest" if exact else "high")
     torch.backends.cudnn.allow_tf32 = not exact
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether the hardware has units for it."""
+    """Whether the hardware has bfloat16 units."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     capabilities = torch.cpu.get_capabilities()

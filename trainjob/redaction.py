@@ -1,4 +1,4 @@
-"""Secrets that a TrainJob may hold, taken out of what is kept, shown or logged."""
+"""Removes secrets of a TrainJob from files, messages and logs."""
 
 import hashlib
 import re
@@ -7,29 +7,28 @@ from typing import Any
 _USER = re.compile(r"://(?!<hidden>@)[^/?#\s]+@")
 _QUERY = re.compile(r"""(https?://[^\s?]*\?)(?!<hidden:)(\S*[^\s"'<>.,:;)\]])""")
 _SIGNATURE = re.compile(r"(x-amz-|x-goog-|(awsaccesskeyid|googleaccessid|signature|expires)=)", re.IGNORECASE)
-"""Parameters that say who may read, until when, and not what: a new signature is no other address."""
+"""Query parameters that grant access; they do not identify the object, so a new signature is the same address."""
 _HIDDEN = re.compile(r"<hidden:[0-9a-f]{4}>")
 
 
 def without_secrets(text: str) -> str:
-    """The text with what may be secret in addresses hidden: a user and a password before the host, and what follows the
-    question mark, where presigned addresses have their signature."""
+    """Hides possible secrets in the addresses of a text: user and password before the host, and the query string, which
+    holds the signature of presigned addresses."""
     return _QUERY.sub(lambda found: found[1] + hidden(_chosen(found[2])), _USER.sub("://<hidden>@", text))
 
 
 def hidden(secret: str) -> str:
-    """What stands for a secret, with 16 bits of its digest: enough to see that it has changed, too few to find it by
-    trying."""
+    """A placeholder for a secret with 16 bits of its digest: enough to see that it changed, too few to guess it."""
     return f"<hidden:{hashlib.blake2b(secret.encode(errors='surrogatepass'), digest_size=2).hexdigest()}>"
 
 
 def has_hidden(text: str) -> bool:
-    """Whether something was hidden in the text by `hidden`."""
+    """Whether the text contains a placeholder of `hidden`."""
     return _HIDDEN.search(text) is not None
 
 
 def redacted(job: dict[str, Any]) -> dict[str, Any]:
-    """A TrainJob, as YAML has it, without secrets: those in addresses, and all values of `spec.pods.env`."""
+    """A TrainJob, as parsed from YAML, without the secrets in addresses and without the values of `spec.pods.env`."""
     result = _in_texts(job)
     for variable in result["spec"].get("pods", {}).get("env", []):
         if "value" in variable and not has_hidden(str(variable["value"])):

@@ -1,4 +1,4 @@
-"""Temporary folders that do not pile up: what a killed process left is removed by a later one."""
+"""Temporary folders that do not accumulate: a later process removes those of processes that were killed."""
 
 import errno
 import fcntl
@@ -15,18 +15,18 @@ from trainjob.errors import StorageError, UserError
 
 PREFIX = "trainjob-scratch-"
 _NAME = re.compile(rf"{PREFIX}[a-z0-9_]{{8}}")
-"""What `tempfile` makes of the prefix: no folder of any other name is ever removed."""
+"""Names that `tempfile` makes from the prefix; folders with other names are never removed."""
 YOUNG_SECONDS = 60
-"""A folder younger than this may have an owner that has yet to lock it."""
+"""The owner of a folder younger than this may not have locked it yet."""
 NO_ROOM_BYTES = 2**20
 
 
 @contextmanager
 def scratch_folder() -> Generator[Path]:
-    """An empty folder that is removed at the end of the block, but not before: `tempfile.TemporaryDirectory` is also
-    removed when the process ends, while a thread such as Ray Train's may still be writing to it.
+    """Creates an empty folder and removes it at the end of the block. `tempfile.TemporaryDirectory` would also remove
+    it when the process exits, while a thread such as Ray Train's may still be writing to it.
 
-    Raises StorageError where the disk is full.
+    Raises StorageError if the disk is full.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -55,14 +55,14 @@ def sweep() -> None:
             if folder.stat().st_uid != os.getuid() or time.time() - folder.stat().st_mtime < YOUNG_SECONDS:
                 continue
             lock = _lock(folder)
-        except OSError:  # in use, just gone, or not to be opened
+        except OSError:  # in use, just removed, or not readable
             continue
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
 def _lock(folder: Path) -> int:
-    """Held by the open file that is returned until it is closed, at the latest when the process ends."""
+    """Locks a folder until the returned file descriptor is closed or the process ends."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,5 +73,5 @@ def _lock(folder: Path) -> int:
 
 
 def _is_full(error: Exception, folder: Path) -> bool:
-    """Libraries tell a full disk in ways of their own."""
+    """Whether the disk is full; libraries report that in different ways."""
     return getattr(error, "errno", None) == errno.ENOSPC or shutil.disk_usage(folder.parent).free < NO_ROOM_BYTES

@@ -14,7 +14,7 @@ from training_reports import CountingServer, at_step, train_job, training
 from cluster.jobs import Jobs, eventually
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.progress import status_writer
-from trainjob.progress.status_writer import SECONDS_BETWEEN, StatusReporter
+from trainjob.progress.status_writer import INTERVAL_SECONDS, StatusReporter
 
 
 @pytest.mark.operated
@@ -45,7 +45,7 @@ def test_only_the_newest_is_written(jobs: Jobs, reporter: StatusReporter, server
     for step in range(100):
         reporter.update(at_step(step))
         time.sleep(0.05)
-    most = (time.monotonic() - since) / SECONDS_BETWEEN + 2  # the first at once, and the last one
+    most = (time.monotonic() - since) / INTERVAL_SECONDS + 2  # the first at once, and the last one
     reporter.close()
     assert training(jobs)["step"] == 99
     assert 2 <= len(server.requests) <= most

@@ -205,7 +205,7 @@ def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("changes", "environment", "said"),
     [
-        ({"uri": "s3://no-such-bucket/runs"}, {}, "there is no such bucket: make it first"),
+        ({"uri": "s3://no-such-bucket/runs"}, {}, "there is no such bucket: create it"),
         ({}, {"AWS_SECRET_ACCESS_KEY": "wrongwrongwrong"}, "spec.storage.secretName"),
         ({"endpoint": "http://127.0.0.1:1"}, {}, "the server does not answer: check spec.storage.endpoint"),
     ],

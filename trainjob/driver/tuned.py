@@ -55,7 +55,7 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
     fitted, train_rows = training.start_on_ray()
     task, datasets = training.prepared(fitted, train_rows)
     board = Board(training.run, tuning, checkpoints, snapshots.add)
-    snapshots.trial = board.moved
+    snapshots.trial = board.stepped
     snapshots.search(board.phase)
     epochs, alone = tuning.tuned.get("training.epochs"), _are_alone(task, datasets)
     started = time.perf_counter()

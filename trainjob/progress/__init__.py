@@ -1,1 +1,1 @@
-"""How training goes: from rank 0 to the driver, and from there to the display and `status.training`."""
+"""Sends training progress from rank 0 to the driver, and from there to the terminal and `status.training`."""

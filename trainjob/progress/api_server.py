@@ -1,4 +1,4 @@
-"""The API server as a pod reaches it: with the token of its own service account."""
+"""A client of the API server for pods, with the token of the pod's service account."""
 
 import json
 import os
@@ -19,7 +19,7 @@ Operation = dict[str, Any]
 
 
 class Refusal(Exception):
-    """The API server's refusal, by its HTTP status and in its words."""
+    """The API server refused a request: HTTP status and the server's message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -28,27 +28,27 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class ApiServer:
-    """Where it is, and who asks."""
+    """Address of the API server and the credentials for it."""
 
     url: str
     account: Path
-    """Folder with `token` and `ca.crt`, which the kubelet renews: they are read anew for each request."""
+    """Folder with `token` and `ca.crt`. The kubelet renews them, so each request reads them again."""
 
     @classmethod
     def of_this_pod(cls) -> Self | None:
-        """None outside a cluster, and in a pod that mounts no token."""
+        """The server of this pod's cluster; None outside a cluster and in pods without a token."""
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if host is None or not (ACCOUNT / "token").exists():
             return None
         return cls(f"https://{f'[{host}]' if ':' in host else host}:{port}", ACCOUNT)
 
     def patch(self, path: str, operations: Sequence[Operation], manager: str) -> bytes:
-        """Changes an object by a JSON Patch (RFC 6902), as the field manager `manager`; returns the object, as JSON.
+        """Applies a JSON Patch (RFC 6902) to an object as the field manager `manager`, and returns the object as JSON.
 
-        Raises Refusal; OSError or HTTPException where the server does not answer as it should.
+        Raises Refusal, or OSError or HTTPException if the server does not answer properly.
         """
         context = ssl.create_default_context(cafile=self.account / "ca.crt")
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # not every cluster's own authority has all extensions
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # some clusters' own CAs lack extensions
         opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
         request = Request(
             f"{self.url}{path}?{urlencode({'fieldManager': manager})}",
@@ -60,11 +60,11 @@ class ApiServer:
             with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
                 return response.read()
         except HTTPError as error:
-            raise Refusal(error.code, _words(error)) from None
+            raise Refusal(error.code, _message(error)) from None
 
 
-def _words(error: HTTPError) -> str:
+def _message(error: HTTPError) -> str:
     try:
         return str(json.loads(error.read())["message"])
-    except (ValueError, KeyError, TypeError):  # something between here and the API server
+    except (ValueError, KeyError, TypeError):  # a proxy answered, not the API server
         return error.reason

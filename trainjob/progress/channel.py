@@ -1,4 +1,4 @@
-"""The line on which rank 0 tells the driver how training goes and what it prints. Losing it never disturbs training."""
+"""The connection on which rank 0 sends progress and output to the driver. Losing it never disturbs training."""
 
 import json
 import os
@@ -18,50 +18,49 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob.doing import DOING, ROWS
 from trainjob.runs.trials import TrialSteps
 
-MIN_SECONDS_BETWEEN = 0.2
-SECONDS_FOR_THE_REST = 5.0
+MIN_INTERVAL_SECONDS = 0.2
+DRAIN_SECONDS = 5.0
 HANDSHAKE_SECONDS = 10.0
-"""How long who has connected may take to show the key."""
-SECONDS_BETWEEN_CONNECTIONS = 1.0
-"""How long rank 0 waits before it tries to connect again."""
-MOST_STRANGERS = 64
-"""At once: connections that have not yet shown the key."""
-MOST_WAITING = 1000
-"""Messages that a driver has yet to take: of more, the latest are kept."""
+"""Time that a new connection has to prove that it knows the key."""
+RECONNECT_SECONDS = 1.0
+"""Pause of rank 0 before it reconnects."""
+MAX_UNAUTHENTICATED = 64
+"""Connections at once that have not yet proved the key."""
+MAX_QUEUED = 1000
+"""Messages that wait for the driver; when there are more, the oldest are dropped."""
 _STATUS, _OUTPUT, _ROWS, _TRIAL, _END = b"s", b"o", b"r", b"t", b"e"
-"""The first byte of a message; the end is answered, so that the sender knows that all before it was taken."""
+"""The first byte of a message. The driver answers the end, so that the sender knows that everything has arrived."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the driver listens, and the key that both sides must know."""
+    """Where the driver listens, and the shared key."""
 
     host: str
     port: int
     key: bytes
 
 
-Handle = Callable[[TrainingStatus], None]
+OnStatus = Callable[[TrainingStatus], None]
 
 
 class Receiver:
-    """The driver's end: calls `handle` with each snapshot and `show` with each line of output, on threads of its
-    own."""
+    """The driver's end: calls `handle` with each snapshot and `show` with each line of output, on its own threads."""
 
     def __init__(
         self,
-        handle: Handle,
+        handle: OnStatus,
         host: str = "127.0.0.1",
         show: Callable[[str], None] = lambda _: None,
         trial: Callable[[TrialSteps], None] = lambda _: None,
     ) -> None:
-        """`trial` is called with how far a trial of a search has come. Rows that others prepare are counted in
-        `DOING`."""
+        """`trial` is called with the progress of each trial of a search. Rows that other processes prepare are counted
+        in `DOING`."""
         key = token_bytes(32)
         self._handle, self._show, self._trial = handle, show, trial
-        self._strangers = threading.BoundedSemaphore(MOST_STRANGERS)
+        self._unauthenticated = threading.BoundedSemaphore(MAX_UNAUTHENTICATED)
         self._printing: set[threading.Thread] = set()
-        self._listener = Listener((host, 0), backlog=MOST_STRANGERS)
+        self._listener = Listener((host, 0), backlog=MAX_UNAUTHENTICATED)
         self._closed = False
         self.address = Address(host, int(self._listener.address[1]), key)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -70,34 +69,34 @@ class Receiver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for thread in list(self._printing):  # its worker has ended, so the line ends with the last output
-            thread.join(SECONDS_FOR_THE_REST)
+        for thread in list(self._printing):  # the worker has ended, so its connection ends after the last output
+            thread.join(DRAIN_SECONDS)
         self._closed = True
         self._listener.close()
 
     def _accept(self) -> None:
         while True:
-            self._strangers.acquire()
+            self._unauthenticated.acquire()
             try:
                 connection = self._listener.accept()
             except OSError:
-                self._strangers.release()
+                self._unauthenticated.release()
                 if self._closed:
                     return
                 continue
             threading.Thread(target=self._admit, args=(connection,), daemon=True).start()
 
     def _admit(self, connection: Connection) -> None:
-        """Receives from who has the key. Who says nothing holds up nobody else."""
+        """Serves a client that proves it has the key. Each client has its own thread, so a silent one blocks nobody."""
         with connection:
             try:
                 with _cut_off_after(HANDSHAKE_SECONDS, connection):
                     deliver_challenge(connection, self.address.key)
                     answer_challenge(connection, self.address.key)
-            except Exception:  # a stranger, who may send anything
+            except Exception:  # an unknown client may send anything
                 return
             finally:
-                self._strangers.release()
+                self._unauthenticated.release()
             self._receive(connection)
 
     def _receive(self, connection: Connection) -> None:
@@ -114,7 +113,7 @@ class Receiver:
             elif message.startswith(_TRIAL):
                 self._trial(TrialSteps(*json.loads(message[1:])))
             elif message == _END:
-                with suppress(OSError):  # it does not wait any more
+                with suppress(OSError):  # the sender no longer waits
                     connection.send_bytes(_END)
             else:
                 self._printing.add(threading.current_thread())
@@ -122,31 +121,31 @@ class Receiver:
 
 
 class Sender:
-    """Rank 0's end: sends on a thread of its own; of most snapshots, at most five a second. Where the line is lost, it
-    connects again."""
+    """Rank 0's end: sends on its own thread, at most five ordinary snapshots a second, and reconnects when the
+    connection is lost."""
 
     def __init__(self, address: Address) -> None:
-        self._waiting: deque[bytes] = deque(maxlen=MOST_WAITING)
+        self._queue: deque[bytes] = deque(maxlen=MAX_QUEUED)
         self._changed, self._closing = threading.Condition(), False
         self._last = 0.0
         self._thread = threading.Thread(target=self._run, args=(address,), daemon=True)
         self._thread.start()
 
     def send(self, status: TrainingStatus, *, always: bool = False) -> None:
-        """Sends a snapshot, unless one was sent a moment ago and this one is not `always` to be sent."""
+        """Sends a snapshot; drops it if another one was sent a moment ago, unless `always`."""
         now = time.monotonic()
-        if always or now - self._last >= MIN_SECONDS_BETWEEN:
+        if always or now - self._last >= MIN_INTERVAL_SECONDS:
             self._last = now
             self._add(_STATUS + status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
 
     def send_rows(self, rows: int) -> None:
-        """Tells that so many more rows are prepared."""
+        """Reports that this many more rows are prepared."""
         self._add(_ROWS + str(rows).encode())
 
     def send_trial(self, steps: TrialSteps) -> None:
-        """Tells how far a trial has come, unless that was told a moment ago."""
+        """Reports the progress of a trial; drops the report if another one was sent a moment ago."""
         now = time.monotonic()
-        if now - self._last >= MIN_SECONDS_BETWEEN:
+        if now - self._last >= MIN_INTERVAL_SECONDS:
             self._last = now
             self._add(_TRIAL + json.dumps(steps).encode())
 
@@ -154,56 +153,56 @@ class Sender:
         self._add(_OUTPUT + line.encode())
 
     def close(self) -> None:
-        """Sends what is left and waits until the driver has taken it, for some seconds at most."""
+        """Sends what is queued and waits a few seconds for the driver to receive it."""
         with self._changed:
             self._closing = True
             self._changed.notify()
-        self._thread.join(SECONDS_FOR_THE_REST)
+        self._thread.join(DRAIN_SECONDS)
 
     def _add(self, message: bytes) -> None:
         with self._changed:
-            self._waiting.append(message)
+            self._queue.append(message)
             self._changed.notify()
 
     def _first(self) -> bytes | None:
-        """The message to send next, once there is one; None at the end."""
+        """Waits for the next message to send; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
-            return self._waiting[0] if self._waiting else None
+            self._changed.wait_for(lambda: self._queue or self._closing)
+            return self._queue[0] if self._queue else None
 
     def _drop(self, sent: bytes) -> None:
         with self._changed:
-            if self._waiting and self._waiting[0] is sent:  # there may have been too many since
-                self._waiting.popleft()
+            if self._queue and self._queue[0] is sent:  # it may have been dropped since
+                self._queue.popleft()
 
     def _run(self, address: Address) -> None:
         is_last = False
         while not is_last:
-            is_last = self._closing  # then, who cannot be reached is not waited for
+            is_last = self._closing  # at the end, try only once
             with suppress(Exception), Client((address.host, address.port), authkey=address.key) as connection:
                 self._send_all(connection)
                 return
             with self._changed:
-                self._changed.wait_for(lambda: self._closing, SECONDS_BETWEEN_CONNECTIONS)
+                self._changed.wait_for(lambda: self._closing, RECONNECT_SECONDS)
 
     def _send_all(self, connection: Connection) -> None:
-        """Sends until the end. What could not be sent before an exception is still waiting then."""
+        """Sends until the end. After an exception, unsent messages are still queued."""
         while (message := self._first()) is not None:
-            if connection.poll():  # the driver says nothing before the end: it has closed the line
+            if connection.poll():  # the driver sends nothing before the end, so it has closed the connection
                 raise EOFError
             connection.send_bytes(message)
             self._drop(message)
         connection.send_bytes(_END)
-        connection.poll(SECONDS_FOR_THE_REST)
+        connection.poll(DRAIN_SECONDS)
 
 
 @contextmanager
 def _cut_off_after(seconds: float, connection: Connection) -> Generator[None]:
-    """Ends the connection where the block takes longer, however busily the other side talks."""
+    """Closes the connection if the block takes longer, even while the other side keeps sending."""
     with socket.socket(fileno=os.dup(connection.fileno())) as own:
 
         def cut_off() -> None:
-            with suppress(OSError):  # the other side was quicker
+            with suppress(OSError):  # the other side has closed it
                 own.shutdown(socket.SHUT_RDWR)
 
         timer = threading.Timer(seconds, cut_off)
@@ -218,7 +217,7 @@ def _cut_off_after(seconds: float, connection: Connection) -> Generator[None]:
 
 @dataclass(frozen=True)
 class RowsTo:
-    """Tells a driver, from any process, of more rows."""
+    """Reports prepared rows to a driver, from any process. Picklable."""
 
     driver: Address
 
@@ -231,20 +230,20 @@ def _sender(driver: Address) -> Sender:
     return Sender(driver)
 
 
-def sender_to(driver: Address | Handle) -> "Sender | Direct":
+def sender_to(driver: Address | OnStatus) -> "Sender | Direct":
     return Sender(driver) if isinstance(driver, Address) else Direct(driver)
 
 
 class Direct:
-    """Rank 0's end where the driver is the same process: hands over what is always to be sent, and
-    others now and then, in the same thread."""
+    """Rank 0's end within the driver's process: passes snapshots on in the same thread, at most five a second unless
+    `always`."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: OnStatus) -> None:
         self._handle, self._last = handle, 0.0
 
     def send(self, status: TrainingStatus, *, always: bool = False) -> None:
         now = time.monotonic()
-        if always or now - self._last >= MIN_SECONDS_BETWEEN:
+        if always or now - self._last >= MIN_INTERVAL_SECONDS:
             self._last = now
             self._handle(status)
 

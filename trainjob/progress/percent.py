@@ -1,32 +1,31 @@
-"""How much of a whole run is done."""
+"""Computes the percentage of a whole run that is done."""
 
 from dataclasses import dataclass
 
 TRAINING_COST = 3
-"""What a row costs to train on, in rows that are only scored: the backward pass takes twice as long as the forward
-pass."""
-MOST = 99.9
-"""Until the run has finished."""
+"""Cost of training on a row relative to scoring it: the backward pass takes twice as long as the forward pass."""
+MAX_UNFINISHED = 99.9
+"""Largest percentage before the run has finished."""
 
 
 @dataclass(frozen=True)
-class Amount:
-    """The work of a run, in rows that are scored."""
+class Workload:
+    """The work of a run, in units of one scored row."""
 
     training: float = 1.0
     """All steps."""
     validation: float = 0.0
     """All validations."""
     final: float = 0.0
-    """The last scores of the best checkpoint."""
+    """The final scoring of the best checkpoint."""
 
     def percent(self, trained: float, validated: float, scored: float) -> float:
-        """From the share of each that is done, 0 to 1."""
+        """The percentage done, from the fractions done of each part, 0 to 1."""
         done = trained * self.training + validated * self.validation + scored * self.final
         total = self.training + self.validation + self.final
-        return round(min(MOST, 100 * done / total), 1)
+        return round(min(MAX_UNFINISHED, 100 * done / total), 1)
 
 
-def amount(rows: int, epochs: float, validation_rows: int, validations: int, final_rows: int) -> Amount:
-    """Of `rows` that are trained on for so many epochs, so many validations, and the rows that are scored last."""
-    return Amount(TRAINING_COST * rows * epochs, validation_rows * validations, final_rows)
+def workload(rows: int, epochs: float, validation_rows: int, validations: int, final_rows: int) -> Workload:
+    """The workload of `epochs` over `rows` training rows, the validations, and the final scoring."""
+    return Workload(TRAINING_COST * rows * epochs, validation_rows * validations, final_rows)

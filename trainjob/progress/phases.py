@@ -1,13 +1,13 @@
-"""Which phases take long enough to be told, and when they will be over."""
+"""Decides which phases last long enough to be shown, and estimates when they end."""
 
 import time
 
 from trainjob.api.training_status import Phase
 
-SECONDS_UNTOLD = 3.0
-"""A phase that is over by then is not told."""
+SILENT_SECONDS = 3.0
+"""Phases that end within this time are not shown."""
 SECONDS = "s"
-"""The unit of a phase of which nothing but its seconds can be counted."""
+"""The unit of phases that can only be measured in time."""
 
 
 class PhaseClock:
@@ -17,15 +17,15 @@ class PhaseClock:
         self._name = ""
         self._since, self._first, self._moved = 0.0, 0, 0.0
 
-    def told(self, phase: Phase) -> tuple[Phase, float | None] | None:
-        """What to tell of a phase, and the seconds that it has to go at its pace since it began to move, where they
-        can be known; None before it has gone on for some seconds. Where nothing is counted, its seconds are."""
+    def observe(self, phase: Phase) -> tuple[Phase, float | None] | None:
+        """The phase to show and its remaining seconds, if they can be estimated from its pace; None during its first
+        seconds. A phase that counts nothing shows its elapsed seconds."""
         if phase.name != self._name or phase.done < self._first:
             self._name, self._since, self._first = phase.name, time.monotonic(), phase.done
         elapsed = time.monotonic() - self._since
         if phase.done == self._first:
             self._moved = time.monotonic()
-        if elapsed < SECONDS_UNTOLD:
+        if elapsed < SILENT_SECONDS:
             return None
         if phase.total is None and not phase.done:
             return Phase(name=phase.name, done=int(elapsed), unit=SECONDS), None

@@ -1,50 +1,50 @@
-"""Rank 0's account of the run: one growing snapshot, sent to the driver."""
+"""Rank 0's progress report: one growing snapshot, sent to the driver."""
 
 import time
 from threading import Lock
 
 from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
-from trainjob.progress.percent import Amount
+from trainjob.progress.percent import Workload
 from trainjob.progress.phases import PhaseClock
 from trainjob.runs.checkpoints import CheckpointStore
 
 
 class Reporter:
-    """Turns what happens into `TrainingStatus` snapshots; on ranks without a sender it does nothing."""
+    """Turns events of training into `TrainingStatus` snapshots. Does nothing on ranks without a sender."""
 
     def __init__(self, sender: Sender | Direct | None, store: CheckpointStore, metric: str, epochs: int) -> None:
         self._sender, self._store, self._metric, self._epochs = sender, store, metric, epochs
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
-        self._amount = Amount()
+        self._workload = Workload()
         self._validations, self._planned = 0.0, 1
-        """Validations that are done, and all that there will be."""
+        """Validations done, and planned in total."""
         self._since: tuple[float, int] | None = None
         self._eta: float | None = None
-        """Of training, as of the last recorded step."""
+        """Remaining seconds of training, as of the last recorded step."""
         self._last_scored: dict[str, int] = {}
-        """Rows of each set that are scored with the best checkpoint."""
+        """Rows of each set that have been scored with the best checkpoint."""
         self._origin = ""
         self._clock = PhaseClock()
         self._lock = Lock()
 
     def starting(self, what: str) -> None:
-        """Rank 0 does this before training begins."""
+        """Rank 0 begins a step of its preparation."""
         if self._sender is not None:
             self._sender.send(TrainingStatus(stage="Starting", phase=Phase(name=what)), always=True)
 
-    def plan(self, amount: Amount, validations: int) -> None:
-        """Says how much there is to do, of which `percent` is told."""
-        self._amount, self._planned = amount, max(1, validations)
+    def plan(self, workload: Workload, validations: int) -> None:
+        """Sets the total work, from which `percent` is computed."""
+        self._workload, self._planned = workload, max(1, validations)
 
     def begin(
         self, completed: int, step: int, steps: int, workers: int, resumed: str | None, metrics: dict[str, float]
     ) -> None:
-        """`workers` start training after `step` and the epochs `completed`. Where it is `resumed` from a checkpoint,
-        `metrics` are of the last of them."""
+        """Training begins after `step` and `completed` epochs, with `workers` workers. If it is `resumed` from a
+        checkpoint, `metrics` are those of the last completed epoch."""
         self._validations = self._planned * step // steps
         self._since = (time.monotonic(), step)
-        epoch = min(completed + 1, self._epochs)  # there may be none left to train
+        epoch = min(completed + 1, self._epochs)  # there may be no epoch left
         changes: dict[str, object] = {"epoch": epoch, "step": step, "steps": steps, "workers": workers}
         if resumed and self._sender:
             self._origin = f"continues from {resumed}"
@@ -59,34 +59,34 @@ class Reporter:
         self._update(always=True, stage="Training", percent=percent, phase=None, **changes)
 
     def waits(self, why: str) -> None:
-        """Tells what training waits for; with an empty text, that it goes on."""
+        """Training waits for something; an empty text ends the wait."""
         self._update(always=True, message=why or self._origin)
 
     def restarting(self) -> None:
-        """Training was told to stop, and goes on with other workers."""
+        """Training was asked to stop, and will continue with other workers."""
         self._update(always=True, stage="Starting", message="a checkpoint is saved; workers start anew from it")
 
     def evaluating(self, what: str) -> None:
-        """Training is over, and rank 0 does this."""
+        """Training is over; rank 0 begins a step of the evaluation."""
         phase = Phase(name=what)
         self._update(always=True, stage="Evaluating", eta=None, phase=phase)
 
     def scored(self, name: str, done: int, total: int) -> None:
-        """So many rows of the set `name` are scored, of all of them."""
+        """`done` of `total` rows of the set `name` have been scored."""
         done = min(done, total)
         is_last = self.status.stage == "Evaluating"
         if is_last:
             self._last_scored[name] = done
-        told = self._clock.told(Phase(name=name, done=done, total=total, unit="rows"))
-        if told is not None:
-            of_last = sum(self._last_scored.values()) / max(1, self._amount.final)
+        shown = self._clock.observe(Phase(name=name, done=done, total=total, unit="rows"))
+        if shown is not None:
+            of_last = sum(self._last_scored.values()) / max(1, self._workload.final)
             percent = (
                 self._percent(1.0, 0.0, of_last) if is_last else self._percent(self._trained, done / max(1, total))
             )
-            self._update(always=False, phase=told[0], eta=told[1], percent=percent)
+            self._update(always=False, phase=shown[0], eta=shown[1], percent=percent)
 
     def step(self, epoch: int, step: int, values: dict[str, float]) -> None:
-        """A step was recorded with these values, which have the names of the status' fields."""
+        """A step was recorded; the keys of `values` are fields of the status."""
         steps = self.status.steps or step
         start, first = self._since or (time.monotonic(), step)
         eta = (time.monotonic() - start) / (step - first) * (steps - step) if step > first else None
@@ -99,12 +99,13 @@ class Reporter:
         return self.status.step / self.status.steps if self.status.steps else 0.0
 
     def _percent(self, trained: float, validating: float = 0.0, scored: float = 0.0) -> float:
-        """From the share of the steps, of a validation and of the last scores that are done."""
+        """The percentage done, from the fractions done of the steps, of the current validation and of the final
+        scoring."""
         validated = min(1.0, (self._validations + validating) / self._planned)
-        return self._amount.percent(trained, validated, scored)
+        return self._workload.percent(trained, validated, scored)
 
     def validated(self, completed: int, metrics: dict[str, float]) -> None:
-        """The model was validated; its checkpoint is being saved. `completed` epochs have come to their end."""
+        """The model was validated after `completed` epochs; its checkpoint is being saved."""
         self._clock = PhaseClock()
         self._validations += 1
         percent = self._percent(self._trained)
@@ -113,7 +114,7 @@ class Reporter:
         )
 
     def checkpoint(self, name: str, step: int, metrics: dict[str, float]) -> None:
-        """A checkpoint is saved; it has metrics where it was validated."""
+        """A checkpoint was saved; `metrics` is empty unless it was validated."""
         if self._sender is None:
             return
         latest = self._checkpoint_status(name, step, metrics.get(self._metric))
@@ -121,7 +122,7 @@ class Reporter:
         self._update(always=True, latest_checkpoint=latest, **best)
 
     def _best_checkpoint(self) -> CheckpointStatus | None:
-        """Of those that were validated."""
+        """The best of the validated checkpoints."""
         ranked = self._store.ranked()
         if not ranked:
             return None
@@ -134,6 +135,6 @@ class Reporter:
     def _update(self, *, always: bool = False, **changes: object) -> None:
         if self._sender is None:
             return
-        with self._lock:  # the thread that saves tells what it waits for
+        with self._lock:  # the checkpoint thread reports its waits
             self.status = self.status.model_copy(update=changes)
             self._sender.send(self.status, always=always)

@@ -1,4 +1,4 @@
-"""What the driver tells of the run as a whole: the workers' snapshots and, at the end, how it ended."""
+"""The driver's progress report on the whole run: the workers' snapshots and, at the end, the outcome."""
 
 import threading
 import time
@@ -8,37 +8,37 @@ from typing import Any
 
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.doing import DOING, ROWS
-from trainjob.progress.phases import SECONDS, SECONDS_UNTOLD, PhaseClock
+from trainjob.progress.phases import SECONDS, SILENT_SECONDS, PhaseClock
 from trainjob.runs.trials import TrialSteps
 
-SECONDS_BETWEEN_COUNTS = 1.0
+WATCH_INTERVAL_SECONDS = 1.0
 
 OnStatus = Callable[[TrainingStatus], None]
 CurrentPhase = Callable[[], Phase]
 
 
 class Snapshots:
-    """Passes snapshots on, whatever thread they come from, and nothing after the last one. Every second, it also tells
-    how far work has come that takes long, and how long nothing has been heard of the workers."""
+    """Passes snapshots on from any thread, and nothing after the last one. Every second it also reports the progress of
+    long phases, and for how long the workers have been silent."""
 
     def __init__(self, on_status: OnStatus, workers: int = 1) -> None:
-        """`workers`: how many are started."""
+        """`workers`: the number of workers."""
         self._on_status, self._workers = on_status, workers
         self._last = TrainingStatus()
-        """What is known, without the phase that the driver adds to it."""
+        """The last snapshot, without the phase that the driver adds."""
         self._work: CurrentPhase | None = None
-        """What goes on beside training steps; None while the workers tell it."""
+        """The current phase besides training steps; None while the workers report it themselves."""
         self._trials: CurrentPhase | None = None
         self._heard = time.monotonic()
         self._watching, self._ended = False, threading.Event()
         self._clock = PhaseClock()
         self._lock = threading.Lock()
         self.trial: Callable[[TrialSteps], None] = lambda _: None
-        """Is told how far each trial of a search has come."""
+        """Called with the progress of each trial of a search."""
 
     def add(self, status: TrainingStatus) -> None:
-        """Passes on a snapshot of the workers."""
-        if status.stage == "Starting":  # they know less than what the run has come to before
+        """Passes on a snapshot from the workers."""
+        if status.stage == "Starting":  # workers do not know the progress of earlier attempts
             if status.phase is None:
                 self.starting(status.message)
             else:
@@ -52,12 +52,12 @@ class Snapshots:
         self._add(lambda last: _after(last, status))
 
     def preparing(self, percent: float | None) -> None:
-        """The driver prepares the data."""
+        """The driver begins to prepare the data."""
         self.working(_this_process)
         self._add(lambda _: TrainingStatus(stage="Preparing", percent=percent))
 
     def starting(self, message: str = "") -> None:
-        """The workers start."""
+        """The workers begin to start."""
         workers = f"{self._workers} workers" if self._workers > 1 else "the worker"
         self.working(partial(_rows_or, Phase(name=f"starting {workers}")))
         self._add(
@@ -65,61 +65,61 @@ class Snapshots:
         )
 
     def restarting(self, failure: Exception) -> None:
-        """The workers start again after a failure."""
+        """The workers are restarted after a failure."""
         self.starting(f"{failure}; starting again")
 
     def search(self, trials: CurrentPhase) -> None:
-        """A search begins, whose trials have come as far as `trials` says; until workers start again."""
+        """A search begins; `trials` returns its progress. Ends when workers start again."""
         self._trials = trials
         self.working(trials)
 
     def finishing(self) -> None:
-        """The workers have ended, and the driver does the rest."""
+        """The workers have ended; the driver finishes the run."""
         self.working(_this_process)
         self._add(lambda last: last.model_copy(update={"eta": None, "phase": None}))
 
     def comparing(self) -> None:
-        """The baselines are computed."""
+        """The driver begins to compute the baselines."""
         self.working(_this_process)
         self._add(lambda last: last.model_copy(update={"message": "compares with the baselines", "eta": None}))
 
     def working(self, work: CurrentPhase) -> None:
-        """From now on, this is what goes on; of what is not counted, the seconds are told."""
+        """Sets the current phase. Phases that count nothing show elapsed seconds."""
         self._work = work
         if not self._watching:
             self._watching = True
             threading.Thread(target=self._watch, daemon=True).start()
 
     def take_up(self, reached: TrainingStatus) -> None:
-        """Starts from what an earlier attempt has come to."""
+        """Starts from the progress of an earlier attempt."""
         with self._lock:
             self._last = reached
 
     def end(self, **changes: Any) -> None:
-        """Passes on the last snapshot: what is known, with these fields besides."""
+        """Passes on the last snapshot with these changes; nothing is passed on after it."""
         with self._lock:
             self._ended.set()
             self._on_status(self._last.model_copy(update=changes))
 
     def close(self) -> None:
-        """Nothing more is passed on."""
+        """Stops passing snapshots on."""
         self._ended.set()
 
     def _watch(self) -> None:
-        while not self._ended.wait(SECONDS_BETWEEN_COUNTS):
+        while not self._ended.wait(WATCH_INTERVAL_SECONDS):
             work = self._work
-            told = self._silence() if work is None else self._clock.told(work())
-            if told is None:
+            shown = self._silence() if work is None else self._clock.observe(work())
+            if shown is None:
                 continue
-            phase, eta = told
+            phase, eta = shown
             with self._lock:
                 if not self._ended.is_set():
                     self._on_status(self._last.model_copy(update={"phase": phase, "eta": eta}))
 
     def _silence(self) -> tuple[Phase, float | None] | None:
-        """How long the workers have told nothing; training has to go as long as they said, as far as is known."""
+        """A phase that shows for how long the workers have been silent, with the last known ETA; None if not long."""
         seconds, last = time.monotonic() - self._heard, self._last
-        if seconds < SECONDS_UNTOLD or last.phase is not None:
+        if seconds < SILENT_SECONDS or last.phase is not None:
             return None
         if last.stage == "Training":
             unit = "report" if last.steps is None else "step"
@@ -136,10 +136,10 @@ class Snapshots:
 
 
 def _after(last: TrainingStatus, status: TrainingStatus) -> TrainingStatus:
-    """A snapshot of the workers with what they do not know of a search."""
+    """A snapshot from the workers, completed with the state of the search."""
     if last.tuning is None and status.tuning is None:
         return status
-    percent = max(last.percent or 0.0, status.percent or 0.0)  # the best trial's is scored once more
+    percent = max(last.percent or 0.0, status.percent or 0.0)  # the best trial is scored once more
     return status.model_copy(update={"tuning": status.tuning or last.tuning, "percent": percent})
 
 
@@ -151,6 +151,6 @@ def _this_process() -> Phase:
 
 
 def _rows_or(phase: Phase) -> Phase:
-    """The rows that are being prepared while workers start; the phase, once all are."""
+    """The preparation of rows while it goes on in parallel; otherwise `phase`."""
     now = DOING.now
     return _this_process() if now.unit == ROWS and now.total is not None and now.done < now.total else phase

@@ -1,4 +1,4 @@
-"""Writes how training goes into its TrainJob's `status.training`, and never disturbs training."""
+"""Writes progress into the TrainJob's `status.training` without disturbing training."""
 
 import json
 import logging
@@ -20,13 +20,13 @@ from trainjob.progress.api_server import ApiServer, Operation, Refusal
 MANAGER = "trainjob-trainer"
 """Field manager of `status.training`."""
 
-SECONDS_BETWEEN = 2.0
-LONGEST_PAUSE_SECONDS = 30.0
+INTERVAL_SECONDS = 2.0
+MAX_PAUSE_SECONDS = 30.0
 FINAL_SECONDS = 60.0
-"""How long the last snapshot is tried to be written, also where it is refused: `status.headPodUID` may be on its way
-from an operator that has just taken over, and an API server that starts knows no roles yet."""
+"""How long to retry the last snapshot, even if it is refused: an operator that has just taken over may not have written
+`status.headPodUID` yet, and a starting API server does not know all roles."""
 _DECIMALS = {"percent": 1, "eta": 0}
-"""Of these fields; other numbers have six digits that count."""
+"""Decimals of these fields; other numbers have six significant digits."""
 
 Answer = Literal["written", "gone", "refused", "away"]
 
@@ -35,7 +35,7 @@ logger = logging.getLogger("trainjob.progress")
 
 @contextmanager
 def reporting(job: TrainJob) -> Generator["StatusReporter | None"]:
-    """Gives a reporter, whose last snapshot is written at the end of the block; None outside the TrainJob's own
+    """Yields a reporter, and writes its last snapshot at the end of the block. Yields None outside the TrainJob's
     cluster."""
     server = ApiServer.of_this_pod()
     if server is None or job.metadata.namespace is None or job.metadata.uid is None:
@@ -49,33 +49,33 @@ def reporting(job: TrainJob) -> Generator["StatusReporter | None"]:
 
 
 class StatusReporter:
-    """Writes the newest snapshot, on a thread of its own."""
+    """Writes the newest snapshot, on its own thread."""
 
     def __init__(self, server: ApiServer, job: TrainJob) -> None:
         self._server, self._metadata = server, job.metadata
         self.retries = job.spec.retries
-        """`spec.retries` as the last answer had it: it may be changed while training runs."""
+        """`spec.retries` in the API server's last answer; users may change it while training runs."""
         self._changed = threading.Condition()
         self._newest: TrainingStatus | None = None
         self._closing = False
-        self._said = ""
+        self._last_warning = ""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def update(self, status: TrainingStatus) -> None:
-        """Has this snapshot written in place of any that waits."""
+        """Replaces the snapshot that will be written next."""
         with self._changed:
             self._newest = status
             self._changed.notify()
 
     def close(self) -> None:
-        """Returns once the last snapshot is written, or cannot be."""
+        """Writes the last snapshot, or gives up after FINAL_SECONDS."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         self._thread.join(FINAL_SECONDS)
         if self._thread.is_alive():
-            self._say(f"the final report was not written within {FINAL_SECONDS:.0f} seconds: {self._said}")
+            self._warn(f"the final report was not written within {FINAL_SECONDS:.0f} seconds: {self._last_warning}")
 
     def _run(self) -> None:
         before, times = "written", 0
@@ -92,7 +92,7 @@ class StatusReporter:
                 self._changed.wait_for(lambda closing=closing: self._closing != closing, pause)
 
     def _take(self) -> TrainingStatus | None:
-        """The newest snapshot, once there is one; None at the end."""
+        """Waits for a new snapshot; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._newest is not None or self._closing)
             status, self._newest = self._newest, None
@@ -100,29 +100,29 @@ class StatusReporter:
 
     def _write(self, status: TrainingStatus) -> Answer:
         job = self._metadata
-        # Not server-side apply, which takes no notice of a UID when it writes a status.
+        # Server-side apply would ignore the UID when it writes a status.
         operations: list[Operation] = [
             {"op": "test", "path": "/metadata/uid", "value": job.uid},
-            {"op": "add", "path": "/status/training", "value": written(status, datetime.now(UTC))},
+            {"op": "add", "path": "/status/training", "value": as_json(status, datetime.now(UTC))},
         ]
         path = f"/apis/{GROUP}/{VERSION}/namespaces/{job.namespace}/{PLURAL}/{job.name}/status"
         try:
-            answer = self._server.patch(path, operations, MANAGER)
+            body = self._server.patch(path, operations, MANAGER)
         except Refusal as refusal:
-            what = meaning(refusal)
-            self._say(_MESSAGES[what].format(refusal))
-            return what
+            answer = answer_of(refusal)
+            self._warn(_MESSAGES[answer].format(refusal))
+            return answer
         except (OSError, HTTPException) as error:
-            self._say(_MESSAGES["away"].format(f"{type(error).__name__}: {error}"))
+            self._warn(_MESSAGES["away"].format(f"{type(error).__name__}: {error}"))
             return "away"
-        self._said = ""
-        self.retries = retries_in(answer, self.retries)
+        self._last_warning = ""
+        self.retries = retries_in(body, self.retries)
         return "written"
 
-    def _say(self, text: str) -> None:
-        """Logs what has not just been said."""
-        if text != self._said:
-            self._said = text
+    def _warn(self, text: str) -> None:
+        """Logs a warning, unless it repeats the last one."""
+        if text != self._last_warning:
+            self._last_warning = text
             logger.warning("TrainJob %s/%s: %s", self._metadata.namespace, self._metadata.name, text)
 
 
@@ -136,38 +136,38 @@ _MESSAGES: dict[Answer, str] = {
 }
 
 
-def meaning(refusal: Refusal) -> Answer:
-    """What a refusal says of the next write."""
+def answer_of(refusal: Refusal) -> Answer:
+    """Whether writing again may help after a refusal."""
     match refusal.status:
         case 404:
             return "gone"
-        case 400 | 403 | 422:  # 422, in words that do not tell, also where the UID is another or no status there yet
+        case 400 | 403 | 422:  # 422 also if the UID differs or there is no status yet
             return "refused"
         case _:
             return "away"
 
 
 def pause_after(answer: Answer, times: int, closing: bool) -> float | None:
-    """Seconds until the next write, after an answer so many times in a row; None where there is to be none."""
+    """Seconds until the next write after the same answer `times` times in a row; None to stop writing."""
     if answer == "gone":
         return None
     if closing:
-        return 0.0 if answer == "written" else SECONDS_BETWEEN
+        return 0.0 if answer == "written" else INTERVAL_SECONDS
     if answer == "written":
-        return SECONDS_BETWEEN
-    return min(SECONDS_BETWEEN * 2 ** min(times, 10), LONGEST_PAUSE_SECONDS)
+        return INTERVAL_SECONDS
+    return min(INTERVAL_SECONDS * 2 ** min(times, 10), MAX_PAUSE_SECONDS)
 
 
 def retries_in(answer: bytes, before: int) -> int:
-    """`spec.retries` of a TrainJob in JSON, or what it was `before` where it is not there."""
+    """`spec.retries` of a TrainJob in JSON; `before` if it cannot be read."""
     try:
         return int(json.loads(answer)["spec"]["retries"])
-    except (ValueError, KeyError, TypeError):  # something between here and the API server
+    except (ValueError, KeyError, TypeError):  # a proxy answered, not the API server
         return before
 
 
-def written(status: TrainingStatus, at: datetime) -> dict[str, Any]:
-    """A snapshot as it is written at this time: short, and with no number that JSON does not know."""
+def as_json(status: TrainingStatus, at: datetime) -> dict[str, Any]:
+    """A snapshot as JSON with its time: texts and maps cut to their limits, no NaN or infinity."""
     stamped = status.model_copy(update={"metrics": finite(status.metrics), "updated_time": at.replace(microsecond=0)})
     return _plain(stamped.model_dump(mode="json", by_alias=True, exclude_none=True))
 

@@ -1,4 +1,4 @@
-"""Requests that wait for a server, several at a time."""
+"""Runs requests to a server in parallel."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +8,10 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 REQUESTS = 16
-"""How many may wait at a time."""
+"""Requests in flight at once."""
 
 
 def concurrently(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """What `function` returns for each item, in their order. Raises what it raises for the first that fails."""
+    """Calls `function` for each item in threads and returns the results in order. Raises the first item's exception."""
     with ThreadPoolExecutor(REQUESTS) as threads:
         return list(threads.map(function, items))

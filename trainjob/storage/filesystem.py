@@ -1,4 +1,4 @@
-"""The filesystems that URIs name, through pyarrow; errors say what to do about them."""
+"""Opens the pyarrow filesystem of a URI, and turns its errors into StorageErrors with a remedy."""
 
 import os
 import re
@@ -25,13 +25,13 @@ _REMEDIES = {
         "access is refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (in a cluster, those in the Secret of "
         "spec.storage.secretName), and the permissions of that key"
     ),
-    r"NO_SUCH_BUCKET|Bucket does not exist": "there is no such bucket: make it first, or correct the URI",
+    r"NO_SUCH_BUCKET|Bucket does not exist": "there is no such bucket: create it, or correct the URI",
     _UNREACHABLE: "the server does not answer: check spec.storage.endpoint (or AWS_ENDPOINT_URL) and that it is up",
     r"[Cc]redential": "no valid credentials were found",
     r"No space left": "the disk is full",
     r"Permission denied": "permission denied",
 }
-"""What the libraries' messages mean to a user."""
+"""Remedies by patterns in the libraries' messages."""
 
 
 def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSystem, str]:
@@ -68,12 +68,12 @@ def storage_errors(uri: str) -> Generator[None]:
 
 @contextmanager
 def _hub_errors(uri: str) -> Generator[None]:
-    """Turns what the hub's client raises where nobody answers into a StorageUnreachable."""
+    """Turns connection errors of the hub's client into StorageUnreachable."""
     try:
         yield
     except (OSError, ValueError, UserError):  # Arrow's are ValueErrors
         raise
-    except Exception as error:  # of the HTTP library that the hub's client happens to use
+    except Exception as error:  # from whichever HTTP library the hub's client uses
         raise StorageUnreachable(
             f"{uri}: the Hugging Face hub does not answer ({error}): connect to the network, or copy the data set to a "
             "folder or a bucket"
@@ -107,7 +107,7 @@ def _gcs() -> fs.FileSystem:
 
 @cache
 def _hub() -> fs.FileSystem:
-    """To be read only; HF_TOKEN opens what is private."""
+    """Read-only; private repositories need HF_TOKEN."""
     from huggingface_hub import HfFileSystem
 
     return fs.PyFileSystem(fs.FSSpecHandler(HfFileSystem()))

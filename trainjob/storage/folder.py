@@ -1,4 +1,4 @@
-"""Files on local disk, `s3://` or `gs://`, which wait for a server that has answered before."""
+"""`Folder`: files on local disk, `s3://` or `gs://`. Operations wait for a server that has answered before."""
 
 import hashlib
 import os
@@ -18,21 +18,21 @@ from trainjob.storage.filesystem import local_filesystem, open_filesystem, stora
 
 BLOCK_BYTES = 8 * 2**20
 PAUSES_SECONDS = (1, 2, 4, 8, 15)
-"""Before a server that has answered before is tried again."""
+"""Pauses between retries of a server that has answered before."""
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _Method = Callable[Concatenate["Folder", _Arguments], _Result]
 _answered: set[str | None] = set()
-"""Endpoints that have answered this process."""
+"""Endpoints that have answered requests of this process."""
 
 
 _waits: ContextVar[bool] = ContextVar("waits", default=False)
-"""Whether a method waits already: what it calls then need not."""
+"""Whether an outer method is already retrying; nested calls then do not."""
 
 
 def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Has a method wait for a server that has answered before: it may be back soon."""
+    """Retries a method while a server that has answered before does not answer."""
 
     @wraps(method)
     def patient(folder: "Folder", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
@@ -61,7 +61,7 @@ def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Resul
 
 
 def _guarded(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Result]:
-    """Has a method that changes something ask first whether it may."""
+    """Calls `before_change` before a method that writes or deletes."""
 
     @wraps(method)
     def guarded(folder: "Folder", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
@@ -79,16 +79,17 @@ def _ignore(_: object) -> None:
 class Folder:
     """A folder on local disk, `s3://` or `gs://`, made when first written to.
 
-    Every method raises StorageError: StorageUnreachable, where a server does not answer or has been away for too long.
+    Every method raises StorageError; StorageUnreachable if a server does not answer, or stays away for too long.
     """
 
     uri: str
     endpoint: str | None = None
     """S3 server; Amazon's, or AWS_ENDPOINT_URL, by default."""
     on_wait: Callable[[str], None] = _ignore
-    """Called with a text while a server is waited for, and with an empty one when it answers again."""
+    """Called with the reason while a method waits for a server, and with an empty text when the server answers
+    again."""
     before_change: Callable[["Folder"], None] = _ignore
-    """Called with this folder before anything is written or removed, which what it raises prevents."""
+    """Called with this folder before every change; raising forbids the change."""
 
     def __truediv__(self, name: str) -> "Folder":
         return replace(self, uri=f"{self.uri.rstrip('/')}/{name}")
@@ -102,7 +103,7 @@ class Folder:
 
     @_patient
     def list(self, name: str = "") -> list[str]:
-        """Sorted names of what the folder `name` holds; none where it is missing."""
+        """Sorted names of the entries of the folder `name`; empty if there is no such folder."""
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)):
             return sorted(
@@ -111,8 +112,7 @@ class Folder:
 
     @_patient
     def sizes(self) -> dict[str, tuple[int, str]]:
-        """Of the files that lie in this folder, by their names: bytes, and when each was written; none where it is
-        missing."""
+        """Bytes and modification time of each file in this folder, by name; empty if there is no such folder."""
         filesystem, path = self._open("")
         with storage_errors(self.uri):
             found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
@@ -126,7 +126,7 @@ class Folder:
 
     @_patient
     def read_range(self, name: str, start: int, size: int) -> bytearray:
-        """`size` bytes of a file from `start` on. Raises StorageError where it is shorter."""
+        """`size` bytes of a file from `start` on. Raises StorageError if the file is shorter."""
         filesystem, path = self._open(name)
         data = bytearray(size)
         with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:
@@ -138,7 +138,7 @@ class Folder:
 
     @_patient
     def sha256(self, name: str) -> str:
-        """Of a file, in hexadecimal digits."""
+        """The hex digest of a file."""
         digest = hashlib.sha256()
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:
@@ -149,7 +149,8 @@ class Folder:
     @_patient
     @_guarded
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file at once: a reader finds the old or the new one whole, even after a crash."""
+        """Writes or replaces a file atomically: a reader sees the whole old or the whole new file, even after a
+        crash."""
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)):
             if isinstance(filesystem, fs.LocalFileSystem):
@@ -161,7 +162,7 @@ class Folder:
     @_patient
     @_guarded
     def upload(self, local: Path, name: str) -> None:
-        """Copy a local file or tree to `name`; files of a tree replace those of the same name."""
+        """Copies a local file or tree to `name`; files of a tree replace files of the same name."""
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)):
             filesystem.create_dir(path if local.is_dir() else str(Path(path).parent))
@@ -171,7 +172,7 @@ class Folder:
 
     @_patient
     def download(self, name: str, local: Path) -> None:
-        """Copy the file or tree `name` to `local`."""
+        """Copies the file or tree `name` to `local`."""
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)):
             is_folder = filesystem.get_file_info(path).type == fs.FileType.Directory
@@ -183,7 +184,7 @@ class Folder:
     @_patient
     @_guarded
     def delete(self, name: str) -> None:
-        """Remove the file or tree `name`, if it is there."""
+        """Removes the file or tree `name`, if it exists."""
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)):
             match filesystem.get_file_info(path).type:

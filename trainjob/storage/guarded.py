@@ -1,4 +1,4 @@
-"""A folder's filesystem for a library that writes there by itself, as Ray Train does."""
+"""A filesystem for libraries that write into a folder themselves, as Ray Train does."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,23 +13,23 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def _asking(
+def _guarded(
     method: Callable[Concatenate[fs.SubTreeFileSystem, _Arguments], _Result],
 ) -> Callable[Concatenate["GuardedFileSystem", _Arguments], _Result]:
     @wraps(method)
-    def asking(filesystem: "GuardedFileSystem", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+    def guarded(filesystem: "GuardedFileSystem", *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
         filesystem.folder.before_change(filesystem.folder)
         return method(filesystem, *arguments, **named)
 
-    return asking
+    return guarded
 
 
 class GuardedFileSystem(fs.SubTreeFileSystem):
-    """The whole filesystem that a folder is on. Each method that changes something calls the folder's `before_change`
-    first, which what it raises prevents. Picklable.
+    """The filesystem that holds a folder. Methods that write or delete call the folder's `before_change` first; if that
+    raises, nothing is changed. Picklable.
 
-    `pyarrow.fs.copy_files` calls no methods from Python: make the folder to copy to first. A handler of PyFileSystem
-    would be asked for every file, but on Arrow's own threads, where to list a bucket may wait for ever.
+    `pyarrow.fs.copy_files` bypasses these methods: create the destination folder first. A PyFileSystem handler would be
+    called for every file, but on Arrow's own threads, where listing a bucket may hang.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -39,11 +39,11 @@ class GuardedFileSystem(fs.SubTreeFileSystem):
     def __reduce__(self) -> tuple[Any, ...]:
         return GuardedFileSystem, (self.folder,)
 
-    create_dir = _asking(fs.SubTreeFileSystem.create_dir)
-    delete_dir = _asking(fs.SubTreeFileSystem.delete_dir)
-    delete_dir_contents = _asking(fs.SubTreeFileSystem.delete_dir_contents)
-    delete_file = _asking(fs.SubTreeFileSystem.delete_file)
-    move = _asking(fs.SubTreeFileSystem.move)
-    copy_file = _asking(fs.SubTreeFileSystem.copy_file)
-    open_output_stream = _asking(fs.SubTreeFileSystem.open_output_stream)
-    open_append_stream = _asking(fs.SubTreeFileSystem.open_append_stream)
+    create_dir = _guarded(fs.SubTreeFileSystem.create_dir)
+    delete_dir = _guarded(fs.SubTreeFileSystem.delete_dir)
+    delete_dir_contents = _guarded(fs.SubTreeFileSystem.delete_dir_contents)
+    delete_file = _guarded(fs.SubTreeFileSystem.delete_file)
+    move = _guarded(fs.SubTreeFileSystem.move)
+    copy_file = _guarded(fs.SubTreeFileSystem.copy_file)
+    open_output_stream = _guarded(fs.SubTreeFileSystem.open_output_stream)
+    open_append_stream = _guarded(fs.SubTreeFileSystem.open_append_stream)

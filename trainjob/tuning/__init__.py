@@ -1,1 +1,1 @@
-"""The search for hyperparameters: which to try next, and the trials' state; how a trial is trained is none of it."""
+"""The search for hyperparameters: which values to try next, and the state of the trials. Training is elsewhere."""

@@ -1,4 +1,4 @@
-"""The trials of a run as its driver keeps them: in the run's folder, so that another driver goes on with them."""
+"""The trials of a search, kept in the run's folder, so that another driver can continue the search."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,16 +12,16 @@ from trainjob.runs.trials import State, Trial, TrialSteps, ranked_trials, read_t
 from trainjob.storage import Folder
 from trainjob.tuning.points import point
 
-MOST_OF_SEARCH = 95.0
-"""Per cent of a run that its trials are; the rest is the best one's evaluation."""
+TRIALS_PERCENT = 95.0
+"""Share of the trials in a run's percentage; the rest is the evaluation of the best one."""
 _SHOWN_ERRORS = 3
 
 
 class Board:
-    """All trials, and what is known of them.
+    """The state of all trials.
 
-    Trials that an earlier driver began are begun again with the same parameters: one that has ended only repeats what
-    it measured, from which the scheduler learns what it knew before.
+    Trials of an earlier driver start again with the same parameters. One that had ended only repeats its measurements,
+    so that the scheduler knows them again.
     """
 
     def __init__(
@@ -33,15 +33,14 @@ class Board:
         self._begun: dict[int, tuple[float, float]] = {}
         self._steps: dict[int, TrialSteps] = {}
         self.fatal: Exception | None = None
-        """What ends the search: not a trial's failure, but one of the whole run."""
+        """The error that ends the whole search, as opposed to one trial."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Ray Tune pickles what it works with, to start again from; here the run's folder is what a search starts
-        from."""
+        """Nothing: Ray Tune pickles the board to resume from it, but a search resumes from the run's folder."""
         return {}
 
     def begin_next(self) -> Trial | None:
-        """The next trial; None when all have begun."""
+        """Starts the next trial; None if all have started."""
         number = len(self._begun) + 1
         if number > self.total:
             return None
@@ -52,11 +51,11 @@ class Board:
             trial = Trial(number=number, parameters=parameters)
             self._keep(trial)
         self._begun[number] = (time.monotonic(), trial.seconds)
-        self._tell()
+        self._report()
         return trial
 
     def measured(self, number: int, epoch: int, value: float) -> None:
-        """A trial has come to the end of an epoch."""
+        """Records the metric of a trial's epoch."""
         trial = self.trials[number]
         if trial.state != "running" or epoch <= trial.epochs:
             return
@@ -64,13 +63,13 @@ class Board:
         best = value if trial.value is None else better(value, trial.value)
         self._change(trial, epochs=epoch, value=best)
 
-    def moved(self, steps: TrialSteps) -> None:
-        """A trial has come so far in its steps."""
+    def stepped(self, steps: TrialSteps) -> None:
+        """Records the steps of a trial."""
         self._steps[steps.number] = steps
 
     def phase(self) -> Phase:
-        """How far the search has come, in the steps of its trials: one that has ended took all that it was to take, and
-        those to come will take as many as the others on average."""
+        """Progress in steps of all trials: an ended trial counts the steps that it took, a future one the average of
+        the others."""
         ended = {number for number, trial in self.trials.items() if trial.state != "running"}
         steps = dict(self._steps)
         if not steps:
@@ -85,33 +84,33 @@ class Board:
         )
 
     def ended(self, number: int, state: State, error: str = "") -> None:
-        """A trial has ended, for the first time or once more."""
+        """Records the end of a trial; ignored if it had already ended."""
         trial = self.trials[number]
         if trial.state == "running":
             self._change(trial, state=state, error=error)
 
     def best(self) -> Trial:
-        """Raises UserError where all have failed."""
+        """The best trial. Raises UserError if all have failed."""
         ranked = ranked_trials(list(self.trials.values()), self._checkpoints.lower_is_better)
         if not ranked:
             errors = [f"  trial {trial.number}: {trial.error}" for trial in self.trials.values()]
             more = [f"  and {len(errors) - _SHOWN_ERRORS} more"] if len(errors) > _SHOWN_ERRORS else []
             raise UserError(
                 "\n".join([f"all {self.total} trials failed:", *errors[:_SHOWN_ERRORS], *more])
-                + "\nMend what they tell or narrow spec.tuning.parameters, and start anew with --fresh."
+                + "\nFix these errors or narrow spec.tuning.parameters, and start over with --fresh."
             )
         return ranked[0]
 
     def _change(self, trial: Trial, **changes: Any) -> None:
         since, before = self._begun[trial.number]
         self._keep(trial.model_copy(update={**changes, "seconds": round(before + time.monotonic() - since, 1)}))
-        self._tell()
+        self._report()
 
     def _keep(self, trial: Trial) -> None:
         self.trials[trial.number] = trial
         write_trial(self._run, trial)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         known = [trial for trial in self.trials.values() if trial.number in self._begun or trial.state != "running"]
         tuning = tuning_status(known, self.total, self._checkpoints.lower_is_better)
         running = [trial.number for trial in known if trial.state == "running"]
@@ -121,8 +120,8 @@ class Board:
         self._on_change(
             TrainingStatus(
                 stage="Training",
-                message=said(tuning, running, self._checkpoints.metric),
-                percent=round(MOST_OF_SEARCH * share, 1),
+                message=summary_text(tuning, running, self._checkpoints.metric),
+                percent=round(TRIALS_PERCENT * share, 1),
                 tuning=tuning,
             )
         )
@@ -138,8 +137,8 @@ def tuning_status(trials: list[Trial], total: int, lower_is_better: bool) -> Tun
     return TuningStatus(ended=f"{len(trials) - counts['running']}/{total}", total=total, best=best, **counts)
 
 
-def said(tuning: TuningStatus, running: Sequence[int], metric: str) -> str:
-    """The state of the search in words; `running` are the numbers of the trials that are trained now."""
+def summary_text(tuning: TuningStatus, running: Sequence[int], metric: str) -> str:
+    """The state of the search in words; `running` are the numbers of the trials in training."""
     counts = {"stopped early": tuning.stopped, "failed": tuning.failed}
     known = [f"{tuning.ended} trials ended", *(f"{count} {name}" for name, count in counts.items() if count)]
     if running:
@@ -152,6 +151,6 @@ def said(tuning: TuningStatus, running: Sequence[int], metric: str) -> str:
 
 
 def in_words(parameters: Mapping[str, Any]) -> str:
-    """Parameters by the last part of their paths, or all of it where that would not tell them apart."""
+    """Parameters with the last part of their paths as names, or the whole paths if these are ambiguous."""
     names = short_names(list(parameters))
     return ", ".join(f"{names[path]} {value}" for path, value in parameters.items())

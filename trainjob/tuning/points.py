@@ -1,4 +1,4 @@
-"""What a trial is tried with: a function of the search's seed, the trial's number and the trials before it."""
+"""Chooses the parameters of a trial from the search's seed, the trial's number and the earlier trials."""
 
 import random
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from trainjob.api.tuning import Parameter, Value, values_of
 from trainjob.runs.trials import Trial, optuna_distributions, optuna_study
 
 Point = dict[str, Value]
-"""A value for each parameter, by the path of its field in the spec."""
+"""Parameter values by the path of their field in the spec."""
 
 DIGITS = 6
-"""Digits of a number that count, so that what is shown is what was used."""
+"""Significant digits of drawn numbers, so that the value shown is the value used."""
 
 
 def point(tuning: Tuning, number: int, earlier: Sequence[Trial], lower_is_better: bool) -> Point:
-    """What trial `number`, from 1, is tried with after the `earlier` ones, of which some may be under way."""
+    """The parameters of trial `number`, from 1, after the `earlier` ones, some of which may still run."""
     match tuning.search:
         case "grid":
             values = product(*(values_of(parameter) for parameter in tuning.tuned.values()))
@@ -49,7 +49,7 @@ def _rounded(number: float, low: float, high: float) -> float:
 
 
 def _suggested(tuning: Tuning, number: int, earlier: Sequence[Trial], lower_is_better: bool) -> Point:
-    """What Optuna's tree-structured Parzen estimator makes of the earlier trials."""
+    """The suggestion of Optuna's tree-structured Parzen estimator."""
     from optuna.samplers import TPESampler
 
     sampler = TPESampler(seed=(tuning.seed + number) % 2**32, constant_liar=True)

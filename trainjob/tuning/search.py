@@ -1,4 +1,4 @@
-"""The search itself, on Ray Tune: it begins trials as places become free, and its scheduler stops the bad ones."""
+"""Runs the search on Ray Tune, which starts trials as resources become free; its scheduler stops the bad ones."""
 
 import os
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from trainjob.scratch import scratch_folder
 from trainjob.tuning.board import Board
 
 Measured = Callable[[int, float], None]
-"""Told the number of each epoch that a trial completes, and the checkpoints' metric."""
+"""Called with the number of each completed epoch of a trial and the checkpoints' metric."""
 
 DRIVER = {"CPU": 0, "node:__internal_head__": 0.001}
-"""What a process takes that only starts workers."""
+"""Resources of a process that only starts workers."""
 
 REDUCTION = 3
-"""ASHA lets about one trial in so many go on beyond epochs 1, 3, 9 and so on."""
+"""ASHA continues about one trial in this many beyond epochs 1, 3, 9 and so on."""
 
 _ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 
 
 class TrialFailed(Exception):
-    """A trial ended without a model that could be used, and the search goes on."""
+    """A trial ended without a usable model; the search continues."""
 
 
 def search(
@@ -46,11 +46,11 @@ def search(
     asha: bool,
     lower_is_better: bool,
 ) -> None:
-    """Has every trial trained by `train`, as many at once as `parallel`, each in a process that takes `resources` and,
-    with `reuse`, is another trial's afterwards.
+    """Calls `train` for every trial, up to `parallel` at once, each in a process with `resources` that later trials
+    share if `reuse`.
 
-    `train` raises TrialFailed for a trial that counts as bad; a UserError ends the search and is raised here. It is
-    called again, `retries` times, where its process dies. `epochs` is the most that a trial has.
+    `train` raises TrialFailed for a failed trial; a UserError ends the search and is raised here. If the process dies,
+    it is called again, up to `retries` times. `epochs` is the maximum of a trial.
     """
     os.environ.update(_ENVIRONMENT)
     with scratch_folder() as scratch:
@@ -78,7 +78,7 @@ def search(
 
 
 def _asha(epochs: int) -> ASHAScheduler:
-    """Without an end of its own: a trial ends by itself."""
+    """ASHA with a limit that is never reached: trials end by themselves."""
     return ASHAScheduler(time_attr="epoch", max_t=epochs + 1, grace_period=1, reduction_factor=REDUCTION)
 
 
@@ -96,7 +96,7 @@ def _run_trial(config: dict[str, Any], train: Callable[[Trial, Measured], None])
 
 
 class _Search(Searcher):
-    """Tells Ray Tune the board's trials, and the board what Ray Tune hears of them."""
+    """Gives Ray Tune the board's trials, and the board their results."""
 
     def __init__(self, board: Board) -> None:
         super().__init__(metric="value", mode="max")
@@ -130,14 +130,14 @@ class _Search(Searcher):
             self._board.ended(self._numbers[trial_id], "stopped")
 
     def save(self, checkpoint_path: str) -> None:
-        """The board is kept in the run's folder."""
+        """Nothing to do: the board is kept in the run's folder."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """The board is kept in the run's folder."""
+        """Nothing to do: the board is kept in the run's folder."""
 
 
 class _Stop(tune.Stopper):
-    """Ends the search after what ends the run."""
+    """Ends the search after a fatal error."""
 
     def __init__(self, board: Board) -> None:
         self._board = board

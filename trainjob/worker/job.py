@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted
 from trainjob.launch.quick_imports import quick_imports
-from trainjob.progress.channel import Address, Handle
+from trainjob.progress.channel import Address, OnStatus
 from trainjob.storage import Folder
 from trainjob.worker.log_capture import LogTarget, captured
 
@@ -24,7 +24,7 @@ class Task:
     attempt: int
     """Which start of the driver this is, from 1."""
     fitted: Fitted
-    driver: Address | Handle
+    driver: Address | OnStatus
     """Where rank 0 tells how training goes; the function where it is in this process."""
     threads: int
     """CPU threads of each worker."""

@@ -35,7 +35,7 @@ from trainjob.launch.worker_errors import WorkerError
 from trainjob.models import objective_of, save_config
 from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
 from trainjob.progress.channel import Direct, Sender, sender_to
-from trainjob.progress.percent import Amount, amount
+from trainjob.progress.percent import Workload, workload
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import CheckpointStore
@@ -227,14 +227,14 @@ def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
     return name
 
 
-def _amount(task: Task, trainer: Trainer) -> Amount:
+def _amount(task: Task, trainer: Trainer) -> Workload:
     """The work of the run that is this task's: a trial is not scored at its end, and the best trial only then."""
     rows = task.fitted.rows
     final = sum(rows[name] for name in _last_scored(task).values()) if task.evaluates else 0
     if not task.trains:
-        return amount(0, 0, 0, 0, final)
+        return workload(0, 0, 0, 0, final)
     epochs = trainer.steps / trainer.steps_per_epoch
-    return amount(task.fitted.training_rows, epochs, rows["validation"], trainer.validations, final)
+    return workload(task.fitted.training_rows, epochs, rows["validation"], trainer.validations, final)
 
 
 def _check_tokenizer(trainer: Trainer, task: Task, folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tcp_proxy import Proxy
 from trainjob.api.training_status import TrainingStatus
 from trainjob.progress import channel
-from trainjob.progress.channel import MOST_STRANGERS, MOST_WAITING, Address, Receiver, Sender
+from trainjob.progress.channel import MAX_QUEUED, MAX_UNAUTHENTICATED, Address, Receiver, Sender
 
 
 def test_snapshots_arrive_in_order_and_the_last_one_always():
@@ -49,7 +49,7 @@ def test_who_connects_and_says_nothing_holds_up_nobody(monkeypatch: pytest.Monke
     received: queue.Queue[TrainingStatus] = queue.Queue()
     with Receiver(received.put) as receiver, ExitStack() as strangers:
         address = receiver.address.host, receiver.address.port
-        silent = [strangers.enter_context(socket.create_connection(address)) for _ in range(2 * MOST_STRANGERS)]
+        silent = [strangers.enter_context(socket.create_connection(address)) for _ in range(2 * MAX_UNAUTHENTICATED)]
         silent[0].sendall(b"\x00")
         sender = Sender(receiver.address)
         sender.send(TrainingStatus(step=1), always=True)
@@ -69,7 +69,7 @@ def test_who_says_one_byte_after_the_other_holds_up_nobody(monkeypatch: pytest.M
     received: queue.Queue[TrainingStatus] = queue.Queue()
     with Receiver(received.put) as receiver, ExitStack() as strangers:
         address = receiver.address.host, receiver.address.port
-        slow = [strangers.enter_context(socket.create_connection(address)) for _ in range(MOST_STRANGERS)]
+        slow = [strangers.enter_context(socket.create_connection(address)) for _ in range(MAX_UNAUTHENTICATED)]
         sender = Sender(receiver.address)
         sender.send(TrainingStatus(step=1), always=True)
         for byte in struct.pack("!i", 256) + bytes(250):
@@ -107,10 +107,10 @@ def test_a_line_that_was_lost_is_opened_again():
 def test_for_a_driver_that_takes_nothing_only_the_latest_is_kept():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         sender = Sender(Address("127.0.0.1", silent.getsockname()[1], b"key"))
-        for number in range(3 * MOST_WAITING):
+        for number in range(3 * MAX_QUEUED):
             sender.send_output(f"line {number}")
-        waiting = list(sender._waiting)  # noqa: SLF001
-        assert waiting == [b"oline %d" % number for number in range(2 * MOST_WAITING, 3 * MOST_WAITING)]
+        waiting = list(sender._queue)  # noqa: SLF001
+        assert waiting == [b"oline %d" % number for number in range(2 * MAX_QUEUED, 3 * MAX_QUEUED)]
 
 
 def test_what_is_printed_arrives_before_the_line_is_closed():

@@ -11,7 +11,7 @@ from trainjob.api.training_status import Phase, TrainingStatus, TuningStatus
 from trainjob.doing import DOING
 from trainjob.progress import phases, snapshots
 from trainjob.progress.channel import Direct
-from trainjob.progress.percent import amount
+from trainjob.progress.percent import workload
 from trainjob.progress.phases import PhaseClock
 from trainjob.progress.reporter import Reporter
 from trainjob.progress.snapshots import Snapshots
@@ -47,8 +47,8 @@ def test_a_short_phase_is_not_told(reporter: Reporter, seen: list[TrainingStatus
 def test_a_validation_is_told_until_training_goes_on(
     monkeypatch: pytest.MonkeyPatch, reporter: Reporter, seen: list[TrainingStatus]
 ):
-    monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
-    reporter.plan(amount(rows=100, epochs=1, validation_rows=100, validations=1, final_rows=100), 1)
+    monkeypatch.setattr(phases, "SILENT_SECONDS", 0.0)
+    reporter.plan(workload(rows=100, epochs=1, validation_rows=100, validations=1, final_rows=100), 1)
     reporter.begin(0, 0, 100, 2, None, {})
     reporter.step(1, 50, {})
     reporter.step(1, 100, {})
@@ -72,8 +72,8 @@ def test_a_validation_is_told_until_training_goes_on(
 def test_the_percentage_does_not_fall_where_two_sets_are_scored_last(
     monkeypatch: pytest.MonkeyPatch, reporter: Reporter, seen: list[TrainingStatus]
 ):
-    monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
-    reporter.plan(amount(rows=0, epochs=0, validation_rows=0, validations=0, final_rows=400), 0)
+    monkeypatch.setattr(phases, "SILENT_SECONDS", 0.0)
+    reporter.plan(workload(rows=0, epochs=0, validation_rows=0, validations=0, final_rows=400), 0)
     reporter.evaluating("loading the best checkpoint")
     for name, rows in (("test", 100), ("validation", 300)):
         for done in (rows // 2, rows):
@@ -82,37 +82,40 @@ def test_the_percentage_does_not_fall_where_two_sets_are_scored_last(
 
 
 def test_another_phase_has_a_pace_of_its_own(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
+    monkeypatch.setattr(phases, "SILENT_SECONDS", 0.0)
     clock = PhaseClock()
-    clock.told(Phase(name="validation", done=0, total=10))
-    assert clock.told(Phase(name="validation", done=10, total=10)) == (Phase(name="validation", done=10, total=10), 0)
+    clock.observe(Phase(name="validation", done=0, total=10))
+    assert clock.observe(Phase(name="validation", done=10, total=10)) == (
+        Phase(name="validation", done=10, total=10),
+        0,
+    )
     half = Phase(name="test", done=4, total=10)
-    assert clock.told(half) == (half, None)
-    assert clock.told(Phase(name="test", done=8)) == (Phase(name="test", done=8), None)
+    assert clock.observe(half) == (half, None)
+    assert clock.observe(Phase(name="test", done=8)) == (Phase(name="test", done=8), None)
 
 
 def test_a_wait_before_the_first_row_is_no_part_of_the_pace(monkeypatch: pytest.MonkeyPatch):
     clock, since = PhaseClock(), phases.time.monotonic()
     for seconds, done, eta in ((0, 0, None), (20, 0, None), (22, 10, 18.0)):
         monkeypatch.setattr(phases.time, "monotonic", lambda seconds=seconds: since + seconds)
-        told = clock.told(Phase(name="reading", done=done, total=100))
+        told = clock.observe(Phase(name="reading", done=done, total=100))
         assert (told and told[1]) == (eta and pytest.approx(eta))
 
 
 def test_of_what_cannot_be_counted_seconds_are(monkeypatch: pytest.MonkeyPatch):
     clock, since = PhaseClock(), phases.time.monotonic()
     monkeypatch.setattr(phases.time, "monotonic", lambda: since)
-    assert clock.told(Phase(name="starting Ray")) is None
+    assert clock.observe(Phase(name="starting Ray")) is None
     monkeypatch.setattr(phases.time, "monotonic", lambda: since + 5)
-    assert clock.told(Phase(name="starting Ray")) == (Phase(name="starting Ray", done=5, unit="s"), None)
+    assert clock.observe(Phase(name="starting Ray")) == (Phase(name="starting Ray", done=5, unit="s"), None)
 
 
 @pytest.fixture
 def watching(monkeypatch: pytest.MonkeyPatch, seen: list[TrainingStatus]) -> Generator[Snapshots]:
     """Snapshots that tell all they know, and often."""
-    monkeypatch.setattr(phases, "SECONDS_UNTOLD", 0.0)
-    monkeypatch.setattr(snapshots, "SECONDS_UNTOLD", 0.0)
-    monkeypatch.setattr(snapshots, "SECONDS_BETWEEN_COUNTS", 0.01)
+    monkeypatch.setattr(phases, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(snapshots, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(snapshots, "WATCH_INTERVAL_SECONDS", 0.01)
     told = Snapshots(seen.append, workers=2)
     yield told
     told.close()

@@ -17,10 +17,10 @@ from trainjob.api.training_status import (
 from trainjob.progress.api_server import Refusal
 from trainjob.progress.status_writer import (
     Answer,
-    meaning,
+    answer_of,
+    as_json,
     pause_after,
     retries_in,
-    written,
 )
 
 AT = datetime(2026, 1, 1, 12, 0, 5, 999, tzinfo=UTC)
@@ -38,7 +38,7 @@ def test_a_snapshot_is_written_short():
         metrics={"validation_loss": 2 / 3},
         latest_checkpoint=CheckpointStatus(uri="s3://runs/a", step=7, value=1 / 3),
     )
-    assert written(status, AT) == {
+    assert as_json(status, AT) == {
         "stage": "Training",
         "epoch": 2,
         "epochsCompleted": 0,
@@ -55,13 +55,13 @@ def test_a_snapshot_is_written_short():
 
 
 def test_what_is_not_known_is_left_out():
-    found = written(TrainingStatus(stage="Training", epoch=3, percent=None), AT)
+    found = as_json(TrainingStatus(stage="Training", epoch=3, percent=None), AT)
     assert found.keys() == {"stage", "epoch", "epochsCompleted", "step", "updatedTime"}
 
 
 def test_a_functions_own_metric_keeps_its_digits_whatever_its_name():
     metrics = {"eta": 0.123, "percent": 12.345678}
-    found = written(TrainingStatus(eta=1.6, percent=12.34, metrics=metrics, evaluation=metrics), AT)
+    found = as_json(TrainingStatus(eta=1.6, percent=12.34, metrics=metrics, evaluation=metrics), AT)
     assert (found["eta"], found["percent"]) == (2, 12.3)
     assert found["metrics"] == found["evaluation"] == {"eta": 0.123, "percent": 12.3457}
 
@@ -69,7 +69,7 @@ def test_a_functions_own_metric_keeps_its_digits_whatever_its_name():
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_numbers_that_json_does_not_know_are_left_out(number: float):
     odd = {"loss": number, "eta": number, "percent": number, "metrics": {"a": number, "b": 1.0}}
-    found = written(TrainingStatus().model_copy(update=odd), AT)
+    found = as_json(TrainingStatus().model_copy(update=odd), AT)
     assert found.keys() & odd.keys() == {"metrics"}
     assert found["metrics"] == {"b": 1.0}
 
@@ -77,20 +77,20 @@ def test_numbers_that_json_does_not_know_are_left_out(number: float):
 def test_texts_and_metrics_are_bounded():
     failure = Failure(exception="E", message="m" * 9999, traceback="first" + "t" * 9999 + "last")
     metrics = {f"metric-{number}": 1.0 for number in range(9999)}
-    found = written(TrainingStatus(message="s" * 9999, failure=failure, metrics=metrics), AT)
+    found = as_json(TrainingStatus(message="s" * 9999, failure=failure, metrics=metrics), AT)
     assert (len(found["message"]), len(found["failure"]["message"])) == (LONGEST_TEXT, LONGEST_TEXT)
     assert len(found["failure"]["traceback"]) == LONGEST_TEXT
     assert found["failure"]["traceback"].endswith("last")
     assert found["failure"]["retryable"] is True
     assert len(found["metrics"]) == MOST_ENTRIES
-    assert written(TrainingStatus(metrics={"m" * 9999: 0.5}), AT)["metrics"] == {"m" * LONGEST_KEY: 0.5}
+    assert as_json(TrainingStatus(metrics={"m" * 9999: 0.5}), AT)["metrics"] == {"m" * LONGEST_KEY: 0.5}
 
 
 @pytest.mark.parametrize(
     "text", ["\N{ROCKET}", "\x7f\x85\u2028\ufeff", "no", "1e3", "a: b\n\ttab", "half \ud83d", "\x00"]
 )
 def test_any_text_can_be_sent(text: str):
-    found = written(TrainingStatus(message=text), AT)
+    found = as_json(TrainingStatus(message=text), AT)
     assert json.loads(json.dumps(found).encode())["message"] == text.replace("\ud83d", "?")
 
 
@@ -109,7 +109,7 @@ def test_any_text_can_be_sent(text: str):
     ],
 )
 def test_what_a_refusal_means(status: int, answer: Answer):
-    assert meaning(Refusal(status, "no")) == answer
+    assert answer_of(Refusal(status, "no")) == answer
 
 
 @pytest.mark.parametrize(

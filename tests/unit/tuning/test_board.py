@@ -71,11 +71,11 @@ def test_a_search_counts_the_steps_of_its_trials(tmp_path: Path):
     trials.begin_next()
     assert seen[-1].message == "trial 1 of 3, 0/3 trials ended"
     assert trials.phase() == Phase(name="trials"), "how many steps it takes is not known yet"
-    trials.moved(TrialSteps(1, 10, 40))
+    trials.stepped(TrialSteps(1, 10, 40))
     assert trials.phase() == Phase(name="trials", done=10, total=120, unit="steps")
     trials.ended(1, "stopped")
     trials.begin_next()
-    trials.moved(TrialSteps(2, 5, 20))
+    trials.stepped(TrialSteps(2, 5, 20))
     assert trials.phase() == Phase(name="trials", done=15, total=45, unit="steps"), "the first took 10"
     trials.begin_next()
     assert seen[-1].message == "trials 2, 3 of 3, 1/3 trials ended, 1 stopped early"
