@@ -5,17 +5,15 @@ import csv
 import io
 import itertools
 import re
-import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from trainjob import interrupts
+from trainjob.data.bad_csv_rows import BadCSVRows
 from trainjob.data.bad_rows import sound_rows
 from trainjob.data.csv_injection import is_of_predictions, unescaped, unescaped_names
 from trainjob.data.rows import (
@@ -90,10 +88,10 @@ class CSVFile:
             columns = columns and found_columns(columns, header, self.uri, self.optional)
             check_columns(header if columns is None else columns, header, self.uri)
             chosen = None if columns is None else [written[header.index(name)] for name in columns]
-            invalid = _InvalidRows(self.uri, on_bad)
-            numbers = (number for number in itertools.count(1) if number not in invalid.numbers)
-            for table, size in self._tables(chosen, delimiter, skipped, invalid):
-                rows = Rows(table, self._where(list(itertools.islice(numbers, len(table)))))
+            bad = BadCSVRows(self.uri, on_bad, delimiter, skipped)
+            numbers = (number for number in itertools.count(1) if number not in bad.numbers)
+            for table, size in self._tables(chosen, delimiter, skipped, bad):
+                rows = bad.without(Rows(table, self._where(list(itertools.islice(numbers, len(table))))))
                 if chosen is not None:
                     rows = _text_rows(rows, chosen, on_bad)
                 table = unescaped(rows.table) if is_of_predictions(written) else rows.table
@@ -117,6 +115,8 @@ class CSVFile:
             raise DataError(f"{self.uri} is UTF-16 text: save the file in UTF-8")
         text = head.decode("utf-8-sig", errors="replace")
         told = _SEPARATOR_LINE.match(text)
+        if told and not told[1].isascii():
+            raise DataError(f'{self.uri} names "{told[1]}" as its separator, which must be an ASCII character')
         delimiters, skipped = (told[1], 1) if told else (DELIMITERS, 0)
         lines = io.StringIO(text[told.end() :] if told else text, newline="")
         headers: dict[str, list[str]] = {}
@@ -137,7 +137,7 @@ class CSVFile:
         return headers[chosen], chosen, skipped
 
     def _tables(
-        self, columns: Sequence[str] | None, delimiter: str, skipped: int, invalid: "_InvalidRows"
+        self, columns: Sequence[str] | None, delimiter: str, skipped: int, bad: BadCSVRows
     ) -> Iterator[tuple[pa.Table, int]]:
         """The rows, and how many bytes of the file they take."""
         convert = arrow_csv.ConvertOptions()
@@ -155,22 +155,22 @@ class CSVFile:
             arrow_csv.ParseOptions(
                 delimiter=delimiter,
                 newlines_in_values=True,
-                invalid_row_handler=lambda row: invalid.add(row, 1 + skipped),
+                invalid_row_handler=bad.add,
             ),
             convert,
         )
         try:
             with open_stream(self.uri, self.endpoint) as file:
                 done = 0
-                for batch in _batches(file, *options):
+                for batch in bad.batches(file, *options):
                     size = file.bytes_read - done if isinstance(file, Decompressed) else CSV_BLOCK_BYTES
                     done += size
                     for start in range(0, len(batch), TABLE_ROWS):
                         table = pa.Table.from_batches([batch.slice(start, TABLE_ROWS)])
                         yield table, size * len(table) // len(batch)
         except pa.ArrowInvalid as error:
-            if invalid.refused is not None:
-                raise invalid.refused from None
+            if bad.refused is not None:
+                raise bad.refused from None
             if "Empty CSV file" in str(error):  # a header alone, without a line break at its end
                 return
             if "straddling" not in str(error):
@@ -179,53 +179,6 @@ class CSVFile:
             raise DataError(
                 f"{self.uri} has a row longer than {limit}: look for a quote that is never closed"
             ) from error
-
-
-def _batches(file: pa.NativeFile, *options: Any) -> Iterator[pa.RecordBatch]:
-    """What Arrow reads. It cannot tell the handler of invalid rows of one that is not UTF-8: it prints a traceback,
-    which is kept back here, and raises the error that it has without a handler."""
-    with _silent():
-        batches = arrow_csv.open_csv(file, *options)
-    while True:
-        with _silent():
-            batch = next(batches, None)
-        if batch is None:
-            return
-        yield batch
-
-
-@contextmanager
-def _silent() -> Generator[None]:
-    """Keeps back what Python prints of text that cannot be decoded where nothing can be raised."""
-    hook = sys.unraisablehook
-    sys.unraisablehook = lambda found: None if isinstance(found.exc_value, UnicodeDecodeError) else hook(found)
-    try:
-        yield
-    finally:
-        sys.unraisablehook = hook
-
-
-class _InvalidRows:
-    """Rows of a CSV file with another number of values than the header has."""
-
-    def __init__(self, uri: str, on_bad: OnBadRow) -> None:
-        self._uri, self._on_bad = uri, on_bad
-        self.numbers: set[int] = set()
-        self.refused: RowError | None = None
-        """What `on_bad` has raised: an exception would not get through Arrow."""
-
-    def add(self, row: arrow_csv.InvalidRow, before: int) -> Literal["skip", "error"]:
-        """What Arrow does with the row, before which there are so many that do not count."""
-        number = row.number - before
-        place, found = Place(self._uri, "row", number), f"{row.actual_columns} values"
-        kind = f"the row does not have {row.expected_columns} values, as the header has"
-        self.numbers.add(number)
-        try:
-            self._on_bad(RowError(f"{place}: {kind}, but {row.actual_columns}", place, kind, found))
-        except RowError as error:
-            self.refused = error
-            return "error"
-        return "skip"
 
 
 def _names_of(header: list[str]) -> list[str]:

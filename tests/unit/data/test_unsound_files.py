@@ -38,6 +38,7 @@ def _zstd(content: bytes) -> bytes:
             b'"text,label\na,b\n' * 50_000,
             "rows.csv: the header cannot be read.*look for a quote that is never",
         ),
+        ("rows.csv", "sep=→\ntext→label\n".encode(), 'rows.csv names "→" as its separator, which must be an ASCII'),
         ("rows.csv", "text,label\n".encode("utf-16"), "rows.csv is UTF-16 text: save the file in UTF-8"),
         ("rows.jsonl", b'{"text": ' + b"[" * 9999 + b"]" * 9999 + b"}", "rows.jsonl, line 1: nested too deeply"),
         ("rows.jsonl", b'{"text": 1' + b"0" * 5000 + b"}", "rows.jsonl, line 1: not JSON: Exceeds the limit"),
