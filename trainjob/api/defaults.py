@@ -1,7 +1,7 @@
 """What `spec.training` and `spec.baselines` are where they say nothing and the best choice depends on the model."""
 
 from trainjob.api.baselines import Baselines
-from trainjob.api.model import Kind, Model
+from trainjob.api.model import KindSpec, Model
 from trainjob.api.training import Constant, Optimizer, Scheduler, Training, WarmUp
 from trainjob.api.trainjob import TrainJob
 
@@ -35,7 +35,7 @@ def _filled(training: Training, model: Model, workers: int) -> Training:
     return training.model_copy(update=chosen)
 
 
-def _with_rate(optimizer: Optimizer, kind: Kind) -> Optimizer:
+def _with_rate(optimizer: Optimizer, kind: KindSpec) -> Optimizer:
     """Adam and AdamW with the kind's learning rate, unless they say their own; SGD's does not depend on the model."""
     name = optimizer.chosen
     adam = optimizer.adam or optimizer.adam_w

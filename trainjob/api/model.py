@@ -12,7 +12,7 @@ from trainjob.kinds.image_classifier.spec import ImageClassifier
 from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.schema.base import OneOf
 
-Kind = TextClassifier | ImageClassifier | CausalLM | Function
+KindSpec = TextClassifier | ImageClassifier | CausalLM | Function
 
 
 class Model(OneOf):
@@ -28,7 +28,7 @@ class Model(OneOf):
     """A Ray Train loop of your own."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> KindSpec:
         """The part that is set."""
         return getattr(self, self.chosen)
 

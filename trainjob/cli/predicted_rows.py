@@ -31,7 +31,7 @@ def classify(
     from trainjob.predictor import Predictor
 
     predictor = Predictor.load(run, variant=variant)
-    kind = predictor.preprocessor.kind
+    kind = predictor.preprocessor.noun
     second = None if cascade is None else _cascade(run, kind, cascade)
     if data is not None:
         rows = write(_predicted(predictor, _image_column(run), data, output, second), data, output)
@@ -59,7 +59,7 @@ def _predicted(
     from trainjob.data.image_tables import images_of_tables
 
     found = parts_of(data, output)
-    if predictor.preprocessor.kind == "image" and not isinstance(found[0], ImageFiles | IDXFiles):
+    if predictor.preprocessor.noun == "image" and not isinstance(found[0], ImageFiles | IDXFiles):
         found = images_of_tables(
             found, None, image, None, labelled=False, read=lambda part, columns, _: read(part, columns)
         )

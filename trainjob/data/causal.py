@@ -31,7 +31,9 @@ class CausalPreprocessor:
     """Tokenizes a row's text, prompt and completion, or conversation; several short ones make one row, a long text
     several."""
 
-    kind: ClassVar[str] = "continuation"
+    kind: ClassVar[str] = "causalLM"
+    noun: ClassVar[str] = "text"
+    value_type: ClassVar[pa.DataType] = pa.int32()
     classes: ClassVar[list[str]] = []
     class_counts: ClassVar[list[int]] = []
     packs: ClassVar[bool] = True
@@ -79,6 +81,9 @@ class CausalPreprocessor:
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """What the split tells rows by: the text."""
         return text_contents(self.layout.sources(table, where))
+
+    def is_empty(self, content: bytes) -> bool:
+        return not content.strip()
 
     def check(self, rows: Rows) -> None:
         """Raises RowError for the first row that nothing can be learned of."""
@@ -164,6 +169,7 @@ class CausalPreprocessor:
     def load(cls, folder: Path, state: dict[str, Any]) -> "CausalPreprocessor":
         """What `save` wrote; `state` is the content of preprocessor.json."""
         tokenizer, config = load_tokenizer(folder, None)
+        del state["kind"]
         return cls(**state, tokenizer=tokenizer, tokenizer_config=config)
 
 

@@ -7,14 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from trainjob.api import Dataset, Model, TrainJobSpec
+from trainjob.api import TrainJobSpec
 from trainjob.api.data_profile import DataProfile
 from trainjob.data.bad_rows import BadRows, bad_rows_error, sound_rows
 from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
-from trainjob.data.fit_images import fit_images
-from trainjob.data.fit_texts import fit_classifier, fit_language_model
-from trainjob.data.image import ImagePreprocessor
 from trainjob.data.label_notes import label_notes
 from trainjob.data.labels import known_indices, label_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
@@ -31,6 +28,7 @@ from trainjob.data.text import TextPreprocessor
 from trainjob.data.tokenizer_check import compared_texts
 from trainjob.data.tokenizers import cut_share
 from trainjob.errors import Alarm, DataError, notify
+from trainjob.kinds.registry import load_kind
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -130,14 +128,14 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     """
     assert spec.dataset is not None
     sources = fingerprints(spec)
-    sets = parts_of_sets(spec)
+    sets, kind = parts_of_sets(spec), load_kind(spec.model.facts.field)
     bad = {name: BadRows.of_set(name, source) for name, source in sources_of(spec.dataset).items()}
     drops, rows = spec.dataset.on_bad_rows == "drop", dict[str, int]()
     advice = "" if drops else "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
     try:
         with local_model(spec, weights=False) as model:
             begin_reading(sets.values())
-            found = _fit(spec.dataset, model, sets["train"], spec.training.seed, mapped, bad["train"])
+            found = kind.fit(spec.dataset, model.kind, sets["train"], spec.training.seed, mapped, bad["train"])
         fitted = _fitted(spec, found, sources)
         keys = found.division.sets
         rows["train"] = len(found.division.is_training)
@@ -172,15 +170,8 @@ def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]
     if found.small and spec.dataset.on_bad_rows == "fail" and not isinstance(preprocessor, CausalPreprocessor):
         preprocessor = replace(preprocessor, classes=sorted([*preprocessor.classes, *found.small]))
     split, rows = found.division.split, found.division.rows
-    return Fitted(preprocessor, label_of(spec), split, rows, {"train": found.digest}, sources)
-
-
-def label_of(spec: TrainJobSpec) -> str | None:
-    """The column that holds the labels; None for a language model."""
-    assert spec.dataset is not None
-    if spec.model.classifier is None:
-        return None
-    return spec.dataset.label if spec.model.text_classifier is not None else "label"
+    label = load_kind(spec.model.facts.field).label_column(spec.dataset)
+    return Fitted(preprocessor, label, split, rows, {"train": found.digest}, sources)
 
 
 def _profile(found: FittedOn, keys: dict[str, Keys]) -> DataProfile:
@@ -203,15 +194,6 @@ def tell_of_data(fitted: Fitted) -> None:
             notify(remark.text, Alarm)
     if others := [remark.text for remark in remarks if not remark.is_severe]:
         notify(f"the data: {'; '.join(others)}")
-
-
-def _fit(dataset: Dataset, model: Model, train: list[Part], seed: int, mapped: Mapper, bad: BadRows) -> FittedOn:
-    if model.text_classifier is not None:
-        return fit_classifier(dataset, model.text_classifier, train, seed, mapped, bad)
-    if model.causal_lm is not None:
-        return fit_language_model(dataset, model.causal_lm, train, seed, mapped, bad)
-    assert model.image_classifier is not None
-    return fit_images(dataset, model.image_classifier, train, seed, mapped, bad)
 
 
 def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_one) -> None:
@@ -276,8 +258,7 @@ def _keys(parts: list[Part], fitted: Fitted, seed: int) -> tuple[Keys, BadRows]:
 
 def _keys_of(rows: Rows, labels: np.ndarray, fitted: Fitted, seed: int) -> Keys:
     contents = fitted.preprocessor.contents(rows.table, rows.where)
-    is_image = fitted.preprocessor.kind == ImagePreprocessor.kind
-    is_empty = np.array([not is_image and not content.strip() for content in contents], bool)
+    is_empty = np.array([fitted.preprocessor.is_empty(content) for content in contents], bool)
     return Keys(labels, hashes(contents, seed), is_empty)
 
 

@@ -23,7 +23,9 @@ from trainjob.errors import RowError
 class ImagePreprocessor:
     """Brings images to one size and to grey or RGB, and knows how their channels are normalized."""
 
-    kind: ClassVar[str] = "image"
+    kind: ClassVar[str] = "imageClassifier"
+    noun: ClassVar[str] = "image"
+    value_type: ClassVar[pa.DataType] = pa.uint8()
     packs: ClassVar[bool] = False
     columns: ClassVar[list[str]] = ["image"]
 
@@ -52,6 +54,10 @@ class ImagePreprocessor:
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """What the split tells rows by: the encoded files or raw pixels."""
         return image_contents(table)
+
+    def is_empty(self, content: bytes) -> bool:
+        """No image is."""
+        return False
 
     def check(self, rows: Rows) -> None:
         """Raises RowError for the first image that cannot be decoded or is of another size."""
@@ -97,6 +103,7 @@ class ImagePreprocessor:
     @classmethod
     def load(cls, folder: Path, state: dict[str, Any]) -> Self:
         """What `save` wrote; `state` is the content of preprocessor.json."""
+        del state["kind"]
         return cls(**state)
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from PIL import Image
@@ -28,9 +28,6 @@ _PROBES = ((640, 480), (480, 640))
 class PretrainedImagePreprocessor(ImagePreprocessor):
     """Has transformers' image processor resize and crop images, all as RGB. `mean` and `std` say what it makes of
     their channels, so that a network gets the same pixels as by transformers."""
-
-    saved_as: ClassVar[str] = "pretrained-image"
-    """Its kind in preprocessor.json; to all others it is one for images."""
 
     processor: str
     """The content of `PROCESSOR_FILE`."""
@@ -59,7 +56,7 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
 
     def save(self, folder: Path) -> None:
         """Write preprocessor.json and, for transformers too, preprocessor_config.json."""
-        state = {"kind": self.saved_as, **asdict(self)}
+        state: dict[str, Any] = {"kind": self.kind, "pretrained": True, **asdict(self)}
         (folder / PROCESSOR_FILE).write_text(state.pop("processor"))
         (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
 
@@ -69,6 +66,7 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
         file = folder / PROCESSOR_FILE
         if not file.is_file():
             raise DataError(f"{folder} holds no {PROCESSOR_FILE}: the model is not whole")
+        del state["kind"]
         return cls(**state, processor=file.read_text())
 
 

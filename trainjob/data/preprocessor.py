@@ -5,14 +5,12 @@ from pathlib import Path
 
 from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.image import ImagePreprocessor
-from trainjob.data.image_processor import PretrainedImagePreprocessor
 from trainjob.data.text import PREPROCESSOR_FILE, TextPreprocessor
 from trainjob.errors import DataError
+from trainjob.kinds import saved_kind
+from trainjob.kinds.registry import load_kind
 
 Preprocessor = TextPreprocessor | ImagePreprocessor | CausalPreprocessor
-_KINDS: dict[str, type[Preprocessor]] = {
-    kind.kind: kind for kind in (TextPreprocessor, ImagePreprocessor, CausalPreprocessor)
-} | {PretrainedImagePreprocessor.saved_as: PretrainedImagePreprocessor}
 
 
 def load_preprocessor(folder: Path) -> Preprocessor:
@@ -22,6 +20,6 @@ def load_preprocessor(folder: Path) -> Preprocessor:
         raise DataError(f"{folder} holds no {PREPROCESSOR_FILE}: it is no model of trainjob's")
     try:
         state = json.loads(file.read_bytes())
-        return _KINDS[state.pop("kind")].load(folder, state)
+        return load_kind(saved_kind(state["kind"])).load_preprocessor(folder, state)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{file} is damaged: {type(error).__name__}: {error}") from error

@@ -43,7 +43,9 @@ _MOST_CHARACTERS = 1000
 class TextPreprocessor:
     """Joins a row's text columns, cleans the text and tokenizes it."""
 
-    kind: ClassVar[str] = "text"
+    kind: ClassVar[str] = "textClassifier"
+    noun: ClassVar[str] = "text"
+    value_type: ClassVar[pa.DataType] = pa.int32()
     packs: ClassVar[bool] = False
 
     classes: list[str]
@@ -77,6 +79,9 @@ class TextPreprocessor:
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """What the split tells rows by: the text as it came."""
         return text_contents(joined_texts(table, self.columns, where))
+
+    def is_empty(self, content: bytes) -> bool:
+        return not content.strip()
 
     def check(self, rows: Rows) -> None:
         """Any text can be used."""
@@ -117,6 +122,7 @@ class TextPreprocessor:
         """What `save` wrote; `state` is the content of preprocessor.json."""
         tokenizer, config = load_tokenizer(folder, state["max_length"])
         state["cleaning"] = Cleaning.model_validate(state["cleaning"])
+        del state["kind"]
         return cls(**state, tokenizer=tokenizer, tokenizer_config=config)
 
 

@@ -20,6 +20,7 @@ from trainjob.data.tasks import Mapper, one_by_one
 from trainjob.doing import DOING, ROWS
 from trainjob.errors import UserError
 from trainjob.interrupts import result_of
+from trainjob.kinds.registry import load_kind
 from trainjob.launch.arrays import load_arrays, save_arrays
 from trainjob.launch.fast.late_datasets import LateDatasets
 from trainjob.launch.local import LocalWorkers
@@ -237,7 +238,4 @@ def _rows_to_prepare(fitted: Fitted) -> int:
 def _modules(spec: TrainJobSpec) -> list[str]:
     """What workers import and what does not import Ray; transformers takes seconds, so only for the models that need
     it."""
-    chosen = {"text_classifier": ["trainjob.models.text"], "causal_lm": ["trainjob.models.causal"]}
-    if spec.model.pretrained is not None:
-        chosen["image_classifier"] = ["trainjob.models.pretrained_image"]
-    return ["trainjob.data", "trainjob.evaluation", *chosen.get(spec.model.chosen, [])]
+    return ["trainjob.data", "trainjob.evaluation", *load_kind(spec.model.facts.field).worker_modules(spec.model.kind)]

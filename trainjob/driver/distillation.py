@@ -99,9 +99,9 @@ def check_teacher(teacher: Teacher, spec: TrainJobSpec, run: Folder, preprocesso
         raise
     except UserError as error:
         raise UserError(f"{FIELD}: {error}") from None
-    kind = predictor.preprocessor.kind
-    if kind != preprocessor.kind:
-        raise UserError(f"{FIELD}: {teacher.uri} is a model for {kind}s, and this one is for {preprocessor.kind}s")
+    if predictor.preprocessor.kind != preprocessor.kind:
+        nouns = f"is a model for {predictor.preprocessor.noun}s, and this one is for {preprocessor.noun}s"
+        raise UserError(f"{FIELD}: {teacher.uri} {nouns}")
     if predictor.classes != preprocessor.classes:
         raise UserError(f"{FIELD}: {teacher.uri} knows other classes{_differences(predictor, preprocessor)}")
     assert spec.model.classifier is not None
@@ -173,7 +173,7 @@ def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Pr
 
 
 def _empty(fitted: Fitted) -> pa.Table:
-    values = pa.list_(pa.int32() if fitted.preprocessor.kind == "text" else pa.uint8())
+    values = pa.list_(fitted.preprocessor.value_type)
     logits = pa.list_(pa.float32(), len(fitted.preprocessor.classes))
     return pa.schema([("values", values), ("label", pa.int64()), (TEACHER, logits)]).empty_table()
 

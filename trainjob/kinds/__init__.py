@@ -6,10 +6,18 @@ from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import ImageClassifier
 from trainjob.kinds.text_classifier.spec import TextClassifier
 
-KINDS: dict[str, Facts] = {
-    spec.facts.field: spec.facts for spec in (TextClassifier, ImageClassifier, CausalLM, Function)
-}
+_SPECS = (TextClassifier, ImageClassifier, CausalLM, Function)
+
+KINDS: dict[str, Facts] = {spec.facts.field: spec.facts for spec in _SPECS}
 """The facts of each kind by its field in `spec.model`."""
+PACKAGES: dict[str, str] = {spec.facts.field: spec.__module__.rpartition(".")[0] for spec in _SPECS}
+"""The package of each kind by the same field."""
+
+
+def saved_kind(name: str) -> str:
+    """The kind that preprocessor.json calls `name`. Raises KeyError for an unknown one."""
+    fields = {earlier: facts.field for facts in KINDS.values() for earlier in facts.earlier_names}
+    return KINDS[fields.get(name, name)].field
 
 
 def kinds_with(ability: Ability) -> list[str]:

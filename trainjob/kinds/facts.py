@@ -6,9 +6,9 @@ from typing import Literal
 
 Direction = Literal["min", "max"]
 """Whether less of a metric is better, or more."""
-Ability = Literal["tuning", "distillation", "sharding", "compression", "pruning"]
+Ability = Literal["tuning", "distillation", "sharding", "compression", "pruning", "generation"]
 """What can be done with the models of a kind. Those of "sharding" have layers, whose activations can also be computed
-again."""
+again; those of "generation" continue texts instead of predicting something for a row."""
 SCRATCH_RATE = 1e-3
 """Default learning rate of a network that is trained from scratch."""
 TABLES = ("csv", "jsonl", "parquet")
@@ -29,6 +29,7 @@ class Facts:
     """One kind of model. It is called by its field in `spec.model`."""
 
     field: str
+    """It also names the kind in preprocessor.json."""
     noun: str
     """What messages call its models: a singular without an article."""
     hub_task: str | None
@@ -47,6 +48,9 @@ class Facts:
     not_tuned: tuple[str, ...] = ()
     """Fields of its own that a search may not set: all trials share the prepared rows, and defaults that follow from a
     field are chosen once."""
+
+    earlier_names: tuple[str, ...] = ()
+    """Names of the kind in the preprocessor.json of models that earlier versions saved."""
 
     @property
     def baselines(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
-    from trainjob.api import Dataset, Model, Source, TrainJobSpec
+    from trainjob.api import Dataset, Source, TrainJobSpec
     from trainjob.data.bad_rows import BadRows
     from trainjob.data.examples import Examples
     from trainjob.data.preprocessor import Preprocessor
@@ -149,24 +149,28 @@ class Kind(Protocol):
         ...
 
     def fit(
-        self, dataset: "Dataset", model: "Model", train: "Sequence[Part]", seed: int, mapped: "Mapper", bad: "BadRows"
+        self, dataset: "Dataset", spec: Any, train: "Sequence[Part]", seed: int, mapped: "Mapper", bad: "BadRows"
     ) -> "FittedOn":
-        """Fits input and target on the training rows, which `mapped` reads. Rows that cannot be used are counted in
-        `bad`. Raises DataError where nothing can be trained on them."""
+        """Fits input and target on the training rows, which `mapped` reads. `spec` is the kind's own section of
+        `spec.model`. Rows that cannot be used are counted in `bad`. Raises DataError where nothing can be trained."""
         ...
 
     def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> "Preprocessor":
         """The input and the target that were saved in `folder`; `state` is the content of preprocessor.json."""
         ...
 
-    def build(self, model: "Model", preprocessor: "Preprocessor", as_stored: bool) -> "Trainable[Any]":
-        """A new network, as `trainjob.models.build` describes."""
+    def build(self, spec: Any, preprocessor: Any, as_stored: bool) -> "Trainable[Any]":
+        """A new network for a section of `spec.model` and what `fit` fitted, as `trainjob.models.build` describes."""
         ...
 
-    def load(self, folder: Path, preprocessor: "Preprocessor") -> "Trainable[Any]":
+    def load(self, folder: Path, preprocessor: Any) -> "Trainable[Any]":
         """The network that is saved in `folder`."""
         ...
 
-    def worker_modules(self, model: "Model") -> list[str]:
-        """Modules that are slow to import and that workers of this model need."""
+    def objective(self, spec: "TrainJobSpec", preprocessor: Any, module: Any) -> "Objective":
+        """How `module` is trained and scored. Raises UserError where the spec does not fit the labels."""
+        ...
+
+    def worker_modules(self, spec: Any) -> list[str]:
+        """Modules that workers import while the data is prepared, because they import transformers, which is slow."""
         ...

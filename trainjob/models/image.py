@@ -1,5 +1,6 @@
 """Image classifiers: a multi-layer perceptron and a small convolutional network."""
 
+import json
 from collections import OrderedDict
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -104,6 +105,11 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> ImageCl
         ),
         Normalization(preprocessor, spec.augmentation),
     )
+
+
+def is_saved_in(folder: Path) -> bool:
+    """Whether the folder holds an image classifier of this module."""
+    return json.loads((folder / "config.json").read_bytes())["model_type"] == MODEL_TYPE
 
 
 def load(folder: Path) -> ImageClassifier:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainjob.errors import StorageError, UserError
+from trainjob.kinds import KINDS, saved_kind
 from trainjob.runs.checkpoint_tensors import PROGRESS, RANKS, STATE, CheckpointTensors
 from trainjob.runs.checkpoints import MANIFEST, files_of
 from trainjob.runs.digests import DIGESTS, digests_of, first_changed, read_digests, write_digests
@@ -14,8 +15,8 @@ from trainjob.runs.refusals import not_a_run
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
-PREPROCESSOR, LANGUAGE_MODEL = "preprocessor.json", "continuation"
-"""The file that names the kind of a model, and the name of the kind for language models."""
+PREPROCESSOR = "preprocessor.json"
+"""The file that names the kind of a model."""
 WEIGHTS = "model.safetensors"
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of an adapter, which do not include its base model."""
@@ -46,9 +47,10 @@ def is_language_model(model: Folder) -> bool:
     if not model.exists(PREPROCESSOR):
         return False
     try:
-        return json.loads(model.read(PREPROCESSOR))["kind"] == LANGUAGE_MODEL
+        kind = saved_kind(json.loads(model.read(PREPROCESSOR))["kind"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{model.uri}/{PREPROCESSOR} is damaged: {type(error).__name__}: {error}") from error
+    return "generation" in KINDS[kind].abilities
 
 
 @contextmanager

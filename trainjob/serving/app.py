@@ -81,7 +81,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
         """Which model is served; it is loaded."""
-        return {"model": name, "kind": preprocessor.kind, "classes": len(preprocessor.classes)}
+        return {"model": name, "kind": preprocessor.noun, "classes": len(preprocessor.classes)}
 
     @app.get("/metrics", response_class=Response)
     async def prometheus() -> Response:
@@ -106,7 +106,7 @@ def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) 
     with metrics.batch_seconds.time():
         table = as_table(rows, preprocessor.columns)
         together = CPU_ROWS if predictor.device.type == "cpu" else len(rows)
-        logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.kind}")
+        logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.noun}")
         probabilities = predictor.model.probabilities(logits).numpy()
     if not np.isfinite(probabilities).all():
         raise _NoNumbers("a probability is no number")

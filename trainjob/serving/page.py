@@ -18,7 +18,7 @@ def page(name: str, preprocessor: Preprocessor) -> str:
     return template("page.html.j2", Path(__file__).parent).render(
         name=name,
         classes=preprocessor.classes,
-        columns=preprocessor.columns if preprocessor.kind == "text" else [],
+        columns=preprocessor.columns if preprocessor.noun == "text" else [],
         example=example(preprocessor),
         most_rows=most_rows(len(preprocessor.classes)),
         most_bytes=MOST_BODY_BYTES,

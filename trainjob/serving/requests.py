@@ -78,7 +78,7 @@ class Texts(BaseModel):
 def question_type(preprocessor: Preprocessor) -> type[Images] | type[Texts]:
     """The requests that a model takes: for texts, the rows of a table have the model's own columns."""
     limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows(len(preprocessor.classes))}
-    if preprocessor.kind == "image":
+    if preprocessor.noun == "image":
         return create_model("Images", __base__=Images, images=(list[_Image], Field(**limits)))
     columns: dict[str, Any] = {
         f"column_{index}": (_Cell, Field(alias=name)) for index, name in enumerate(preprocessor.columns)

@@ -73,8 +73,9 @@ class CausalLM(OneOf):
             },
         ),
         metrics={"validation_loss": "min", "validation_perplexity": "min", "train_loss": "min"},
-        abilities=frozenset({"sharding"}),
+        abilities=frozenset({"sharding", "generation"}),
         usual_baselines=(),
+        earlier_names=("continuation",),
     )
 
     pretrained: Pretrained | None = None

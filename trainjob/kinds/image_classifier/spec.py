@@ -60,6 +60,7 @@ class ImageClassifier(Classifier):
         abilities=frozenset({"tuning", "distillation", "compression"}),
         usual_baselines=("mostFrequent", "pixels"),
         not_tuned=("size.height", "size.width", "freezeEncoder"),
+        earlier_names=("image", "pretrained-image"),
     )
 
     pretrained: Pretrained | None = None

@@ -56,6 +56,7 @@ class TextClassifier(Classifier):
         usual_baselines=("mostFrequent", "tfidf"),
         other_baselines=("languageModel",),
         not_tuned=("maxLength", "encoder.vocabularySize", "freezeEncoder"),
+        earlier_names=("text",),
     )
 
     dropout: Dropout = 0.1

@@ -1,0 +1,74 @@
+"""The kind of a saved model, under the names that versions before this one gave it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tiny_image_models import save_resnet
+from trainjob.api import Cleaning
+from trainjob.data import (
+    CausalPreprocessor,
+    ImagePreprocessor,
+    Preprocessor,
+    PretrainedImagePreprocessor,
+    TextPreprocessor,
+    load_preprocessor,
+)
+from trainjob.data.causal import train_byte_bpe
+from trainjob.data.image_processor import pretrained_processor
+from trainjob.data.text import train_wordpiece
+from trainjob.kinds import KINDS
+from trainjob.kinds.registry import load_kind
+from trainjob.runs.model import is_language_model
+from trainjob.storage import Folder
+
+TEXTS = ["some text", "another text"] * 10
+
+
+def text(_: Path) -> Preprocessor:
+    return TextPreprocessor(["a", "b"], [3, 4], ["text"], Cleaning(), 16, 10.0, *train_wordpiece(TEXTS, 100, 16))
+
+
+def image(_: Path) -> Preprocessor:
+    return ImagePreprocessor(["a", "b"], [3, 4], 4, 4, 1, [0.4], [0.2], resize=False)
+
+
+def pretrained_image(folder: Path) -> Preprocessor:
+    return PretrainedImagePreprocessor.of(pretrained_processor(str(save_resnet(folder))), ["a", "b"], [3, 4])
+
+
+def causal(_: Path) -> Preprocessor:
+    return CausalPreprocessor(["text"], 16, 8.0, *train_byte_bpe(TEXTS, 300, 16))
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "earlier"),
+    [
+        (text, "textClassifier", "text"),
+        (image, "imageClassifier", "image"),
+        (pretrained_image, "imageClassifier", "pretrained-image"),
+        (causal, "causalLM", "continuation"),
+    ],
+)
+def test_a_kind_has_the_name_of_its_field_and_answers_to_earlier_ones(
+    tmp_path: Path, make: Callable[[Path], Preprocessor], kind: str, earlier: str
+) -> None:
+    saved = make(tmp_path / "network")
+    (tmp_path / "model").mkdir()
+    saved.save(tmp_path / "model")
+    file = tmp_path / "model/preprocessor.json"
+    state = json.loads(file.read_text())
+    assert state["kind"] == kind
+    for written in (state, {key: value for key, value in state.items() if key != "pretrained"} | {"kind": earlier}):
+        file.write_text(json.dumps(written))
+        loaded = load_preprocessor(tmp_path / "model")
+        assert type(loaded) is type(saved)
+        assert loaded.kind == kind
+        assert is_language_model(Folder(str(tmp_path / "model"))) == (kind == "causalLM")
+
+
+@pytest.mark.parametrize("field", [field for field, facts in KINDS.items() if facts.needs_dataset])
+def test_the_code_of_a_kind_is_found_by_its_field(field: str) -> None:
+    assert load_kind(field).facts is KINDS[field]

@@ -1,0 +1,60 @@
+"""The language model: what `trainjob.kinds.kind.Kind` asks of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainjob.api import CausalLM, Dataset, Source, TrainJobSpec
+from trainjob.data.bad_rows import BadRows
+from trainjob.data.causal import CausalPreprocessor
+from trainjob.data.documents import layout_of
+from trainjob.data.fit_texts import fit_language_model
+from trainjob.data.rows import Part
+from trainjob.data.survey import FittedOn
+from trainjob.data.tasks import Mapper
+from trainjob.kinds.inputs.parts import table_parts
+
+if TYPE_CHECKING:
+    from trainjob.models import causal
+
+
+class CausalLMKind:
+    facts = CausalLM.facts
+
+    def label_column(self, dataset: Dataset) -> None:
+        return None
+
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
+        layout = layout_of(dataset)
+        return table_parts(source, endpoint, self.facts.field, layout.nested, layout.optional)
+
+    def fit(
+        self, dataset: Dataset, spec: CausalLM, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+    ) -> FittedOn:
+        return fit_language_model(dataset, spec, train, seed, mapped, bad)
+
+    def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> CausalPreprocessor:
+        return CausalPreprocessor.load(folder, state)
+
+    def build(self, spec: CausalLM, preprocessor: CausalPreprocessor, as_stored: bool) -> "causal.CausalLM":
+        from trainjob.models import causal
+
+        return causal.build(spec, preprocessor, as_stored)
+
+    def load(self, folder: Path, preprocessor: CausalPreprocessor) -> "causal.CausalLM":
+        from trainjob.models import causal
+
+        return causal.load(folder, preprocessor)
+
+    def objective(
+        self, spec: TrainJobSpec, preprocessor: CausalPreprocessor, module: "causal.CausalLM"
+    ) -> "causal.NextToken":
+        from trainjob.models import causal
+
+        return causal.NextToken(compiled=spec.training.compile)
+
+    def worker_modules(self, spec: CausalLM) -> list[str]:
+        return ["trainjob.models.causal"]
+
+
+KIND = CausalLMKind()

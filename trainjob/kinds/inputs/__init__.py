@@ -1,0 +1,1 @@
+"""How the rows of a kind of model are read and turned into arrays."""

@@ -1,0 +1,33 @@
+"""The parts of a source whose rows are tables, or images."""
+
+from collections.abc import Sequence
+
+from trainjob.api import Dataset, Source
+from trainjob.data.image_files import IDXFiles, ImageFiles
+from trainjob.data.image_tables import images_of_tables
+from trainjob.data.rows import Part
+from trainjob.data.source import parts
+from trainjob.errors import DataError, listed
+
+
+def table_parts(
+    source: Source, endpoint: str | None, kind: str, nested: Sequence[str] = (), optional: Sequence[str] = ()
+) -> list[Part]:
+    """The parts of a source of tables, for a model of this kind; `nested` columns may hold lists and objects, and
+    `optional` ones may be missing. Raises DataError where the source holds images."""
+    found = parts(source, endpoint, nested=nested, optional=optional)
+    if _are_images(found):
+        raise DataError(f"{listed(source.all_uris)} holds images, but model.{kind} needs csv, jsonl or parquet")
+    return found
+
+
+def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
+    """The parts of a source of images: folders, IDX files, or tables that hold images or name their files."""
+    found = parts(source, endpoint, labelled)
+    if _are_images(found):
+        return found
+    return images_of_tables(found, endpoint, dataset.image, dataset.label, labelled)
+
+
+def _are_images(found: list[Part]) -> bool:
+    return isinstance(found[0], ImageFiles | IDXFiles)

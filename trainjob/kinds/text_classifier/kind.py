@@ -1,0 +1,59 @@
+"""The text classifier: what `trainjob.kinds.kind.Kind` asks of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainjob.api import Dataset, Source, TextClassifier, TrainJobSpec
+from trainjob.data.bad_rows import BadRows
+from trainjob.data.fit_texts import fit_classifier
+from trainjob.data.rows import Part
+from trainjob.data.survey import FittedOn
+from trainjob.data.tasks import Mapper
+from trainjob.data.text import TextPreprocessor
+from trainjob.kinds.inputs.parts import table_parts
+
+if TYPE_CHECKING:
+    from trainjob.models.classification import Classification
+    from trainjob.models.classifier import Classifier
+
+
+class TextClassifierKind:
+    facts = TextClassifier.facts
+
+    def label_column(self, dataset: Dataset) -> str | None:
+        return dataset.label
+
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
+        return table_parts(source, endpoint, self.facts.field)
+
+    def fit(
+        self, dataset: Dataset, spec: TextClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+    ) -> FittedOn:
+        return fit_classifier(dataset, spec, train, seed, mapped, bad)
+
+    def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> TextPreprocessor:
+        return TextPreprocessor.load(folder, state)
+
+    def build(self, spec: TextClassifier, preprocessor: TextPreprocessor, as_stored: bool) -> "Classifier[Any]":
+        from trainjob.models import text
+
+        return text.build(spec, preprocessor, as_stored)
+
+    def load(self, folder: Path, preprocessor: TextPreprocessor) -> "Classifier[Any]":
+        from trainjob.models import text
+
+        return text.load(folder)
+
+    def objective(
+        self, spec: TrainJobSpec, preprocessor: TextPreprocessor, module: "Classifier[Any]"
+    ) -> "Classification":
+        from trainjob.models.classification import Classification
+
+        return Classification(spec, preprocessor, module)
+
+    def worker_modules(self, spec: TextClassifier) -> list[str]:
+        return ["trainjob.models.text"]
+
+
+KIND = TextClassifierKind()
