@@ -94,7 +94,7 @@ def _rows(schema: Schema, values: Any, definitions: Schema, path: str = "") -> I
             yield from _rows(value, default, definitions, f"{path}{name}.")
         elif name != "global":
             shown = "" if default in (None, "") else f"`{json.dumps(default)}`"
-            yield f"| `{path}{name}` | {shown} | {found['description']} |"
+            yield f"| `{path}{name}` | {shown} | {' '.join(found['description'].split())} |"
         for item in (each for each in found.get("patternProperties", {}).values() if "$ref" in each):
             yield from _rows(_target(item, definitions), {}, definitions, f"{path}{name}.NAME.")
 
