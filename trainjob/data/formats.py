@@ -33,6 +33,8 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
     """The format of the files `names`, which lie at `uris`; images whose folder has a table `metadata.csv` are that
     table's. Raises DataError where there are several, or none that is known."""
     kinds = sorted({kind for name in names if (kind := format_of(name))})
+    if not kinds and any(map(_is_json, names)):
+        return "jsonl"
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
@@ -51,8 +53,20 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
         )
     raise DataError(
         f"{listed(uris)}: the format cannot be told from the name; "
-        "use .csv, .tsv, .jsonl, .parquet, a folder of images or IDX files, or set `format`"
+        "use .csv, .tsv, .jsonl, .json, .parquet, a folder of images or IDX files, or set `format`"
     )
+
+
+def of_format(names: Sequence[str], kind: str) -> list[str]:
+    """Those of the files that have the format by their names. Files called .json hold rows where no others do: beside
+    others, they tell about these."""
+    found = [name for name in names if format_of(name) == kind]
+    return found or [name for name in names if kind == "jsonl" and _is_json(name)]
+
+
+def _is_json(name: str) -> bool:
+    path = PurePosixPath(name.lower())
+    return (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix == ".json"
 
 
 def is_metadata(name: str) -> bool:

@@ -109,6 +109,11 @@ class JSONLinesFile:
                 limit = f"{LINE_BYTES // 2**20} MiB"
                 raise DataError(f"{self.uri}, line {number} is longer than {limit}: shorten its values")
             content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if number == 1 and content.strip() == b"{":
+                raise DataError(
+                    f"{self.uri} holds one JSON object over several lines: write one object a line, or one array of "
+                    "all rows"
+                )
             if content.strip():
                 yield number, content
 

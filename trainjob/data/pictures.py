@@ -11,6 +11,7 @@ import pyarrow as pa
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from trainjob.data.image_files import MOST_PIXELS, tensors_of, too_large
+from trainjob.data.lfs_pointer import POINTER, POINTER_ADVICE, is_pointer
 from trainjob.data.rows import Rows
 from trainjob.errors import DataError, RowError
 
@@ -135,6 +136,9 @@ def _opened(data: bytes, where: str, as_shown: bool) -> Picture:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise too_large(where) from None
     except Exception as error:
+        if is_pointer(data):
+            kind = f"{POINTER}; {POINTER_ADVICE}"
+            raise RowError(f"{where} is {kind}", where, kind) from None
         raise _unsound(where, error) from None
     if image.width * image.height > MOST_PIXELS:
         raise too_large(where)

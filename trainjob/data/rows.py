@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from trainjob.data import archives
 from trainjob.data.arrays import as_arrow
+from trainjob.data.lfs_pointer import POINTER, POINTER_BYTES, is_pointer
 from trainjob.errors import DataError, RowError
 from trainjob.redaction import has_hidden
 from trainjob.storage import open_filesystem, storage_errors
@@ -197,6 +198,9 @@ def _download(url: str) -> IO[bytes]:
             raise DataError(f"{url}: the server answers {error.code} {error.reason}; correct the URI") from None
         except (OSError, http.client.HTTPException) as error:
             raise DataError(f"{url}: cannot be read: {getattr(error, 'reason', error)}") from None
+        copy.seek(0)
+        if is_pointer(copy.read(POINTER_BYTES)):
+            raise DataError(f"{url} is {POINTER}; use an address that has the file itself")
         copy.seek(0)
         stack.pop_all()
         return copy

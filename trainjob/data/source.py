@@ -15,11 +15,12 @@ from fsspec.utils import glob_translate
 from pyarrow import fs
 
 from trainjob.api import Dataset, Source
-from trainjob.data.formats import common_format, format_of, is_metadata
+from trainjob.data.formats import common_format, format_of, is_metadata, of_format
 from trainjob.data.image_files import IDXFiles, ImageFiles
 from trainjob.data.json_lines import JSONLinesFile
+from trainjob.data.lfs_pointer import POINTER, POINTER_ADVICE, POINTER_BYTES, is_pointer
 from trainjob.data.partitions import partitioned
-from trainjob.data.rows import Part, is_http
+from trainjob.data.rows import Part, is_http, open_seekable, readable
 from trainjob.data.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, listed, notify
 from trainjob.storage import concurrently, open_filesystem, storage_errors
@@ -132,12 +133,15 @@ def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
     chosen = [_of_format(place, kind) if place.is_folder else place for place in places]
     if len(chosen) > 1:
         _refuse_repeated(chosen)
+    if kind != "images":  # whose contents are looked at one by one
+        _refuse_pointers([file for place in chosen for file in place.files], endpoint)
     return kind, chosen
 
 
 def _of_format(folder: Place, kind: str) -> Place:
     """The folder with the files of the format alone."""
-    files = [file for file in folder.files if format_of(file.name) == kind] or folder.files
+    names = set(of_format([file.name for file in folder.files], kind))
+    files = [file for file in folder.files if file.name in names] or folder.files
     if kind == "images":
         _refuse_strange_images(folder.files, folder.uri)
     else:
@@ -164,6 +168,23 @@ def _refuse_repeated(places: Iterable[Place]) -> None:
                     f"{file.uri} is named twice, by {other} and by {place.uri}: its rows would count twice; correct "
                     "the list `uris`"
                 )
+
+
+def _refuse_pointers(files: Iterable[File], endpoint: str | None) -> None:
+    """Raises DataError where some of the files are pointers of Git LFS."""
+
+    def is_one(file: File) -> bool:
+        with readable(file.uri, "data"), open_seekable(file.uri, endpoint) as content:
+            return is_pointer(content.read())
+
+    small = [file for file in files if 0 < file.size < POINTER_BYTES]
+    pointers = [file.uri for file, is_so in zip(small, concurrently(is_one, small), strict=True) if is_so]
+    if pointers:
+        raise DataError(f"{pointers[0]} is {POINTER}{_others(len(pointers) - 1)}: {POINTER_ADVICE}")
+
+
+def _others(number: int) -> str:
+    return f", and so {'is one more' if number == 1 else f'are {number:,} more'}" if number else ""
 
 
 def _identity(uri: str) -> str:

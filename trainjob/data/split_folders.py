@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from trainjob.api import Dataset, Source, Validation
-from trainjob.data.formats import common_format, format_of
+from trainjob.data.formats import common_format, of_format
 from trainjob.data.source import find
 from trainjob.errors import DataError, notify
 from trainjob.storage import concurrently
@@ -96,8 +96,9 @@ def _splits_below(uri: str, train: Source, endpoint: str | None) -> Folders:
     place = find(uri, endpoint)
     if not place.is_folder:
         return {}
-    kind = train.format or common_format([file.name for file in place.data], [uri])
-    names = [file.name for file in place.data if format_of(file.name) == kind]
+    names = [file.name for file in place.data]
+    kind = train.format or common_format(names, [uri])
+    names = of_format(names, kind)
     return image_splits(names, uri.rstrip("/")) if kind == "images" else table_splits(names, uri.rstrip("/"))
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_specs import idx_bytes, read, write_parquet
+from data_specs import idx_bytes, image_spec, random_images, read, write_images, write_parquet
 
-from trainjob.data import tables
+from trainjob.data import fit, tables
 from trainjob.errors import DataError
 
 
@@ -174,3 +174,32 @@ def test_uris_that_lead_nowhere(uri: str, message: str, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(DataError, match=message):
         read(f"{tmp_path}/{uri}", None)
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d7a" * 16 + b"\nsize 12345\n"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.parquet", "a.csv.zip", "images-idx3-ubyte"])
+def test_a_git_lfs_pointer_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(POINTER)
+    with pytest.raises(
+        DataError, match=rf"{name} is a Git LFS pointer, not the file .*: fetch the files with `git lfs"
+    ):
+        read(tmp_path / name, ["text", "label"])
+
+
+def test_git_lfs_pointers_among_files_are_counted(tmp_path: Path) -> None:
+    for name in "abc":
+        write_parquet(tmp_path / f"{name}.parquet", [{"text": name}])
+    for name in "bc":
+        (tmp_path / f"{name}.parquet").write_bytes(POINTER)
+    with pytest.raises(DataError, match=r"b\.parquet is a Git LFS pointer, .*, and so is one more: fetch"):
+        read(tmp_path, ["text"])
+
+
+def test_git_lfs_pointers_in_the_place_of_images(tmp_path: Path) -> None:
+    folder = write_images(tmp_path / "images", {"a": random_images(6, (4, 4, 3)), "b": random_images(6, (4, 4, 3), 1)})
+    for name in ("a/1.png", "b/2.png"):
+        (folder / name).write_bytes(POINTER)
+    with pytest.raises(DataError, match=r"2 rows: a Git LFS pointer, not the file that it stands for; fetch the files"):
+        fit(image_spec(folder))

@@ -1,5 +1,6 @@
 """Tables as other tools wrap them: a JSON array, a ZIP archive, Excel's first line, folders that are columns."""
 
+import gzip
 import json
 import re
 import zipfile
@@ -24,7 +25,8 @@ from trainjob.api import Source
 from trainjob.cli import predicted_tables
 from trainjob.data import fit, json_arrays
 from trainjob.data.source import parts
-from trainjob.errors import DataError
+from trainjob.data.split_folders import with_split_folders
+from trainjob.errors import DataError, Notice
 
 ROWS = some_rows(30)
 COLUMNS = ["text", "label"]
@@ -85,6 +87,37 @@ def test_an_array_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b'[{"text": "a", "label": "b"}, {"text": "\xff", "label": "c"}]')
     with pytest.raises(DataError, match=r"item 2: not UTF-8 text: byte 0xff"):
         read(file, COLUMNS)
+
+
+def test_files_called_json(tmp_path: Path) -> None:
+    array = tmp_path / "array/rows.json"
+    lines = tmp_path / "lines/rows.json"
+    for file in (array, lines):
+        file.parent.mkdir()
+    array.write_text(json.dumps(ROWS))
+    write_jsonl(lines, ROWS)
+    for source in (array, lines, array.parent, lines.parent):
+        assert read(source, COLUMNS) == ROWS
+    (lines.parent / "README.md").write_text("#")
+    packed = lines.parent / "rows.json.gz"
+    packed.write_bytes(gzip.compress(lines.read_bytes()))
+    with pytest.warns(Notice, match="left out README.md"):
+        assert len(read(lines.parent, COLUMNS)) == 2 * len(ROWS)
+    write_jsonl(lines.parent / "rows.jsonl", ROWS)
+    with pytest.warns(Notice, match="left out README.md, rows.json, rows.json.gz"):
+        assert read(lines.parent, COLUMNS) == ROWS
+    array.write_text(json.dumps({"data": ROWS}, indent=1))
+    with pytest.raises(DataError, match="holds one JSON object over several lines: write one object a line, or one"):
+        read(array, COLUMNS)
+
+
+def test_json_files_of_splits_are_not_all_trained_on(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(ROWS))
+    dataset = text_spec(tmp_path).dataset
+    assert dataset is not None
+    with pytest.raises(DataError, match=r"holds test\.json and train\.json, which look like the splits"):
+        with_split_folders(dataset, None)
 
 
 def test_a_zipped_table(tmp_path: Path) -> None:
