@@ -24,8 +24,8 @@ import numpy as np
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, fit, prepare_examples
-from trainjob.data.packing import GIVEN, START
 from trainjob.driver.run import run, worker_threads
+from trainjob.kinds.causal_lm.packing import GIVEN, START
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
 OVERRIDES = {

@@ -15,11 +15,11 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
 from trainjob.data.loaders import InMemoryBatches, Shard
-from trainjob.data.packing import START, document_starts, unpacked
 from trainjob.evaluation import AnyScores
+from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.causal_lm.packing import START, document_starts, unpacked
+from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.models import objective_of
-from trainjob.models.causal import CausalLM
-from trainjob.models.text import TextClassifier
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, ImagePreprocessor
+from trainjob.data import Examples
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
+from trainjob.kinds.inputs.image import ImagePreprocessor
 from trainjob.models import build, load_model, objective_of, save_model
 from trainjob.precision import allow_tf32, resolve_precision
 from trainjob.progress.reporter import Reporter

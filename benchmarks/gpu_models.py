@@ -14,7 +14,7 @@ from gpu_checks import Bench, take_step
 from torch import Tensor, distributed
 
 from trainjob.data.batch import Batch
-from trainjob.data.packing import START
+from trainjob.kinds.causal_lm.packing import START
 from trainjob.models.gpu_attention import MOST_CHANNELS
 from trainjob.worker.loop import Trainer
 from trainjob.worker.placement import BOTH_BACKENDS

@@ -33,8 +33,7 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
     from torch.nn.parallel import DistributedDataParallel
 
     from trainjob.api import TrainJobSpec
-    from trainjob.data import CausalPreprocessor
-    from trainjob.data.causal import train_byte_bpe
+    from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
     from trainjob.models import Trainable
     from trainjob.runs.checkpoints import CheckpointStore
     from trainjob.storage import Folder

@@ -21,9 +21,10 @@ import pyarrow as pa
 import pyarrow.csv
 import torch
 
-from trainjob.data import CausalPreprocessor, Examples
+from trainjob.data import Examples
 from trainjob.generator import TextGenerator
-from trainjob.models.causal import CausalLM, score_rows
+from trainjob.kinds.causal_lm.network import CausalLM, score_rows
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "summaries.yaml"
 DATA = EXAMPLE.parent / "data" / "summaries"

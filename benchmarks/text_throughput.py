@@ -19,8 +19,9 @@ import numpy as np
 
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
-from trainjob.data import Examples, Fitted, TextPreprocessor, fit, prepare_datasets
+from trainjob.data import Examples, Fitted, fit, prepare_datasets
 from trainjob.driver.run import run, worker_threads
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.launch.ray_cluster import fit_on_ray, in_thread, start_ray
 from trainjob.storage import Folder
 

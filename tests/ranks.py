@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 PRELOADED = [
     "pytest",
     "trainjob.worker.train",
-    "trainjob.models.text",
+    "trainjob.kinds.text_classifier.network",
     "ray.tune",  # which Ray Train imports in every worker
     "torch.utils.tensorboard.writer",
 ]

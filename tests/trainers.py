@@ -17,13 +17,14 @@ from torch.distributed.tensor import DTensor
 from tiny_image_models import save_resnet
 from trainjob.api import Cleaning, TrainJobSpec
 from trainjob.api.training_status import TrainingStatus
-from trainjob.data import Examples, ImagePreprocessor, Preprocessor, PretrainedImagePreprocessor, TextPreprocessor
+from trainjob.data import Examples, Preprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.image_files import image_tensor
-from trainjob.data.image_processor import pretrained_processor
 from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
-from trainjob.data.text import train_wordpiece
 from trainjob.evaluation import Confusion, Scores, scores
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
+from trainjob.kinds.inputs.text import TextPreprocessor, train_wordpiece
 from trainjob.models import objective_of
 from trainjob.precision import resolve_precision
 from trainjob.progress.channel import Sender

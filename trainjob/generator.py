@@ -9,12 +9,12 @@ from typing import Any, Self, cast
 import torch
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
-from trainjob.data import CausalPreprocessor
-from trainjob.data.documents import Prompt
 from trainjob.errors import UserError
+from trainjob.kinds.causal_lm.documents import Prompt
+from trainjob.kinds.causal_lm.generation import stop_token_ids, tokens_only
+from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.models import load_language_model
-from trainjob.models.causal import CausalLM
-from trainjob.models.generation import stop_token_ids, tokens_only
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
 

@@ -10,12 +10,14 @@ import pyarrow as pa
 import torch
 from PIL import Image
 
-from trainjob.data import ImagePreprocessor, Preprocessor, TextPreprocessor
+from trainjob.data import Preprocessor
 from trainjob.data.examples import Examples, cut
 from trainjob.data.image_files import image_tensor
 from trainjob.data.pictures import Picture
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.models import Classifier, load_model
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder

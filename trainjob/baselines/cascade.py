@@ -10,10 +10,11 @@ from trainjob.baselines.classifiers import Guess
 from trainjob.baselines.language_model.budget import price
 from trainjob.baselines.language_model.classify import Sorter
 from trainjob.baselines.rows import cleaned_texts, sample
-from trainjob.data import Fitted, TextPreprocessor
+from trainjob.data import Fitted
 from trainjob.data.rows import Rows
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import standing
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.runs.comparison import Cascade, CascadePoint
 from trainjob.runs.files import FITTED, TRAINJOB
 from trainjob.runs.folder import read_job

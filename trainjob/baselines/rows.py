@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Fitted, ImagePreprocessor, TextPreprocessor
+from trainjob.data import Fitted
 from trainjob.data.cleaning import clean
-from trainjob.data.fit_texts import CHARACTERS_PER_TOKEN
 from trainjob.data.prepare import read_set
 from trainjob.data.rows import Rows
-from trainjob.data.text import joined_texts
+from trainjob.data.tokenizers import CHARACTERS_PER_TOKEN
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor, joined_texts
 
 MOST_ROWS = 50_000
 MOST_TOKENS = 2_000_000

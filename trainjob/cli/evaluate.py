@@ -58,7 +58,7 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     from trainjob.data.fitting import usable_rows
     from trainjob.data.spec_parts import parts_of
     from trainjob.evaluation import Confusion, scores
-    from trainjob.models import sample_losses
+    from trainjob.kinds.targets.class_losses import sample_losses
     from trainjob.predictor import Predictor
     from trainjob.runs.folder import read_job
     from trainjob.runs.model import run_folder_of
@@ -93,7 +93,7 @@ def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
     from trainjob.data.bad_rows import BadRows, sound_rows
     from trainjob.data.source import parts
     from trainjob.generator import TextGenerator
-    from trainjob.models.causal import score_rows
+    from trainjob.kinds.causal_lm.network import score_rows
     from trainjob.runs.folder import read_job
 
     bad, drops = BadRows(data), folder.exists(TRAINJOB) and _drops(read_job(folder))

@@ -17,7 +17,8 @@ def merge(
     ],
 ) -> None:
     """Add a trained adapter (LoRA) to its model, and write that."""
-    from trainjob.models import load_language_model, lora, save_model
+    from trainjob.kinds.causal_lm import lora
+    from trainjob.models import load_language_model, save_model
     from trainjob.runs.model import local_copy, model_folder, write_model
     from trainjob.scratch import scratch_folder
     from trainjob.storage import Folder

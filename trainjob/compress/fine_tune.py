@@ -10,9 +10,9 @@ from trainjob.api import Scheduler, TrainJobSpec, WarmUp
 from trainjob.data import Examples, Fitted, Preprocessor, prepare_examples
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import BucketSampler, Shard, collate, memory_windows, scoring_batches
-from trainjob.models import objective_of, sample_losses
-from trainjob.models.losses import SampleLosses
-from trainjob.models.text import TextClassifier
+from trainjob.kinds.targets.class_losses import SampleLosses, sample_losses
+from trainjob.kinds.text_classifier.network import TextClassifier
+from trainjob.models import objective_of
 from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoint_tensors import CheckpointTensors

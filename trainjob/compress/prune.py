@@ -14,8 +14,8 @@ from transformers.modeling_utils import PreTrainedModel
 
 from trainjob.data.batch import Batch
 from trainjob.errors import UserError
-from trainjob.models.losses import SampleLosses
-from trainjob.models.text import PRUNED, TextClassifier, set_linear
+from trainjob.kinds.targets.class_losses import SampleLosses
+from trainjob.kinds.text_classifier.network import PRUNED, TextClassifier, set_linear
 
 _HEADS, _CHANNELS = True, False
 _KINDS = (

@@ -25,9 +25,9 @@ from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
 from trainjob.evaluation.paired import standing
 from trainjob.kinds import KINDS, kinds_with
+from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
-from trainjob.models.text import TextClassifier
 from trainjob.report.render import write_report
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import FITTED, VARIANTS

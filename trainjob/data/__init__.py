@@ -1,23 +1,15 @@
 """From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
 
-from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.examples import Examples
 from trainjob.data.fingerprint import check_same_files
 from trainjob.data.fitting import Fitted, check_unchanged, fit
-from trainjob.data.image import ImagePreprocessor
-from trainjob.data.image_processor import PretrainedImagePreprocessor
 from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets, read_datasets, user_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
-from trainjob.data.text import TextPreprocessor
 
 __all__ = [
-    "CausalPreprocessor",
     "Examples",
     "Fitted",
-    "ImagePreprocessor",
     "Preprocessor",
-    "PretrainedImagePreprocessor",
-    "TextPreprocessor",
     "check_same_files",
     "check_unchanged",
     "fit",

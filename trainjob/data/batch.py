@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from trainjob.data.packing import IGNORED
+from trainjob.data.examples import IGNORED
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from numpy.typing import DTypeLike
 
 from trainjob.data.arrays import as_numpy
 
+IGNORED = -100
+"""The label of a token slot where nothing is learned."""
 TEACHER = "teacher"
 """The column with the logits of a teacher."""
 ROW = "row"

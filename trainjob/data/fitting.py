@@ -10,7 +10,6 @@ import numpy as np
 from trainjob.api import TrainJobSpec
 from trainjob.api.data_profile import DataProfile
 from trainjob.data.bad_rows import BadRows, bad_rows_error, sound_rows
-from trainjob.data.causal import CausalPreprocessor
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.label_notes import label_notes
 from trainjob.data.labels import known_indices, label_errors
@@ -24,10 +23,11 @@ from trainjob.data.spec_parts import parts_of_sets
 from trainjob.data.split import Split, hashes
 from trainjob.data.survey import FittedOn, digest_of
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
-from trainjob.data.text import TextPreprocessor
 from trainjob.data.tokenizer_check import compared_texts
 from trainjob.data.tokenizers import cut_share
 from trainjob.errors import Alarm, DataError, notify
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.kinds.registry import load_kind
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder

@@ -1,16 +1,20 @@
-"""Preprocessors of all kinds."""
+"""Loads preprocessors of all kinds."""
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from trainjob.data.causal import CausalPreprocessor
-from trainjob.data.image import ImagePreprocessor
-from trainjob.data.text import PREPROCESSOR_FILE, TextPreprocessor
 from trainjob.errors import DataError
 from trainjob.kinds import saved_kind
 from trainjob.kinds.registry import load_kind
 
-Preprocessor = TextPreprocessor | ImagePreprocessor | CausalPreprocessor
+if TYPE_CHECKING:
+    from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+    from trainjob.kinds.inputs.image import ImagePreprocessor
+    from trainjob.kinds.inputs.text import TextPreprocessor
+
+PREPROCESSOR_FILE = "preprocessor.json"
+Preprocessor: TypeAlias = "TextPreprocessor | ImagePreprocessor | CausalPreprocessor"
 
 
 def load_preprocessor(folder: Path) -> Preprocessor:

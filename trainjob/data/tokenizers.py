@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from trainjob.data.chat import TEMPLATE, TEMPLATE_FILE
 from trainjob.data.hub import FIELD, is_cached_only
 from trainjob.data.tokenizer_check import note_other_tokens
 from trainjob.errors import DataError
 from trainjob.scratch import scratch_folder
 
 LENGTH_ROWS = 1_000
+TOKENIZER_ROWS = 100_000
+CHARACTERS_PER_TOKEN = 16
+"""What lies beyond this many for each token of `maxLength` does not reach the tokenizer's training."""
+TEMPLATE, TEMPLATE_FILE = "chat_template", "chat_template.jinja"
 _OF_LOADING = ("is_local", "local_files_only", "backend")
 """What AutoTokenizer adds to a configuration about how it has loaded it."""
 

@@ -4,14 +4,15 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Fitted, ImagePreprocessor, TextPreprocessor
+from trainjob.data import Fitted
 from trainjob.data.pictures import pictures
 from trainjob.data.prepare import read_set
 from trainjob.data.rows import Rows
-from trainjob.data.text import joined_texts
 from trainjob.data.thumbnails import thumbnail
 from trainjob.errors import DataError
 from trainjob.evaluation.mistakes import confident_mistakes
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor, joined_texts
 from trainjob.redaction import without_secrets
 from trainjob.runs.files import MODEL
 from trainjob.runs.predictions import read_predictions, write_predictions

@@ -1,7 +1,6 @@
 """Models and losses: built from a TrainJob and a fitted preprocessor, saved as safetensors and config.json."""
 
 from trainjob.models.classifier import Classifier
-from trainjob.models.losses import distilled_losses, sample_losses
 from trainjob.models.objective import Objective
 from trainjob.models.store import build, load_language_model, load_model, objective_of, save_config, save_model
 from trainjob.models.trainable import Trainable
@@ -11,11 +10,9 @@ __all__ = [
     "Objective",
     "Trainable",
     "build",
-    "distilled_losses",
     "load_language_model",
     "load_model",
     "objective_of",
-    "sample_losses",
     "save_config",
     "save_model",
 ]

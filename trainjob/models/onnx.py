@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from trainjob.api import StrictModel
+from trainjob.data import load_preprocessor
 from trainjob.errors import UserError
 from trainjob.models.classifier import Classifier
-from trainjob.models.image import Normalization
 
 MODEL_TYPE = "trainjob-onnx-classifier"
 FILE = "model.onnx"
@@ -54,9 +54,12 @@ class OnnxClassifier(Classifier[nn.Identity]):
         except Exception as error:  # ONNX Runtime has many, all of its own
             raise ValueError(f"{FILE} is no sound graph: {error}") from None
 
-        # a graph of an earlier version takes normalized pixels
         types = {each.name: each.type for each in self._session.get_inputs()}
-        self._normalize = Normalization.of_saved(folder) if types.get("pixel_values") == "tensor(float)" else None
+        self._normalization: tuple[Tensor, Tensor] | None = None
+        if types.get("pixel_values") == "tensor(float)":  # a graph of an earlier version, which takes normalized pixels
+            preprocessor: Any = load_preprocessor(folder)
+            divisor, subtrahend = map(torch.from_numpy, preprocessor.normalization)
+            self._normalization = divisor, subtrahend
 
     @property
     def problem_type(self) -> str:
@@ -64,8 +67,9 @@ class OnnxClassifier(Classifier[nn.Identity]):
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """Logits, float32 [n, C] on the CPU, of the inputs of a batch."""
-        if self._normalize is not None:
-            inputs = {"pixel_values": self._normalize(inputs["pixel_values"])}
+        if self._normalization is not None:
+            divisor, subtrahend = self._normalization
+            inputs = {"pixel_values": inputs["pixel_values"].float() / divisor - subtrahend}
         arrays: dict[str, np.ndarray] = {name: tensor.cpu().numpy() for name, tensor in inputs.items()}
         return torch.from_numpy(self._session.run([LOGITS], arrays)[0])
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 from safetensors import SafetensorError
 
 from trainjob.api import Model, TrainJobSpec
-from trainjob.data import CausalPreprocessor, Preprocessor, load_preprocessor
-from trainjob.data.text import PREPROCESSOR_FILE
+from trainjob.data import Preprocessor, load_preprocessor
+from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.kinds.registry import load_kind
 from trainjob.models import onnx
 from trainjob.models.classifier import Classifier
@@ -23,7 +24,7 @@ from trainjob.models.objective import Objective
 from trainjob.models.trainable import Trainable
 
 if TYPE_CHECKING:
-    from trainjob.models.causal import CausalLM
+    from trainjob.kinds.causal_lm.network import CausalLM
 
 
 def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) -> Trainable[Any]:

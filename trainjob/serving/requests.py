@@ -12,7 +12,8 @@ import pyarrow as pa
 from PIL import Image
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model, model_validator
 
-from trainjob.data import ImagePreprocessor, Preprocessor
+from trainjob.data import Preprocessor
+from trainjob.kinds.inputs.image import ImagePreprocessor
 
 MOST_ROWS = 1000
 """Of one request."""

@@ -12,7 +12,7 @@ import ray.train
 import torch
 from pydantic import TypeAdapter
 
-from trainjob.data import CausalPreprocessor, Examples, Fitted, TextPreprocessor
+from trainjob.data import Examples, Fitted
 from trainjob.data.batch import Batch
 from trainjob.data.hub import from_cache
 from trainjob.data.loaders import (
@@ -30,6 +30,8 @@ from trainjob.data.tokenizer_check import check_export
 from trainjob.errors import UserError
 from trainjob.evaluation import AnyScores
 from trainjob.evaluation.predictions import with_names
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.models import objective_of, save_config

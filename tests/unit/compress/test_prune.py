@@ -16,8 +16,8 @@ from transformers.models.roberta import RobertaConfig, RobertaForSequenceClassif
 from trainjob.compress.prune import blocks_of, prune
 from trainjob.data.batch import Batch
 from trainjob.errors import UserError
-from trainjob.models.losses import cross_entropy
-from trainjob.models.text import PRUNED, TextClassifier, load
+from trainjob.kinds.targets.class_losses import cross_entropy
+from trainjob.kinds.text_classifier.network import PRUNED, TextClassifier, load
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,

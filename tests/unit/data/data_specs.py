@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from trainjob.api import Source, TrainJobSpec
-from trainjob.data import CausalPreprocessor, Fitted, fit, prepare_examples
-from trainjob.data.causal import train_byte_bpe
+from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.reading import read_all
 from trainjob.data.source import parts
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
 
 Rows = list[dict[str, Any]]
 CHATML = (

@@ -15,10 +15,10 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from trainjob.data import CausalPreprocessor, Examples
-from trainjob.data.causal import train_byte_bpe
-from trainjob.data.documents import Form
-from trainjob.data.packing import IGNORED
+from trainjob.data import Examples
+from trainjob.data.examples import IGNORED
+from trainjob.kinds.causal_lm.documents import Form
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
 
 pytestmark = pytest.mark.filterwarnings(r"ignore::FutureWarning:(trl|transformers)\.")
 

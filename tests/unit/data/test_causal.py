@@ -7,9 +7,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import CausalPreprocessor, Examples, fit, load_preprocessor, prepare_examples
-from trainjob.data.causal import END, PAD, check_tokenizer, train_byte_bpe
+from trainjob.data import Examples, fit, load_preprocessor, prepare_examples
 from trainjob.errors import DataError
+from trainjob.kinds.causal_lm.tokens import END, PAD, CausalPreprocessor, check_tokenizer, train_byte_bpe
 
 TEXTS = ["Returns the number of rows.", "Returns the sum of all rows.", "Removes the rows.", "ünïcödé 🙂 rows 🙂"] * 3
 

@@ -8,10 +8,10 @@ import pytest
 from prefixing import CONTROL, KINDS, tokenizer_of
 from tokenizers import AddedToken, Tokenizer, models, normalizers
 
-from trainjob.data import CausalPreprocessor
-from trainjob.data.control_tokens import CLOSE, OPEN
-from trainjob.data.packing import GIVEN, START
 from trainjob.errors import DataError
+from trainjob.kinds.causal_lm.control_tokens import CLOSE, OPEN
+from trainjob.kinds.causal_lm.packing import GIVEN, START
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 
 TURNS = (
     "{% for message in messages %}<|{{ message.role }}|>\n{{ message.content }}<|end|>\n{% endfor %}"

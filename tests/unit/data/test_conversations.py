@@ -12,12 +12,12 @@ from data_specs import CHATML, causal_spec, save_chat_tokenizer, write_jsonl, wr
 
 from trainjob.api import Source
 from trainjob.cli.predicted_tables import read
-from trainjob.data import CausalPreprocessor, fit, prepare_examples
-from trainjob.data.causal import train_byte_bpe
-from trainjob.data.conversations import PARALLEL
-from trainjob.data.packing import GIVEN, START
+from trainjob.data import fit, prepare_examples
 from trainjob.data.source import parts
 from trainjob.errors import DataError
+from trainjob.kinds.causal_lm.conversations import PARALLEL
+from trainjob.kinds.causal_lm.packing import GIVEN, START
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
 
 COLUMNS = ["messages", "tools", "parallel_tool_calls"]
 ADD = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}

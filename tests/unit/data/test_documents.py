@@ -10,12 +10,12 @@ import pytest
 from data_specs import CHATML
 
 from trainjob.api import Source, TrainJobSpec
-from trainjob.data import CausalPreprocessor, Examples, fit, load_preprocessor, prepare_examples
-from trainjob.data.causal import check_tokenizer, train_byte_bpe
-from trainjob.data.conversations import Conversation
-from trainjob.data.documents import Form
+from trainjob.data import Examples, fit, load_preprocessor, prepare_examples
 from trainjob.data.source import parts
 from trainjob.errors import DataError
+from trainjob.kinds.causal_lm.conversations import Conversation
+from trainjob.kinds.causal_lm.documents import Form
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, check_tokenizer, train_byte_bpe
 
 TURNS = [
     {"role": "system", "content": "Be short."},

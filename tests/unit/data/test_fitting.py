@@ -19,7 +19,9 @@ from data_specs import (
 )
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, Fitted, ImagePreprocessor, TextPreprocessor, fit, prepare_examples
+from trainjob.data import Examples, Fitted, fit, prepare_examples
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.storage import Folder
 
 

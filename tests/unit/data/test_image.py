@@ -7,9 +7,10 @@ import pytest
 from data_specs import random_images
 from PIL import Image
 
-from trainjob.data import Examples, ImagePreprocessor, load_preprocessor
+from trainjob.data import Examples, load_preprocessor
 from trainjob.data.image_files import image_tensor
 from trainjob.errors import DataError
+from trainjob.kinds.inputs.image import ImagePreprocessor
 
 
 def preprocessor(channels: int = 1, resize: bool = False) -> ImagePreprocessor:

@@ -16,9 +16,9 @@ from transformers.models.mobilevit.image_processing_pil_mobilevit import MobileV
 from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
 
 from tiny_image_models import SIDE, save_resnet, save_vit
-from trainjob.data import Examples, PretrainedImagePreprocessor, load_preprocessor
-from trainjob.data.image_processor import pretrained_processor
+from trainjob.data import Examples, load_preprocessor
 from trainjob.errors import DataError
+from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
 
 
 def of(folder: Path) -> PretrainedImagePreprocessor:

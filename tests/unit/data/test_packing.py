@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainjob.data.packing import IGNORED, START, document_starts, pack, unpacked
+from trainjob.data.examples import IGNORED
+from trainjob.kinds.causal_lm.packing import START, document_starts, pack, unpacked
 
 PAD = 0
 

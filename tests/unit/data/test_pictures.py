@@ -11,10 +11,11 @@ import pytest
 from data_specs import image_spec, random_images, write_images
 from PIL import ExifTags, Image, ImageOps
 
-from trainjob.data import ImagePreprocessor, fit, load_preprocessor, prepare_examples
+from trainjob.data import fit, load_preprocessor, prepare_examples
 from trainjob.data.image_files import image_tensor
 from trainjob.data.pictures import Picture, pictures
 from trainjob.errors import DataError
+from trainjob.kinds.inputs.image import ImagePreprocessor
 
 PIXELS = np.repeat(np.repeat(np.arange(6, dtype=np.uint8).reshape(2, 3) * 40, 16, axis=0), 16, axis=1)
 """Six areas of different greys, 48 wide and 32 high."""

@@ -6,8 +6,8 @@ import pytest
 from prefixing import KINDS, tokenizer_of
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from trainjob.data.packing import GIVEN
-from trainjob.data.piece_tokenizer import Pieces, PieceTokenizer
+from trainjob.kinds.causal_lm.packing import GIVEN
+from trainjob.kinds.causal_lm.piece_tokenizer import Pieces, PieceTokenizer
 
 CHATS: dict[str, Pieces] = {
     "turns": [

@@ -13,10 +13,10 @@ import torch
 from tokenizers import Tokenizer
 
 from trainjob.api import Cleaning
-from trainjob.data import Examples, TextPreprocessor, load_preprocessor
-from trainjob.data.text import SPECIAL_TOKENS, train_wordpiece
+from trainjob.data import Examples, load_preprocessor
 from trainjob.data.tokenizers import load_tokenizer, pretrained_tokenizer
 from trainjob.errors import DataError
+from trainjob.kinds.inputs.text import SPECIAL_TOKENS, TextPreprocessor, train_wordpiece
 
 SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
 

@@ -21,8 +21,8 @@ from trainjob.data import Examples, Fitted, fit, prepare_examples
 from trainjob.driver import distillation
 from trainjob.driver.distillation import soft_labels
 from trainjob.errors import DataError, UserError
-from trainjob.models import build, distilled_losses, save_model
-from trainjob.models.losses import binary_cross_entropy, cross_entropy
+from trainjob.kinds.targets.class_losses import binary_cross_entropy, cross_entropy, distilled_losses
+from trainjob.models import build, save_model
 from trainjob.storage import Folder
 
 TEXT = {

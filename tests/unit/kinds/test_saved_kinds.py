@@ -8,18 +8,12 @@ import pytest
 
 from tiny_image_models import save_resnet
 from trainjob.api import Cleaning
-from trainjob.data import (
-    CausalPreprocessor,
-    ImagePreprocessor,
-    Preprocessor,
-    PretrainedImagePreprocessor,
-    TextPreprocessor,
-    load_preprocessor,
-)
-from trainjob.data.causal import train_byte_bpe
-from trainjob.data.image_processor import pretrained_processor
-from trainjob.data.text import train_wordpiece
+from trainjob.data import Preprocessor, load_preprocessor
 from trainjob.kinds import KINDS
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
+from trainjob.kinds.inputs.text import TextPreprocessor, train_wordpiece
 from trainjob.kinds.registry import load_kind
 from trainjob.runs.model import is_language_model
 from trainjob.storage import Folder

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from trainjob.api import Cleaning, Model
-from trainjob.data import Examples, ImagePreprocessor, TextPreprocessor
-from trainjob.data.text import train_wordpiece
+from trainjob.data import Examples
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor, train_wordpiece
 
 TEXTS = ["the cat sat on the mat", "dogs bark at night", "a cat", "one dog and another dog went out for a walk"] * 5
 

@@ -9,10 +9,10 @@ import torch
 
 from tiny_image_models import save_resnet
 from trainjob.api import Augmentation, Model
-from trainjob.data import ImagePreprocessor, PretrainedImagePreprocessor
-from trainjob.data.image_processor import pretrained_processor
+from trainjob.kinds.image_classifier.augmentation import augment
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
 from trainjob.models import build, load_model, save_model
-from trainjob.models.augmentation import augment
 
 IMAGES = torch.arange(24.0).expand(400, 1, 18, 24) + 100 * torch.arange(18.0)[:, None]
 """Each pixel says where it is: 100 for each row and 1 for each column."""

@@ -26,10 +26,11 @@ from trainjob import Predictor
 from trainjob.api import TrainJobSpec
 from trainjob.compress.export import export
 from trainjob.compress.prune import blocks_of
-from trainjob.data import Examples, TextPreprocessor, fit
+from trainjob.data import Examples, fit
 from trainjob.errors import DataError, UserError
+from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.models import Classifier, build, load_model, save_model
-from trainjob.models.text import TextClassifier
 
 END = "<|endoftext|>"
 TEXTS = ["good hello world", "bad bad bar foo foo foo foo", "x", "a text of very many words and more words than others"]

@@ -14,12 +14,12 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob.api import CausalLM as Spec
-from trainjob.data import CausalPreprocessor
-from trainjob.data.ends import end_token_ids, note_missing_turn_end
 from trainjob.errors import Notice
 from trainjob.generator import TextGenerator
+from trainjob.kinds.causal_lm.ends import end_token_ids, note_missing_turn_end
+from trainjob.kinds.causal_lm.network import CausalLM, build
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.models import load_language_model, save_model
-from trainjob.models.causal import CausalLM, build
 
 TURN, END, OTHER = "<|im_end|>", "<|endoftext|>", "<|user|>"
 CHATML = (

@@ -9,10 +9,10 @@ import torch
 
 from through_checkpoint import carry
 from trainjob.api import Model
-from trainjob.data import ImagePreprocessor
 from trainjob.errors import UserError
+from trainjob.kinds.image_classifier.network import ImageClassifier
+from trainjob.kinds.inputs.image import ImagePreprocessor
 from trainjob.models import build, load_model, save_model
-from trainjob.models.image import ImageClassifier
 
 MakePreprocessor = Callable[..., ImagePreprocessor]
 

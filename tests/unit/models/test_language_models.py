@@ -15,13 +15,12 @@ from transformers.models.mamba.modeling_mamba import MambaForCausalLM
 
 from through_checkpoint import carry
 from trainjob.api import CausalLM as Spec
-from trainjob.data import CausalPreprocessor
 from trainjob.data.batch import Batch
-from trainjob.data.causal import train_byte_bpe
-from trainjob.data.packing import pack, unpacked
 from trainjob.errors import UserError
+from trainjob.kinds.causal_lm.network import CausalLM, NextToken, TokenTally, build
+from trainjob.kinds.causal_lm.packing import pack, unpacked
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
 from trainjob.models import load_language_model, load_model, save_model
-from trainjob.models.causal import CausalLM, NextToken, TokenTally, build
 
 LENGTH = 24
 SPEC = Spec.model_validate(

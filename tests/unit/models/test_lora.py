@@ -19,11 +19,10 @@ from typer.testing import CliRunner
 
 from trainjob.api import CausalLM as Spec
 from trainjob.cli.app import app
-from trainjob.data import CausalPreprocessor
-from trainjob.data.causal import train_byte_bpe
 from trainjob.errors import UserError
+from trainjob.kinds.causal_lm.network import CausalLM, build
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
 from trainjob.models import load_language_model, save_model
-from trainjob.models.causal import CausalLM, build
 
 LENGTH = 24
 TOKENS, POSITIONS = torch.arange(12)[None], torch.arange(12)[None]

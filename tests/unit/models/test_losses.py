@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional
 
 from trainjob.api import Model
-from trainjob.data import TextPreprocessor
 from trainjob.errors import UserError
-from trainjob.models import sample_losses
+from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.targets.class_losses import sample_losses
 
 MakeModel = Callable[..., Model]
 

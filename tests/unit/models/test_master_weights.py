@@ -14,9 +14,9 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from transformers.models.modernbert.configuration_modernbert import ModernBertConfig
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
+from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.models import Trainable, master_weights
-from trainjob.models.causal import CausalLM
-from trainjob.models.text import TextClassifier
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,

@@ -10,8 +10,8 @@ from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertModel
 
 from trainjob.api import Model
-from trainjob.data import TextPreprocessor
 from trainjob.errors import UserError
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.models import build, load_model, save_model
 
 OWN_CLASS = {

@@ -15,7 +15,7 @@ from transformers.models.qwen3.configuration_qwen3 import Qwen3Config
 from transformers.models.qwen3.modeling_qwen3 import Qwen3ForCausalLM
 from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextRMSNormGated
 
-from trainjob.models import norms
+from trainjob.kinds.causal_lm import norms
 
 SIZES: dict[str, Any] = {
     "vocab_size": 50,

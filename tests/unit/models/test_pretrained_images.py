@@ -26,9 +26,8 @@ from through_checkpoint import carry
 from tiny_image_models import save_resnet, save_vit
 from trainjob import Predictor
 from trainjob.api import Model
-from trainjob.data import PretrainedImagePreprocessor
-from trainjob.data.image_processor import pretrained_processor
 from trainjob.errors import UserError
+from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
 from trainjob.models import Classifier, build, load_model, save_model
 
 CLASSES = ["bird", "cat", "dog"]

@@ -21,9 +21,9 @@ from transformers.models.roberta.modeling_roberta import RobertaModel
 
 from through_checkpoint import carry
 from trainjob.api import Model
-from trainjob.data import TextPreprocessor
 from trainjob.data.tokenizers import length_multiple
 from trainjob.errors import UserError
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.models import build, load_model, save_model
 
 Inputs = dict[str, torch.Tensor]

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from trainjob.data.packing import IGNORED
-from trainjob.models import token_losses as module
-from trainjob.models.token_losses import losses_to_compile, token_losses
+from trainjob.data.examples import IGNORED
+from trainjob.kinds.causal_lm import token_losses as module
+from trainjob.kinds.causal_lm.token_losses import losses_to_compile, token_losses
 
 ROWS, LENGTH, TOKENS = 2, 7, 11
 

@@ -11,8 +11,8 @@ from pyarrow import csv
 
 import trainjob
 from trainjob import Predictor
-from trainjob.data import TextPreprocessor
 from trainjob.errors import DataError, UserError
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.models import load_model
 
 

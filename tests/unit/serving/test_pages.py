@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asking import Server
-from trainjob.data import TextPreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.predictor import Predictor
 from trainjob.serving.page import page
 

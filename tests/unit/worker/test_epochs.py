@@ -16,7 +16,8 @@ from trainers import CNN, TEXT, Setup, build_trainer, image_setup, text_setup, t
 from trainjob.api.training_status import CheckpointStatus
 from trainjob.data.loaders import collate
 from trainjob.evaluation import Scores
-from trainjob.models import load_model, sample_losses
+from trainjob.kinds.targets.class_losses import sample_losses
+from trainjob.models import load_model
 from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
 

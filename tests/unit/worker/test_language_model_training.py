@@ -17,12 +17,12 @@ from trainers import Setup, build_trainer, train, without_times
 from trainjob import Predictor, TextGenerator
 from trainjob.api import Model, TrainJobSpec
 from trainjob.cli.app import app
-from trainjob.data import CausalPreprocessor, Examples, Fitted
-from trainjob.data.causal import train_byte_bpe
+from trainjob.data import Examples, Fitted
+from trainjob.data.examples import IGNORED
 from trainjob.data.loaders import InMemoryBatches
-from trainjob.data.packing import IGNORED
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
 from trainjob.models import build, save_model
 from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import files_of

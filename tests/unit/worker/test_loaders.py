@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from trainjob.data import Examples, ImagePreprocessor
+from trainjob.data import Examples
 from trainjob.data.batch import Batch
 from trainjob.data.examples import cut
 from trainjob.data.loaders import AHEAD, BucketSampler, Shard, memory_windows, prefetched, scoring_batches, shuffled_cut
+from trainjob.kinds.inputs.image import ImagePreprocessor
 
 
 def _lengths(rows: int) -> np.ndarray:

@@ -13,8 +13,9 @@ from trainers import CLASSES, CNN, TEXT, Setup, build_trainer, image_setup, text
 from trainjob.data.loaders import collate, memory_windows, scoring_batches
 from trainjob.evaluation import Confusion, Scores
 from trainjob.evaluation.predictions import with_names
-from trainjob.models import build, objective_of, sample_losses
-from trainjob.models.classification import ClassTally
+from trainjob.kinds.targets.class_losses import sample_losses
+from trainjob.kinds.targets.classification import ClassTally
+from trainjob.models import build, objective_of
 from trainjob.worker.distributed import rank, world_size
 from trainjob.worker.scoring import Predicted, Scorer
 

@@ -16,7 +16,8 @@ from trainers import Setup, build_trainer, image_setup, text_setup, train
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import BucketSampler, InMemoryBatches, TrainingBatches, collate
 from trainjob.errors import Diverged
-from trainjob.models import build, sample_losses
+from trainjob.kinds.targets.class_losses import sample_losses
+from trainjob.models import build
 from trainjob.worker.optim import build_optimizer, build_scheduler
 
 CASES: dict[str, dict[str, Any]] = {

@@ -17,9 +17,10 @@ from ranks import run_on
 from trainers import CLASSES, CNN, Setup, image_setup, text_setup
 from trainjob import Predictor
 from trainjob.api.training_status import TrainingStatus
-from trainjob.data import Examples, Fitted, TextPreprocessor
+from trainjob.data import Examples, Fitted
 from trainjob.errors import DataError, UserError
 from trainjob.evaluation import Scores
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.progress.channel import Address, Receiver
 from trainjob.runs.checkpoint_tensors import CheckpointTensors

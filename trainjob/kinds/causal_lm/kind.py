@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import CausalLM, Dataset, Source, TrainJobSpec
 from trainjob.data.bad_rows import BadRows
-from trainjob.data.causal import CausalPreprocessor
-from trainjob.data.documents import layout_of
-from trainjob.data.fit_texts import fit_language_model
 from trainjob.data.rows import Part
 from trainjob.data.survey import FittedOn
 from trainjob.data.tasks import Mapper
+from trainjob.kinds.causal_lm.documents import layout_of
+from trainjob.kinds.causal_lm.fit import fit_language_model
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.kinds.inputs.parts import table_parts
 
 if TYPE_CHECKING:
-    from trainjob.models import causal
+    from trainjob.kinds.causal_lm import network
 
 
 class CausalLMKind:
@@ -36,25 +36,25 @@ class CausalLMKind:
     def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> CausalPreprocessor:
         return CausalPreprocessor.load(folder, state)
 
-    def build(self, spec: CausalLM, preprocessor: CausalPreprocessor, as_stored: bool) -> "causal.CausalLM":
-        from trainjob.models import causal
+    def build(self, spec: CausalLM, preprocessor: CausalPreprocessor, as_stored: bool) -> "network.CausalLM":
+        from trainjob.kinds.causal_lm import network
 
-        return causal.build(spec, preprocessor, as_stored)
+        return network.build(spec, preprocessor, as_stored)
 
-    def load(self, folder: Path, preprocessor: CausalPreprocessor) -> "causal.CausalLM":
-        from trainjob.models import causal
+    def load(self, folder: Path, preprocessor: CausalPreprocessor) -> "network.CausalLM":
+        from trainjob.kinds.causal_lm import network
 
-        return causal.load(folder, preprocessor)
+        return network.load(folder, preprocessor)
 
     def objective(
-        self, spec: TrainJobSpec, preprocessor: CausalPreprocessor, module: "causal.CausalLM"
-    ) -> "causal.NextToken":
-        from trainjob.models import causal
+        self, spec: TrainJobSpec, preprocessor: CausalPreprocessor, module: "network.CausalLM"
+    ) -> "network.NextToken":
+        from trainjob.kinds.causal_lm import network
 
-        return causal.NextToken(compiled=spec.training.compile)
+        return network.NextToken(compiled=spec.training.compile)
 
     def worker_modules(self, spec: CausalLM) -> list[str]:
-        return ["trainjob.models.causal"]
+        return ["trainjob.kinds.causal_lm.network"]
 
 
 KIND = CausalLMKind()

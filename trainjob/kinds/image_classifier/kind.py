@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, ImageClassifier, Source, TrainJobSpec
 from trainjob.data.bad_rows import BadRows
-from trainjob.data.fit_images import fit_images
-from trainjob.data.image import ImagePreprocessor
-from trainjob.data.image_processor import PretrainedImagePreprocessor
 from trainjob.data.rows import Part
 from trainjob.data.survey import FittedOn
 from trainjob.data.tasks import Mapper
+from trainjob.kinds.image_classifier.fit import fit_images
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor
 from trainjob.kinds.inputs.parts import image_parts
 
 if TYPE_CHECKING:
-    from trainjob.models.classification import Classification
+    from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import Classifier
 
 
@@ -39,32 +39,32 @@ class ImageClassifierKind:
         return (PretrainedImagePreprocessor if is_pretrained else ImagePreprocessor).load(folder, state)
 
     def build(self, spec: ImageClassifier, preprocessor: ImagePreprocessor, as_stored: bool) -> "Classifier[Any]":
-        from trainjob.models import image
+        from trainjob.kinds.image_classifier import network
 
         if spec.pretrained is None:
-            return image.build(spec, preprocessor)
-        from trainjob.models import pretrained_image
+            return network.build(spec, preprocessor)
+        from trainjob.kinds.image_classifier import pretrained
 
-        return pretrained_image.build(spec, preprocessor)
+        return pretrained.build(spec, preprocessor)
 
     def load(self, folder: Path, preprocessor: ImagePreprocessor) -> "Classifier[Any]":
-        from trainjob.models import image
+        from trainjob.kinds.image_classifier import network
 
-        if image.is_saved_in(folder):
-            return image.load(folder)
-        from trainjob.models import pretrained_image
+        if network.is_saved_in(folder):
+            return network.load(folder, preprocessor)
+        from trainjob.kinds.image_classifier import pretrained
 
-        return pretrained_image.load(folder)
+        return pretrained.load(folder, preprocessor)
 
     def objective(
         self, spec: TrainJobSpec, preprocessor: ImagePreprocessor, module: "Classifier[Any]"
     ) -> "Classification":
-        from trainjob.models.classification import Classification
+        from trainjob.kinds.targets.classification import Classification
 
         return Classification(spec, preprocessor, module)
 
     def worker_modules(self, spec: ImageClassifier) -> list[str]:
-        return [] if spec.pretrained is None else ["trainjob.models.pretrained_image"]
+        return [] if spec.pretrained is None else ["trainjob.kinds.image_classifier.pretrained"]
 
 
 KIND = ImageClassifierKind()

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TextClassifier, TrainJobSpec
 from trainjob.data.bad_rows import BadRows
-from trainjob.data.fit_texts import fit_classifier
 from trainjob.data.rows import Part
 from trainjob.data.survey import FittedOn
 from trainjob.data.tasks import Mapper
-from trainjob.data.text import TextPreprocessor
 from trainjob.kinds.inputs.parts import table_parts
+from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.text_classifier.fit import fit_classifier
 
 if TYPE_CHECKING:
-    from trainjob.models.classification import Classification
+    from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import Classifier
 
 
@@ -36,24 +36,24 @@ class TextClassifierKind:
         return TextPreprocessor.load(folder, state)
 
     def build(self, spec: TextClassifier, preprocessor: TextPreprocessor, as_stored: bool) -> "Classifier[Any]":
-        from trainjob.models import text
+        from trainjob.kinds.text_classifier import network
 
-        return text.build(spec, preprocessor, as_stored)
+        return network.build(spec, preprocessor, as_stored)
 
     def load(self, folder: Path, preprocessor: TextPreprocessor) -> "Classifier[Any]":
-        from trainjob.models import text
+        from trainjob.kinds.text_classifier import network
 
-        return text.load(folder)
+        return network.load(folder)
 
     def objective(
         self, spec: TrainJobSpec, preprocessor: TextPreprocessor, module: "Classifier[Any]"
     ) -> "Classification":
-        from trainjob.models.classification import Classification
+        from trainjob.kinds.targets.classification import Classification
 
         return Classification(spec, preprocessor, module)
 
     def worker_modules(self, spec: TextClassifier) -> list[str]:
-        return ["trainjob.models.text"]
+        return ["trainjob.kinds.text_classifier.network"]
 
 
 KIND = TextClassifierKind()

@@ -11,10 +11,10 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModelForImageClassification
 
 from trainjob import api
-from trainjob.data.image import ImagePreprocessor
-from trainjob.data.image_processor import FIELD
 from trainjob.errors import UserError
-from trainjob.models.image import Normalization
+from trainjob.kinds.image_classifier.network import Normalization
+from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image_processor import FIELD
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     freeze_unused,
@@ -58,10 +58,9 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> Pretrai
     return classifier
 
 
-def load(folder: Path) -> PretrainedImageClassifier:
+def load(folder: Path, preprocessor: ImagePreprocessor) -> PretrainedImageClassifier:
     """The classifier that is saved in `folder`."""
-    normalize = Normalization.of_saved(folder)
-    return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), normalize)
+    return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), Normalization(preprocessor))
 
 
 def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -> None:

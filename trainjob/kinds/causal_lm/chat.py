@@ -6,8 +6,10 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from trainjob.data.control_tokens import ControlTokens
-from trainjob.data.conversations import (
+from trainjob.data.tokenizers import TEMPLATE
+from trainjob.errors import DataError, RowError
+from trainjob.kinds.causal_lm.control_tokens import ControlTokens
+from trainjob.kinds.causal_lm.conversations import (
     ASSISTANT,
     PARALLEL,
     TOOLS,
@@ -17,11 +19,8 @@ from trainjob.data.conversations import (
     arguments_of,
     says_nothing,
 )
-from trainjob.data.piece_tokenizer import Pieces
-from trainjob.errors import DataError, RowError
+from trainjob.kinds.causal_lm.piece_tokenizer import Pieces
 
-TEMPLATE = "chat_template"
-TEMPLATE_FILE = "chat_template.jinja"
 _PROBED_TOOL = {
     "type": "function",
     "function": {

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from trainjob.data.causal import CausalPreprocessor
-from trainjob.data.packing import GIVEN
 from trainjob.errors import DataError, notify
+from trainjob.kinds.causal_lm.packing import GIVEN
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 
 _PROBE = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
 _ROOM = 1 << 20

@@ -5,8 +5,8 @@ from typing import Any, cast
 from transformers.generation.configuration_utils import GenerationConfig
 from transformers.modeling_utils import PreTrainedModel
 
-from trainjob.data import CausalPreprocessor
-from trainjob.data.ends import end_token_ids
+from trainjob.kinds.causal_lm.ends import end_token_ids
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.models.pretrained import quiet
 
 _OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")

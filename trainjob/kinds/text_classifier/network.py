@@ -11,7 +11,7 @@ from transformers.models.modernbert.configuration_modernbert import ModernBertCo
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
 from trainjob import api
-from trainjob.data.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.models import master_weights
 from trainjob.models.pretrained import (
     PretrainedClassifier,

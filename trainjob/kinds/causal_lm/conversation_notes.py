@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trainjob.data.chat import ChatTemplate
-from trainjob.data.conversations import PARALLEL, calls_of
+from trainjob.kinds.causal_lm.chat import ChatTemplate
+from trainjob.kinds.causal_lm.conversations import PARALLEL, calls_of
 
 _HAS_TEXT, _NO_SCHEMA, _PARALLEL = 1, 2, 4
 _FIELDS = {"refusal": 8, "reasoning_content": 16, "reasoning": 32, "thinking": 64, "audio": 128}

@@ -12,9 +12,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from trainjob.data.packing import GIVEN
-from trainjob.data.piece_tokenizer import Pieces, PieceTokenizer, Tokens
 from trainjob.errors import DataError, RowError
+from trainjob.kinds.causal_lm.packing import GIVEN
+from trainjob.kinds.causal_lm.piece_tokenizer import Pieces, PieceTokenizer, Tokens
 
 OPEN, CLOSE = "90731846250219735081", "90731846250219735082"
 """The marks. Templates may escape other characters than digits, or change their case."""

@@ -12,8 +12,8 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
 from trainjob.evaluation import Confusion, Scores, scores
 from trainjob.evaluation.predictions import kept_classes, ranked_table
+from trainjob.kinds.targets.class_losses import SampleLosses, distilled_losses, sample_losses
 from trainjob.models.classifier import Classifier
-from trainjob.models.losses import SampleLosses, distilled_losses, sample_losses
 from trainjob.models.objective import Gather
 
 if TYPE_CHECKING:

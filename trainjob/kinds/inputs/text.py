@@ -17,6 +17,7 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
 from trainjob.data.hub import FIELD
+from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.data.rows import Rows, as_text, check_columns, row_number
 from trainjob.data.tokenizers import (
     load_tokenizer,
@@ -28,7 +29,6 @@ from trainjob.data.tokenizers import (
 )
 from trainjob.errors import DataError
 
-PREPROCESSOR_FILE = "preprocessor.json"
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",

@@ -10,10 +10,10 @@ import numpy as np
 from PIL import Image
 
 from trainjob.data.hub import is_cached_only
-from trainjob.data.image import ImagePreprocessor
 from trainjob.data.pictures import Picture
-from trainjob.data.text import PREPROCESSOR_FILE
+from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import DataError, RowError
+from trainjob.kinds.inputs.image import ImagePreprocessor
 from trainjob.scratch import scratch_folder
 
 FIELD = "spec.model.imageClassifier.pretrained"

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from tokenizers import Tokenizer
 
-from trainjob.data.packing import GIVEN
 from trainjob.errors import DataError
+from trainjob.kinds.causal_lm.packing import GIVEN
 
 Pieces = list[tuple[str, bool]]
 """Consecutive parts of a text, and of each whether it is learned."""

@@ -9,8 +9,8 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-IGNORED = -100
-"""The label of a place where nothing is learned."""
+from trainjob.data.examples import IGNORED
+
 START = 1 << 30
 """Is added to the code of the first token of a document, or of a piece of one; that token is only read."""
 GIVEN = 1 << 29

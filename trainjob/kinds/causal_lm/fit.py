@@ -1,4 +1,4 @@
-"""The first pass over texts: classes, split and preprocessor."""
+"""The first pass over the rows of a language model: split and preprocessor."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,67 +6,35 @@ from functools import partial
 
 import numpy as np
 
-from trainjob.api import CausalLM, Dataset, TextClassifier
+from trainjob.api import CausalLM, Dataset
 from trainjob.data.bad_rows import BadRows, sound_rows
-from trainjob.data.causal import CausalPreprocessor, check_tokenizer, train_byte_bpe
-from trainjob.data.chat import ChatTemplate
-from trainjob.data.cleaning import clean
-from trainjob.data.conversation_notes import conversation_notes
-from trainjob.data.documents import Layout, layout_of
-from trainjob.data.ends import note_missing_turn_end
 from trainjob.data.reading import begin_reading, counted, read_part
 from trainjob.data.rows import Part, Rows, leave_out
-from trainjob.data.small_classes import survey_classes, without_small_classes
+from trainjob.data.small_classes import without_small_classes
 from trainjob.data.split import hashes
 from trainjob.data.survey import FittedOn, Look, Seen, take_survey
 from trainjob.data.tasks import Mapper, tasks_of
-from trainjob.data.text import TextPreprocessor, pretrained_text_tokenizer, text_contents, train_wordpiece
-from trainjob.data.tokenizers import LENGTH_ROWS, mean_length, pretrained_tokenizer
+from trainjob.data.tokenizers import (
+    CHARACTERS_PER_TOKEN,
+    LENGTH_ROWS,
+    TOKENIZER_ROWS,
+    mean_length,
+    pretrained_tokenizer,
+)
 from trainjob.doing import DOING
 from trainjob.errors import DataError, listed
-
-TOKENIZER_ROWS = 100_000
-CHARACTERS_PER_TOKEN = 16
-"""What lies beyond this many for each token of `maxLength` does not reach the tokenizer's training."""
-
-
-def fit_classifier(
-    dataset: Dataset, model: TextClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
-) -> FittedOn:
-    """Rows that cannot be used are counted in `bad`. Raises DataError for what cannot be used at all."""
-    columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
-    assert columns is not None
-    assert label is not None
-    longest = CHARACTERS_PER_TOKEN * model.max_length
-    see = _see(seed, Layout("text", columns), lambda text: clean(text[:longest], cleaning))
-    look = Look([*columns, label], label, see, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
-    survey, small = survey_classes(dataset, train, look, mapped, bad)
-    division = survey.divide(dataset.validation.fraction, seed)
-    texts = survey.sample.items(division.is_training)
-    if model.pretrained is not None:
-        DOING.begin("loading the tokenizer")
-        tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
-    else:
-        assert model.encoder is not None
-        DOING.begin("fitting the tokenizer")
-        tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
-    preprocessor = TextPreprocessor(
-        classes=survey.classes,
-        class_counts=division.class_counts,
-        columns=columns,
-        cleaning=cleaning,
-        max_length=model.max_length,
-        mean_length=mean_length(tokenizer, texts),
-        tokenizer=tokenizer,
-        tokenizer_config=config,
-    )
-    return FittedOn(preprocessor, division, survey.digest, texts, small=small)
+from trainjob.kinds.causal_lm.chat import ChatTemplate
+from trainjob.kinds.causal_lm.conversation_notes import conversation_notes
+from trainjob.kinds.causal_lm.documents import Layout, layout_of
+from trainjob.kinds.causal_lm.ends import note_missing_turn_end
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, check_tokenizer, train_byte_bpe
+from trainjob.kinds.inputs.text import text_contents
 
 
 def fit_language_model(
     dataset: Dataset, model: CausalLM, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
-    """The same for a language model."""
+    """Rows that cannot be used are counted in `bad`. Raises DataError for what cannot be used at all."""
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
     see = _see(seed, layout, lambda text: text[:longest])

@@ -8,14 +8,14 @@ from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
 from trainjob.data.bad_rows import BadRows, sound_rows
-from trainjob.data.image import ImagePreprocessor, check_size, image_contents
-from trainjob.data.image_processor import PretrainedImagePreprocessor, check_shape, pretrained_processor
 from trainjob.data.pictures import BACKGROUND, Picture, check_pictures, pictures
 from trainjob.data.rows import Part, Rows, leave_out
 from trainjob.data.small_classes import survey_classes
 from trainjob.data.split import hashes
 from trainjob.data.survey import FittedOn, Look, Seen, nothing
 from trainjob.data.tasks import Mapper
+from trainjob.kinds.inputs.image import ImagePreprocessor, check_size, image_contents
+from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, check_shape, pretrained_processor
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]

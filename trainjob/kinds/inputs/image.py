@@ -14,8 +14,8 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
 from trainjob.data.image_files import tensors_of
 from trainjob.data.pictures import Picture, check_pictures, pictures
+from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.data.rows import Rows, check_columns, row_number
-from trainjob.data.text import PREPROCESSOR_FILE
 from trainjob.errors import RowError
 
 

@@ -12,14 +12,15 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob import api
-from trainjob.data.causal import CausalPreprocessor
-from trainjob.data.examples import Examples, cut
-from trainjob.data.packing import IGNORED
+from trainjob.data.examples import IGNORED, Examples, cut
 from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
-from trainjob.models import gpu_attention, lora, master_weights, norms
-from trainjob.models.generation import set_ends
+from trainjob.kinds.causal_lm import lora, norms
+from trainjob.kinds.causal_lm.generation import set_ends
+from trainjob.kinds.causal_lm.token_losses import losses_to_compile, token_losses
+from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.models import gpu_attention, master_weights
 from trainjob.models.objective import Gather
 from trainjob.models.pretrained import (
     check_fit,
@@ -32,7 +33,6 @@ from trainjob.models.pretrained import (
     save_network,
     save_network_config,
 )
-from trainjob.models.token_losses import losses_to_compile, token_losses
 from trainjob.models.trainable import Trainable
 from trainjob.storage import Folder
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import Dataset
-from trainjob.data.chat import ChatTemplate
-from trainjob.data.conversation_notes import conversation_marks
-from trainjob.data.conversations import PARALLEL, TOOLS, Conversation, Message, checked, parsed
-from trainjob.data.piece_tokenizer import Pieces
 from trainjob.data.rows import as_json, as_text, found_columns, row_number
-from trainjob.data.text import joined_texts
 from trainjob.errors import DataError, RowError
+from trainjob.kinds.causal_lm.chat import ChatTemplate
+from trainjob.kinds.causal_lm.conversation_notes import conversation_marks
+from trainjob.kinds.causal_lm.conversations import PARALLEL, TOOLS, Conversation, Message, checked, parsed
+from trainjob.kinds.causal_lm.piece_tokenizer import Pieces
+from trainjob.kinds.inputs.text import joined_texts
 
 Form = Literal["text", "completion", "messages"]
 Prompt = str | list[Message] | dict[str, Any] | Conversation

@@ -3,7 +3,7 @@
 import json
 from collections import OrderedDict
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import safetensors.torch
 import torch
@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from trainjob import api
 from trainjob.api import StrictModel
-from trainjob.data import load_preprocessor
-from trainjob.data.image import ImagePreprocessor
 from trainjob.errors import UserError
-from trainjob.models.augmentation import augment
+from trainjob.kinds.image_classifier.augmentation import augment
+from trainjob.kinds.inputs.image import ImagePreprocessor
 from trainjob.models.classifier import Classifier, problem_type
 
 MODEL_TYPE = "trainjob-image-classifier"
@@ -52,14 +51,6 @@ class Normalization(nn.Module):
         self._augmentation = augmentation
         for name, values in zip(("divisor", "subtrahend"), preprocessor.normalization, strict=True):
             self.register_buffer(name, torch.from_numpy(values), persistent=False)
-
-    @classmethod
-    def of_saved(cls, folder: Path) -> Self:
-        """That of the images that the model in `folder` takes. Raises ValueError where it takes something else."""
-        preprocessor = load_preprocessor(folder)
-        if not isinstance(preprocessor, ImagePreprocessor):
-            raise ValueError(f"preprocessor.json is of a {preprocessor.kind} model")
-        return cls(preprocessor)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """From uint8 [n, C, H, W] to float32; augmented in training."""
@@ -112,10 +103,10 @@ def is_saved_in(folder: Path) -> bool:
     return json.loads((folder / "config.json").read_bytes())["model_type"] == MODEL_TYPE
 
 
-def load(folder: Path) -> ImageClassifier:
+def load(folder: Path, preprocessor: ImagePreprocessor) -> ImageClassifier:
     """The image classifier that is saved in `folder`."""
     config = ImageConfig.model_validate_json((folder / "config.json").read_bytes())
-    module = ImageClassifier(config, Normalization.of_saved(folder))
+    module = ImageClassifier(config, Normalization(preprocessor))
     module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
     return module
 

@@ -12,15 +12,16 @@ import pyarrow as pa
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from trainjob.data.arrays import as_lists
-from trainjob.data.chat import ChatTemplate, template_of
-from trainjob.data.documents import Form, Layout, Prompt, opening
 from trainjob.data.examples import Examples
-from trainjob.data.packing import MOST_TOKENS, document_starts, pack, unpacked
-from trainjob.data.piece_tokenizer import PieceTokenizer
+from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.data.rows import Rows, row_number
-from trainjob.data.text import PREPROCESSOR_FILE, text_contents
 from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 from trainjob.errors import DataError, RowError
+from trainjob.kinds.causal_lm.chat import ChatTemplate, template_of
+from trainjob.kinds.causal_lm.documents import Form, Layout, Prompt, opening
+from trainjob.kinds.causal_lm.packing import MOST_TOKENS, document_starts, pack, unpacked
+from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
+from trainjob.kinds.inputs.text import text_contents
 
 PAD, END = "<|pad|>", "<|end|>"
 """Special tokens of tokenizers trained here; END also begins a text."""

@@ -1,0 +1,1 @@
+"""What is learned of a row, and how an answer looks."""

@@ -1,0 +1,61 @@
+"""The first pass over the rows of a text classifier: classes, split and preprocessor."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainjob.api import Dataset, TextClassifier
+from trainjob.data.bad_rows import BadRows
+from trainjob.data.cleaning import clean
+from trainjob.data.rows import Part, Rows
+from trainjob.data.small_classes import survey_classes
+from trainjob.data.split import hashes
+from trainjob.data.survey import FittedOn, Look, Seen
+from trainjob.data.tasks import Mapper
+from trainjob.data.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
+from trainjob.doing import DOING
+from trainjob.kinds.inputs.text import (
+    TextPreprocessor,
+    joined_texts,
+    pretrained_text_tokenizer,
+    text_contents,
+    train_wordpiece,
+)
+
+
+def fit_classifier(
+    dataset: Dataset, model: TextClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+) -> FittedOn:
+    """Rows that cannot be used are counted in `bad`. Raises DataError for what cannot be used at all."""
+    columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
+    assert columns is not None
+    assert label is not None
+    longest = CHARACTERS_PER_TOKEN * model.max_length
+
+    def see(rows: Rows) -> Seen[str]:
+        texts = joined_texts(rows.table, columns, rows.where)
+        has_text = np.array([bool(text.strip()) for text in texts], np.uint8)
+        return Seen(hashes(text_contents(texts), seed), lambda index: clean(texts[index][:longest], cleaning), has_text)
+
+    look = Look([*columns, label], label, see, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
+    survey, small = survey_classes(dataset, train, look, mapped, bad)
+    division = survey.divide(dataset.validation.fraction, seed)
+    texts = survey.sample.items(division.is_training)
+    if model.pretrained is not None:
+        DOING.begin("loading the tokenizer")
+        tokenizer, config = pretrained_text_tokenizer(model.pretrained, model.max_length, texts)
+    else:
+        assert model.encoder is not None
+        DOING.begin("fitting the tokenizer")
+        tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
+    preprocessor = TextPreprocessor(
+        classes=survey.classes,
+        class_counts=division.class_counts,
+        columns=columns,
+        cleaning=cleaning,
+        max_length=model.max_length,
+        mean_length=mean_length(tokenizer, texts),
+        tokenizer=tokenizer,
+        tokenizer_config=config,
+    )
+    return FittedOn(preprocessor, division, survey.digest, texts, small=small)
