@@ -21,7 +21,7 @@ RAY = [sys.executable, "-m", "ray.scripts.scripts"]
 CLUSTER = os.environ | {"RAY_ADDRESS": f"127.0.0.1:{PORT}", "RAY_AUTH_MODE": "token"}
 AS_THE_OPERATORS = """
 import trainjob.launch.ray_cluster as ray_cluster
-ray_cluster._is_own = lambda: True
+ray_cluster.is_own_cluster = lambda: True
 """
 RAYS_POLICY = """
 from trainjob.launch.fast import ray_internals

@@ -20,7 +20,7 @@ from trainjob.api import Checkpoints, Source
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import survey
 from trainjob.data.bad_rows import BadRows
-from trainjob.launch.ray_cluster import seconds_between_looks
+from trainjob.launch.ray_cluster import seconds_between_polls
 from trainjob.progress.channel import Receiver, Sender
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore, Manifest, checkpoint_name
 from trainjob.runs.files import ATTEMPTS, CHECKPOINTS
@@ -62,7 +62,7 @@ def looks(workers: int) -> str:
     look()
     wall, cpu = measured(look)
     ray.shutdown()
-    interval = seconds_between_looks(workers)
+    interval = seconds_between_polls(workers)
     return (
         f"a look at all workers: {wall * 1000:.0f} ms, {cpu * 1000:.0f} ms of CPU; "
         f"every {interval:g} s {cpu / interval:.1%} of a core, every 0.2 s it would be {cpu / 0.2:.0%}"

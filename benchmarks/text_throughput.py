@@ -21,8 +21,10 @@ from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, Fitted, fit, prepare_datasets
 from trainjob.driver.run import run, worker_threads
+from trainjob.interrupts import in_thread
 from trainjob.kinds.inputs.text import TextPreprocessor
-from trainjob.launch.ray_cluster import fit_on_ray, in_thread, start_ray
+from trainjob.launch.ray_cluster import start_ray
+from trainjob.launch.ray_train import run_on_ray
 from trainjob.storage import Folder
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
@@ -108,7 +110,7 @@ def plain(job: TrainJob, folder: Path) -> dict[str, float]:
     config = {"job": job, "fitted": fitted, "threads": threads, "longest": longest}
     plain_run = Folder(str(folder / "plain"))
     work = partial(plain_loop, config)
-    result = in_thread(partial(fit_on_ray, work, job.spec, plain_run, threads, datasets)).result()
+    result = in_thread(partial(run_on_ray, work, job.spec, plain_run, threads, datasets)).result()
     ray.shutdown()
     return cast("dict[str, float]", result.return_value)  # pyrefly: ignore[missing-attribute]
 

@@ -8,6 +8,7 @@ that another thread has received. So the handler also remembers the signal, and 
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -76,3 +77,17 @@ def _receive(number: int, _: FrameType | None) -> None:
     is_first, _received = _received is None, _received or signal.Signals(number)
     if is_first or number == signal.SIGINT:  # SIGTERM may arrive twice: sent to the shell and to its process group
         raise KeyboardInterrupt
+
+
+def in_thread(work: Callable[[], _Value]) -> "Future[_Value]":
+    """Calls `work` off the main thread, where libraries such as Ray would handle Ctrl-C themselves."""
+    future: Future[_Value] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -21,8 +21,8 @@ from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_exam
 from trainjob.data.loaders import read_windows
 from trainjob.driver.distillation import soft_labels
 from trainjob.errors import DataError, RowError
+from trainjob.launch.dataset_shards import DatasetShards
 from trainjob.launch.ray_tasks import RayTasks
-from trainjob.launch.shares import Shares
 from trainjob.models import build, save_model
 from trainjob.storage import Folder
 from unit.data.data_specs import (
@@ -169,7 +169,7 @@ def test_a_set_to_be_scored_is_shared_out_whole(tmp_path: Path, monkeypatch: pyt
     datasets = prepare_datasets(spec, fitted)
     expected = prepare_examples(spec, fitted)["validation"]
     options = ray.data.DataContext.get_current().execution_options
-    shares = Shares(["train", "validation"], options).configure(datasets, 3, None, None)
+    shares = DatasetShards(["train", "validation"], options).configure(datasets, 3, None, None)
 
     def read(share: dict[str, ray.data.DataIterator]) -> list[Examples]:
         return [window for _ in range(2) for window in read_windows(share["validation"], 16)]
@@ -201,7 +201,7 @@ def test_readers_may_pause_for_longer_than_ray_data_waits(tmp_path: Path, monkey
     spec = text_spec(write_csv(tmp_path / "rows.csv", some_rows(200)))
     fitted = fit(spec)
     datasets = prepare_datasets(spec, fitted)
-    [share] = Shares(["train"], prepare.data_context().execution_options).configure(datasets, 1, None, None)
+    [share] = DatasetShards(["train"], prepare.data_context().execution_options).configure(datasets, 1, None, None)
     windows = read_windows(share["train"], 1)
     first = next(windows)
     time.sleep(1)

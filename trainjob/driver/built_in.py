@@ -19,22 +19,15 @@ from trainjob.data.source import UNLABELLED
 from trainjob.data.tasks import Mapper, one_by_one
 from trainjob.doing import DOING, ROWS
 from trainjob.errors import UserError
-from trainjob.interrupts import result_of
+from trainjob.interrupts import in_thread, result_of
 from trainjob.kinds.registry import load_kind
 from trainjob.launch.arrays import load_arrays, save_arrays
 from trainjob.launch.fast.late_datasets import LateDatasets
 from trainjob.launch.local import LocalWorkers
 from trainjob.launch.quick_imports import quick_imports
-from trainjob.launch.ray_cluster import (
-    fit_on_ray,
-    in_thread,
-    is_elastic,
-    on_cluster,
-    put,
-    start_ray,
-    wait_until_gone,
-)
+from trainjob.launch.ray_cluster import is_elastic, on_cluster, put, start_ray, wait_until_gone
 from trainjob.launch.ray_tasks import RayTasks
+from trainjob.launch.ray_train import run_on_ray
 from trainjob.progress.channel import Address, RowsTo
 from trainjob.runs.files import FITTED, SPLIT
 from trainjob.scratch import scratch_folder
@@ -177,7 +170,7 @@ class Training:
         """Has workers on Ray do a task, again after a failure that may pass."""
 
         def once() -> Outcome:
-            outcome = fit_task(task, datasets)
+            outcome = run_job_on_ray(task, datasets)
             assert outcome is not None
             return outcome
 
@@ -219,11 +212,11 @@ class Training:
         return Task(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
 
 
-def fit_task(task: Task, datasets: Datasets | None) -> Outcome | None:
+def run_job_on_ray(task: Task, datasets: Datasets | None) -> Outcome | None:
     """Has workers on Ray do a task, and returns what rank 0 returns. Where they are told to stop, others go on."""
     work, split = partial(train, replace(task, on_ray=True)), list(task.streamed)
     while True:
-        ended = fit_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value  # pyrefly: ignore[missing-attribute]
+        ended = run_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value  # pyrefly: ignore[missing-attribute]
         if not isinstance(ended, Stopped):
             return ended
         wait_until_gone(ended.leaving)

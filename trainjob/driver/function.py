@@ -24,9 +24,10 @@ from trainjob.doing import DOING
 from trainjob.driver.function_reports import ReportCallback, checkpoint_uri, complete_history, report_python_scalars
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError
-from trainjob.interrupts import result_of
-from trainjob.launch.ray_cluster import fit_on_ray, in_thread, start_ray
+from trainjob.interrupts import in_thread, result_of
+from trainjob.launch.ray_cluster import start_ray
 from trainjob.launch.ray_tasks import RayTasks
+from trainjob.launch.ray_train import run_on_ray
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.progress.channel import Address, Sender
 from trainjob.runs.files import FITTED
@@ -65,7 +66,7 @@ def train_function(
     prepared = time.perf_counter()
     on_start()
     fit = partial(
-        fit_on_ray,
+        run_on_ray,
         partial(_function_loop, function, source, run, LogTarget(run, attempts.count, driver)),
         spec,
         run,

@@ -14,11 +14,11 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.api.tuning import set_in, values_of
 from trainjob.data import Fitted
-from trainjob.driver.built_in import Datasets, Training, fit_task
+from trainjob.driver.built_in import Datasets, Training, run_job_on_ray
 from trainjob.driver.retries import may_retry
 from trainjob.errors import Diverged, OutOfMemory, StorageError, TransientError
-from trainjob.interrupts import result_of
-from trainjob.launch.ray_cluster import in_thread, own_address, set_environment, worker_resources
+from trainjob.interrupts import in_thread, result_of
+from trainjob.launch.ray_cluster import own_address, set_environment, worker_resources
 from trainjob.launch.worker_errors import WorkerError, ran_out_of_memory
 from trainjob.progress.channel import Address, Receiver, Sender
 from trainjob.progress.snapshots import Snapshots
@@ -140,7 +140,7 @@ class _Trainer:
                     train(replace(task, driver=epochs.heard))
                 else:
                     with Receiver(epochs.heard, own_address()) as receiver:
-                        fit_task(replace(task, driver=receiver.address), self.datasets)
+                        run_job_on_ray(replace(task, driver=receiver.address), self.datasets)
                 break
             except StorageError:
                 raise

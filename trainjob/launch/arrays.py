@@ -1,4 +1,4 @@
-"""Prepared rows in files, which local workers map into memory that they share."""
+"""Prepared rows in files, which the workers of a machine map into memory, so that they share it."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +17,7 @@ def save_arrays(examples: dict[str, Examples], folder: Path) -> None:
 
 
 def load_arrays(folder: Path) -> dict[str, Examples]:
-    """What `save_arrays` wrote."""
+    """Maps the rows that `save_arrays` wrote."""
     return {
         path.name: Examples(**{file.stem: np.load(file, mmap_mode="r") for file in path.iterdir()})
         for path in folder.iterdir()

@@ -1,4 +1,4 @@
-"""Loading large libraries quickly."""
+"""Importing large libraries quickly."""
 
 import gc
 from collections.abc import Generator
@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def quick_imports() -> Generator[None]:
-    """Holds the garbage collector back, which would look through all that is loaded time and again (a fifth of the
-    time that torch and transformers take), and has it leave that alone afterwards: so forks go on sharing it, too."""
+    """Disables the garbage collector for the time of the block: it would scan all loaded objects again and again, which
+    takes a fifth of the time to import torch and transformers. Afterwards it ignores these objects, so forks continue
+    to share their memory."""
     gc.disable()
     try:
         yield

@@ -14,18 +14,20 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MOST_AHEAD = 256
-"""Tasks whose results may wait for an earlier one's."""
+"""Most tasks that run ahead of the result that is returned next."""
 
 
 class RayTasks:
-    """A `Mapper` for a cluster that is yet to start: a single item needs none, and many wait for `started`."""
+    """A `Mapper` that may be used before the cluster has started: a single item is computed here, more wait for
+    `started`."""
 
     def __init__(self) -> None:
         self.started: Future[None] = Future()
 
     @contextmanager
     def waiting(self) -> Generator[None]:
-        """In case that the block fails before the cluster has started, nobody waits for it any longer."""
+        """If the block fails before the cluster has started, raises its error in the threads that wait for the
+        cluster."""
         try:
             yield
         except BaseException as error:

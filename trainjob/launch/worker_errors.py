@@ -1,4 +1,4 @@
-"""Errors of workers, as they travel to the driver, and what the driver makes of them."""
+"""Errors that workers raise, as they travel to the driver, and how the driver classifies them."""
 
 import traceback as tracebacks
 
@@ -21,8 +21,8 @@ class WorkerError(Exception):
 
 
 def first_failure(errors: list[Exception]) -> Exception:
-    """The error that came first: when one worker dies, the others fail because of it. A mistake of the user's, which
-    will not pass, comes before all others."""
+    """The earliest error: when one worker dies, the others fail because of it. An error that is not transient, such as
+    a mistake of the user's, comes before all transient ones."""
     return min(errors, key=lambda error: (is_transient(error), error.time if isinstance(error, WorkerError) else 0.0))
 
 
@@ -34,7 +34,7 @@ _OUT_OF_MEMORY = (
 
 
 def worker_error(rank: int, error: Exception) -> Exception:
-    """What a worker on Ray raised; if it died without a word, Ray tells that it no longer answers."""
+    """Converts the error that Ray Train reports for a worker."""
     if isinstance(error, UserError | WorkerError):
         return error
     if has_died(error):
@@ -44,19 +44,19 @@ def worker_error(rank: int, error: Exception) -> Exception:
 
 
 def lost_a_worker(error: Exception) -> bool:
-    """Whether a worker has died without a word, perhaps with its node, or lost its connection to one that has."""
+    """Whether a worker's process, or its node, has died, or a worker has lost its connection to one that died."""
     if not isinstance(error, WorkerError) or error.message == _OUT_OF_MEMORY:
         return False
     return error.exception == "WorkerDied" or error.exception.startswith("Dist") or "gloo" in error.message
 
 
 def ran_out_of_memory(error: Exception) -> bool:
-    """Whether a worker's machine had too little memory, as Python or Ray saw it, which it would have again."""
+    """Whether a worker's machine ran out of memory, as Python or Ray saw it. A retry would run out again."""
     return isinstance(error, WorkerError) and (error.exception == "MemoryError" or error.message == _OUT_OF_MEMORY)
 
 
 def failure_of(error: Exception, retryable: bool) -> Failure:
-    """What `status.training` says of an error that ends the driver."""
+    """The `failure` in `status.training` for an error that ends the driver."""
     if isinstance(error, WorkerError):
         rank, exception, message, trace = error.rank, error.exception, error.message, error.traceback
     else:

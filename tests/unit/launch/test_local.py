@@ -28,7 +28,7 @@ from trainjob.launch.worker_errors import WorkerError
 
 pytestmark = pytest.mark.slow
 
-SERVER, WORKER = "trainjob.launch.fast.fork_server", "trainjob.launch.fast.local_worker"
+SERVER, WORKER = "trainjob.launch.fast.fork_server", "trainjob.launch.local_worker"
 
 
 @pytest.fixture(scope="module")
@@ -126,15 +126,15 @@ def test_beside_threads_workers_are_new_processes(module_path: None):
 
 def test_a_port_is_one_that_nothing_else_is_given_meanwhile(monkeypatch: pytest.MonkeyPatch):
     outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    with local._own_port() as port, socket.socket() as rank_0:  # noqa: SLF001
+    with local._reserved_port() as port, socket.socket() as rank_0:  # noqa: SLF001
         assert port < outgoing
         monkeypatch.setattr(local, "PORTS", range(port, port + 1))
-        with pytest.raises(TransientError, match=f"none of the ports {port} to {port}"), local._own_port():  # noqa: SLF001
+        with pytest.raises(TransientError, match=f"none of the ports {port} to {port}"), local._reserved_port():  # noqa: SLF001
             pass
         rank_0.bind(("", port))
-    with local._own_port() as again:  # noqa: SLF001
+    with local._reserved_port() as again:  # noqa: SLF001
         assert again == port
     with socket.socket() as taken:
         taken.bind(("", port))
-        with pytest.raises(TransientError), local._own_port():  # noqa: SLF001
+        with pytest.raises(TransientError), local._reserved_port():  # noqa: SLF001
             pass

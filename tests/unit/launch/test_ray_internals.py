@@ -31,7 +31,7 @@ from trainjob.launch.fast.ray_internals import (
     is_announced,
     is_known,
     may_be_alive,
-    print_no_deaths,
+    silence_worker_deaths,
     trainer_class,
 )
 
@@ -68,7 +68,7 @@ def test_ray_prints_deaths_by_a_function_that_can_be_replaced(monkeypatch: pytes
     source: Callable[..., Any] = worker.listen_error_messages
     assert "print_to_stdstream(" in inspect.getsource(source), CHANGED
     monkeypatch.setattr(worker, "print_to_stdstream", worker.print_to_stdstream)  # put back at the end
-    print_no_deaths()
+    silence_worker_deaths()
     worker.print_to_stdstream({"lines": ["a worker died"], "pid": "raylet", "is_err": False}, ignore_prefix=False)
 
 
@@ -83,7 +83,7 @@ def test_with_another_version_the_trainer_is_ray_trains_own(monkeypatch: pytest.
     assert trainer_class(own_cluster=True, uses_ray_data=False, elastic=True) is TorchTrainer
     assert not is_announced()
     before = worker.print_to_stdstream
-    print_no_deaths()
+    silence_worker_deaths()
     assert worker.print_to_stdstream is before
 
 

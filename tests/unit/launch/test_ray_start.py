@@ -7,8 +7,9 @@ import pytest
 
 from trainjob.api import TrainJobSpec
 from trainjob.errors import TransientError
+from trainjob.interrupts import in_thread
 from trainjob.launch.fast.late_datasets import LateDatasets
-from trainjob.launch.ray_cluster import in_thread, seconds_between_looks, start_ray
+from trainjob.launch.ray_cluster import seconds_between_polls, start_ray
 
 SPEC = TrainJobSpec.model_validate({"model": {"imageClassifier": {"mlp": {}}}, "dataset": {"train": {"uri": "/data"}}})
 
@@ -32,4 +33,4 @@ def test_a_getter_waits_for_its_dataset(tmp_path: Path):
 
 @pytest.mark.parametrize(("workers", "seconds"), [(1, 0.2), (20, 0.2), (64, 0.64), (512, 5.12)])
 def test_many_workers_are_asked_less_often(workers: int, seconds: float):
-    assert seconds_between_looks(workers) == pytest.approx(seconds)
+    assert seconds_between_polls(workers) == pytest.approx(seconds)

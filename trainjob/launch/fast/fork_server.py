@@ -1,9 +1,9 @@
 """The process that local workers are forked from: it imports their libraries once, and they share the memory.
 
-`python -m trainjob.launch.fast.fork_server MODULE...`, started by `launch.local`. Each line on standard input asks
-for a `Group` of workers; once they have ended, a line on standard output gives their exit codes in order of rank: minus
-the signal's number where one was killed, null where the server ended it because another had failed. It ends with the
-driver, however that ends: standard input is then closed.
+`python -m trainjob.launch.fast.fork_server MODULE...`, started by `ForkServer` in `fork_client.py`. Each line on
+standard input asks for a `WorkerGroup`. Once its workers have ended, a line on standard output gives their exit codes
+in order of rank: minus the signal's number for a killed worker, null for one that the server ended because another had
+failed. The server ends with the driver, because standard input is then closed.
 """
 
 import json
@@ -13,44 +13,64 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from signal import SIGKILL
-from typing import NoReturn
+from typing import NoReturn, Self
 
-from trainjob.launch.fast.group import Group, log_file
+from trainjob.launch.local_worker import log_file
 from trainjob.launch.quick_imports import quick_imports
 
 POLL_SECONDS = 0.05
 SECONDS_FOR_OTHERS = 2.0
 """How long the other workers may take to fail, too, once one has."""
 
-WORKER = "trainjob.launch.fast.local_worker"
+WORKER = "trainjob.launch.local_worker"
+RAY_TRAIN = "ray.train.torch"
+"""Imported by `WORKER` when it runs."""
+
+
+@dataclass(frozen=True)
+class WorkerGroup:
+    """Workers that train together."""
+
+    folder: str
+    """Where their files are: see `local_worker`."""
+    environments: list[dict[str, str]]
+    """Environment variables of each worker in order of rank, added to the server's own."""
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, line: bytes) -> Self:
+        return cls(**json.loads(line))
 
 
 def main() -> None:
-    answers = _keep_standard_output()
+    answers = _reserve_standard_output()
     with quick_imports():
-        for module in (WORKER, *sys.argv[1:]):
+        for module in (WORKER, RAY_TRAIN, *sys.argv[1:]):
             import_module(module)
     may_fork = is_safe_to_fork()
     for line in sys.stdin.buffer:
-        codes = _run(Group.from_json(line), may_fork)
+        codes = _run(WorkerGroup.from_json(line), may_fork)
         os.write(answers, json.dumps(codes).encode() + b"\n")
 
 
 def is_safe_to_fork() -> bool:
-    """Whether a fork of this process works like a new process. A lock that another thread holds would stay locked for
-    ever in it, and CUDA does not work in a fork of a process that has started it."""
+    """Whether a fork of this process works like a new process. A lock that another thread holds would stay locked
+    forever in the fork, and CUDA does not work in a fork of a process that has initialized it."""
     threads = Path("/proc/self/task")
     torch = sys.modules.get("torch")
     return threads.is_dir() and len(list(threads.iterdir())) == 1 and not (torch and torch.cuda.is_initialized())
 
 
-def _keep_standard_output() -> int:
-    """Keeps standard output for answers alone: what else is printed goes where errors go.
+def _reserve_standard_output() -> int:
+    """Reserves standard output for answers: everything else that is printed goes to standard error.
 
-    Workers hold it open, too, so the driver reads its end once all processes are gone.
+    Workers inherit the descriptor, so the driver reads its end once all processes are gone.
     """
     answers = os.dup(1)
     os.set_inheritable(answers, True)
@@ -58,7 +78,7 @@ def _keep_standard_output() -> int:
     return answers
 
 
-def _run(group: Group, may_fork: bool) -> list[int | None]:
+def _run(group: WorkerGroup, may_fork: bool) -> list[int | None]:
     """Starts the workers and waits for them to end."""
     ranks = {_start(group, rank, may_fork): rank for rank in range(len(group.environments))}
     codes: list[int | None] = [None] * len(ranks)
@@ -72,14 +92,14 @@ def _run(group: Group, may_fork: bool) -> list[int | None]:
         elif time.monotonic() > end_others_at:
             _end(ranks)
             break
-        elif select.select([0], [], [], POLL_SECONDS)[0]:  # the driver never writes now, so it is gone
+        elif select.select([0], [], [], POLL_SECONDS)[0]:  # the driver writes nothing now, so it has ended
             _end(ranks)
             sys.exit(1)
     return codes
 
 
-def _start(group: Group, rank: int, may_fork: bool) -> int:
-    """Starts a worker and returns its process number."""
+def _start(group: WorkerGroup, rank: int, may_fork: bool) -> int:
+    """Starts a worker and returns its process id."""
     pid = os.fork()
     if pid:
         return pid

@@ -1,4 +1,4 @@
-"""Datasets that Ray Train is given later, so that its processes start while the driver still prepares the rows."""
+"""Gives Ray Train its datasets later, so that its processes start while the driver still prepares the rows."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,16 +13,16 @@ POLL_SECONDS = 0.02
 
 
 class LateDatasets:
-    """Hands datasets from the driver, in a file in `folder`, to Ray Train's controller, which is on the same node.
+    """Passes datasets from the driver to Ray Train's controller, which is on the same node, in a file in `folder`.
 
-    The driver keeps owning their blocks, so they live as long as it does.
+    The driver still owns their blocks, so they live as long as the driver.
     """
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "datasets"
 
     def getter(self, name: str) -> "Callable[[], Dataset]":
-        """What Ray Train calls when it needs the dataset `name`; it waits for `provide`."""
+        """The function that Ray Train calls when it needs the dataset `name`; it waits for `provide`."""
         return partial(_wait_for, self._file, name)
 
     def provide(self, datasets: "Mapping[str, Dataset]") -> None:
@@ -38,7 +38,7 @@ def _wait_for(file: Path, name: str) -> Any:
 
 
 def _pickle() -> Any:
-    """Ray's, which takes a dataset's functions along."""
+    """Ray's pickle, which includes a dataset's functions."""
     from ray import cloudpickle
 
     return cloudpickle

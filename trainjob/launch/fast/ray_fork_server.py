@@ -1,8 +1,8 @@
-"""The process that the workers of Ray on a node are forked from: it imports their libraries once.
+"""The process that Ray's workers on a node are forked from: it imports their libraries once.
 
 `python -m trainjob.launch.fast.ray_fork_server NAME OWNER MODULES`, started by `ray_worker.py`. Ray itself is not
-imported before a fork: it keeps the environment of the process that loads it. The server ends with the process OWNER,
-and frees its memory when nobody has asked it for a while.
+imported before a fork, because it keeps the environment of the process that loads it. The server ends with the process
+OWNER, or when no worker has been asked for in a while, to free its memory.
 """
 
 import json
@@ -21,7 +21,7 @@ from trainjob.launch.fast.ray_worker import STARTED, address_of, is_ours
 from trainjob.launch.quick_imports import quick_imports
 
 IDLE_SECONDS = 120.0
-"""How long it waits to be asked. It holds about half a gigabyte."""
+"""How long it waits for the next request. It holds about half a gigabyte."""
 
 
 def main() -> None:
@@ -44,8 +44,8 @@ def main() -> None:
 
 
 def _serve(listener: socket.socket, owner_ends: int) -> socket.socket | None:
-    """Forks a process for every connection, which it returns there; None once the owner has ended, or nobody
-    asks."""
+    """Forks a process for every connection. Returns the connection in the fork; in the server None, once the owner has
+    ended or there has been no request for IDLE_SECONDS."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody has to wait for workers
     while True:
         ready, _, _ = select.select([listener, owner_ends], [], [], IDLE_SECONDS)
@@ -59,7 +59,7 @@ def _serve(listener: socket.socket, owner_ends: int) -> socket.socket | None:
 
 
 def _become(worker: socket.socket) -> None:
-    """Runs the script that is asked for as Python would in a new process. The connection stays open until the end."""
+    """Runs the requested script as Python would in a new process. The connection stays open until the end."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # Ray ends a worker's whole process group
     _, files, _, _ = socket.recv_fds(worker, 1, 3)

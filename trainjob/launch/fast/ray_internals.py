@@ -1,7 +1,7 @@
-"""All that trainjob uses of Ray's private parts, each with its reason.
+"""All uses of Ray's private parts, each with its reason.
 
-With another version of Ray than `VERSION` none of it is used: runs then start later and print more, and are otherwise
-the same. tests/unit/launch/test_ray_internals.py shows that the installed version has what is used here.
+With another version of Ray than `VERSION` nothing here is used: runs then start later and print more, and are otherwise
+the same. tests/unit/launch/test_ray_internals.py checks that the installed version has what is used here.
 """
 
 import time
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 VERSION = "2.60."
 
-SECONDS_BETWEEN_LOOKS = 0.5
-"""How often the nodes are looked at while there are too few."""
+POLL_SECONDS = 0.5
+"""How often the nodes are listed while there are too few."""
 SECONDS_TO_SAVE = 120.0
-"""How long workers may take to save a checkpoint before more of them are started."""
+"""How long workers may take to save a checkpoint before more workers are started in their place."""
 
 
 def is_known() -> bool:
@@ -33,8 +33,8 @@ def is_known() -> bool:
 
 
 def is_announced() -> bool:
-    """Whether Ray Train has told this worker that its workers will be started anew. The public `get_preemption_info`
-    says the same, but has all workers wait for each other each time it is asked."""
+    """Whether Ray Train has announced to this worker that the workers will be restarted. The public
+    `get_preemption_info` returns the same, but makes all workers wait for each other at every call."""
     if not is_known():
         return False
     from ray.train.v2._internal.execution.context import get_train_context
@@ -43,9 +43,9 @@ def is_announced() -> bool:
 
 
 def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "type[TorchTrainer]":
-    """Ray Train's trainer with a more patient cleaner; in a cluster of the run's own one whose workers, if they are
-    `elastic`, follow the nodes at once, and otherwise, without Ray Data, one that starts no process to reserve room for
-    the workers, for which their start would wait."""
+    """Ray Train's trainer with a more patient cleaner. In a cluster of the run's own, it also has another scaling
+    policy: `elastic` workers follow the nodes at once; others, without Ray Data, start without waiting for a process
+    that reserves resources for them."""
     from ray.train.torch import TorchTrainer
 
     if not is_known():
@@ -62,18 +62,20 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "typ
         def _create_default_callbacks(self) -> "list[RayTrainCallback]":
             from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
 
-            theirs = super()._create_default_callbacks()
-            return [_cleaner() if isinstance(each, PlacementGroupCleanerCallback) else each for each in theirs]
+            callbacks = super()._create_default_callbacks()
+            return [_cleaner() if isinstance(each, PlacementGroupCleanerCallback) else each for each in callbacks]
 
     return Trainer
 
 
 def _cleaner() -> "RayTrainCallback":
-    """Ray Train has a process that removes the workers' placement group, and so ends the workers, once the controller
-    has died. It takes the controller for dead whenever Ray's API server does not know of it, which on a busy machine
-    happens; this one waits until the server says so. When the whole job has died, Ray itself removes the group. At the
-    end of a run, Ray Train waits up to 12 s for that process, where the server does not answer; this one is not in the
-    middle of anything that counts, and ends at once."""
+    """A more patient placement-group cleaner.
+
+    Ray Train's cleaner is a process that removes the workers' placement group, and so ends the workers, once the
+    controller has died. It also does so whenever Ray's API server does not know the controller, which happens on a busy
+    machine; this one waits until the server reports the controller as dead. When the whole job has died, Ray itself
+    removes the group. At the end of a run, Ray Train waits up to 12 s for its cleaner if the server does not answer;
+    this one has no state to lose and ends at once."""
     from ray.train.v2._internal.callbacks import placement_group_callback
     from ray.train.v2._internal.execution.controller import placement_group_cleaner
 
@@ -94,7 +96,7 @@ def _cleaner() -> "RayTrainCallback":
 
 
 def may_be_alive(actor_id: str, timeout: int) -> bool:
-    """Whether Ray does not say that the actor has died."""
+    """Whether Ray does not report the actor as dead."""
     from ray.util.state import get_actor
 
     state = get_actor(actor_id, timeout=timeout)
@@ -105,7 +107,7 @@ def _fixed_policy() -> "type[ScalingPolicy]":
     from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
 
     class NoReservation(FixedScalingPolicy):
-        """Ray Train's own policy, but it asks Ray's autoscaler, and Ray Data, for nothing."""
+        """Ray Train's own policy, without its requests to Ray's autoscaler and Ray Data."""
 
         def _send_resource_request(self) -> None:
             pass
@@ -125,8 +127,8 @@ def elastic_policy() -> "type[ElasticScalingPolicy]":
     from ray.train.v2.api.preemption import PreemptionInfo
 
     class FollowsNodes(ElasticScalingPolicy):
-        """Ray Train's own policy, but it looks at the nodes itself, where Ray Train asks a process that looks every
-        20 s, and lets the workers save a checkpoint before more of them take their place."""
+        """Ray Train's own policy, but it lists the nodes itself, where Ray Train asks a process that lists them every
+        20 s, and it lets the workers save a checkpoint before more workers take their place."""
 
         def _get_reserved_resources(self) -> "dict[str, dict[str, float]]":
             return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
@@ -134,7 +136,7 @@ def elastic_policy() -> "type[ElasticScalingPolicy]":
         def make_decision_for_non_running_worker_group(self) -> "ScalingDecision":
             decision = super().make_decision_for_non_running_worker_group()
             if isinstance(decision, NoopDecision):
-                time.sleep(SECONDS_BETWEEN_LOOKS)  # or the controller would ask without a pause
+                time.sleep(POLL_SECONDS)  # or the controller would ask without a pause
             return decision
 
         def make_decision_for_running_worker_group(
@@ -150,9 +152,9 @@ def elastic_policy() -> "type[ElasticScalingPolicy]":
     return FollowsNodes
 
 
-def print_no_deaths() -> None:
-    """Has Ray not print on standard output, over the progress display, that a worker died: `log_to_driver` does not
-    prevent it. The driver says so in its own words."""
+def silence_worker_deaths() -> None:
+    """Keeps Ray from printing on standard output, over the progress display, that a worker died: `log_to_driver` does
+    not prevent it. The driver reports it itself."""
     if is_known():
         from ray._private import worker
 
@@ -160,5 +162,5 @@ def print_no_deaths() -> None:
 
 
 def has_died(error: BaseException) -> bool:
-    """Whether this is how Ray Train tells that a worker no longer answers: its class is not public."""
+    """Whether this is Ray Train's error for a worker that no longer answers. Its class is not public."""
     return type(error).__name__ == "WorkerHealthCheckFailedError"

@@ -1,7 +1,7 @@
-"""Has a Ray cluster run a command, and follows its log: what a RayJob's submitter pod runs.
+"""Submits a command to a Ray cluster and follows its log, in a RayJob's submitter pod.
 
 `python -m trainjob.launch.fast.ray_submit COMMAND`, in the environment that KubeRay gives that pod. KubeRay's own
-command is `ray job status`, `submit` and `logs` one after the other, each of which imports Ray for seconds first.
+command runs `ray job status`, `submit` and `logs` one after the other, each of which first imports Ray for seconds.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from trainjob.errors import TransientError
 
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 HEAD_SECONDS = 600.0
-"""How long a head that does not answer, or does not take the job, is waited for."""
-SECONDS_BETWEEN_LOOKS = 1.0
+"""How long to wait for a head that does not answer or does not accept the job."""
+POLL_SECONDS = 1.0
 QUIET_SECONDS = 30.0
-"""After so long without a line, the head is asked whether it is there: a node that is gone does not say so, and Ray's
-dashboard answers no WebSocket pings."""
+"""After so long without a line, the head's status is requested: the connection to a node that is gone stays open, and
+Ray's dashboard answers no WebSocket pings."""
 
 
 class RayJobs:
@@ -32,7 +32,7 @@ class RayJobs:
         self._session = session
 
     async def status(self, job: str) -> str | None:
-        """None where Ray does not know the job."""
+        """The job's status; None if Ray does not know the job."""
         async with self._session.get(f"/api/jobs/{job}") as answer:
             if answer.status == 404:
                 return None
@@ -49,8 +49,8 @@ class RayJobs:
             return (await answer.json())["logs"]
 
     async def follow(self, job: str, printed: int) -> int:
-        """Prints the log from its character `printed` on, until Ray ends it, and returns how many it has had. Raises
-        TransientError where the connection breaks off."""
+        """Prints the log from its character `printed` on, until Ray ends it, and returns how many characters it has
+        had. Raises TransientError if the connection breaks."""
         seen = 0
         path = f"/api/jobs/{job}/logs/tail"
         async with self._session.ws_connect(path, max_msg_size=0) as log:
@@ -70,15 +70,15 @@ class RayJobs:
 
 
 async def _check(answer: aiohttp.ClientResponse) -> None:
-    if 400 <= answer.status < 500:  # it would be so the next time, too
+    if 400 <= answer.status < 500:  # a retry would get the same answer
         raise TransientError(f"{answer.url}: {answer.status} {answer.reason}: {(await answer.text())[-1000:].strip()}")
     answer.raise_for_status()
 
 
 async def run(address: str, token: str | None, job: str, command: str) -> None:
-    """Has Ray run `command` as `job`, unless it does so already, and follows its log until it has ended.
+    """Submits `command` as `job`, unless Ray has the job already, and follows its log until it has ended.
 
-    Raises TransientError where the head does not take it, or is lost.
+    Raises TransientError if the head does not accept the job, or is lost.
     """
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = aiohttp.ClientTimeout(total=60, connect=5)
@@ -93,7 +93,7 @@ async def run(address: str, token: str | None, job: str, command: str) -> None:
 
 
 async def _submit(jobs: RayJobs, job: str, command: str) -> None:
-    """Another submitter may have handed it in before; a head that has just been created may not be ready."""
+    """Submits the job. An earlier submitter may have done so, and a head that was just created may not be ready."""
     deadline, said = time.monotonic() + HEAD_SECONDS, ""
     while True:
         try:
@@ -107,11 +107,11 @@ async def _submit(jobs: RayJobs, job: str, command: str) -> None:
         if why != said:
             print(f"waits for the head: {why}", flush=True)
             said = why
-        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def end_of(jobs: RayJobs, job: str) -> str:
-    """How the job has ended. Its log may come to an end while it goes on."""
+    """Follows the log until the job ends, and returns its status. The log may end while the job goes on."""
     printed = 0
     while True:
         printed = await jobs.follow(job, printed)
@@ -121,16 +121,16 @@ async def end_of(jobs: RayJobs, job: str) -> str:
         if status in ENDED:
             await _print_rest(jobs, job, printed)
             return status
-        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _print_rest(jobs: RayJobs, job: str, printed: int) -> None:
-    """What follows character `printed` in the log: Ray stops following at a line of more than 4 MiB. Where it cannot be
-    had, that is only said: how the job has ended is known."""
+    """Prints the log from character `printed` on: Ray stops following at a line of more than 4 MiB. If the log cannot
+    be fetched, only a message says so, because the job's end is known."""
     try:
         print((await jobs.log(job))[printed:], end="")
         return
-    except aiohttp.ClientResponseError as error:  # bytes that are no UTF-8 are a 500 of Ray's
+    except aiohttp.ClientResponseError as error:  # Ray answers 500 if the log is not UTF-8
         why = f"{error.status} {error.message}"
     except (aiohttp.ClientError, TimeoutError, TransientError) as error:
         why = str(error) or type(error).__name__

@@ -1,8 +1,8 @@
-"""What Ray starts on a node in the place of Python: it has the node's fork server start the worker.
+"""The program that Ray starts on a node in the place of Python: it asks the node's fork server for the worker.
 
-`python -I -S ray_worker.py NAME THREADS MODULES SCRIPT ARGUMENT...`, as Ray's `py_executable`. It imports little, as it
-runs before each worker, and ends with it. The first one on a node starts the fork server. Where that cannot fork, this
-process becomes the worker.
+`python -I -S ray_worker.py NAME THREADS MODULES SCRIPT ARGUMENT...`, as Ray's `py_executable`. It runs before each
+worker, so it imports little, and ends with the worker. The first one on a node starts the fork server. If the server
+cannot fork, this process becomes the worker.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 import time
 
 STARTED = b"s"
-"""What a worker answers once it has been forked."""
+"""The byte that a worker sends once it has been forked."""
 
 _SERVER = "trainjob.launch.fast.ray_fork_server"
 FORK_ENVIRONMENT = {
@@ -20,7 +20,7 @@ FORK_ENVIRONMENT = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
 }
-"""Keeps the libraries of the process that is forked from starting threads and CUDA, which no fork would survive."""
+"""Keeps libraries from starting threads and CUDA before a fork, which the fork would not survive."""
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
 
 def start_server(name: str, threads: str, modules: str, owner: int) -> int:
     """Starts a fork server that imports `modules`, separated by commas, and ends with the process `owner`. It ends at
-    once if one of this name is there already. Returns its process number."""
+    once if there is already one of this name. Returns its process id."""
     return os.posix_spawn(
         sys.executable,
         [sys.executable, "-P", "-m", _SERVER, name, str(owner), modules],
@@ -47,18 +47,18 @@ def start_server(name: str, threads: str, modules: str, owner: int) -> int:
 
 
 def address_of(name: str) -> str:
-    """Of a fork server: a name that is free again as soon as its process has ended."""
+    """The socket address of a fork server. It is free again as soon as the server's process has ended."""
     return f"\0{name}"
 
 
 def is_ours(connection: socket.socket) -> bool:
-    """Whether the process at the other end is this user's, as such addresses are open to all."""
+    """Whether the process at the other end is of the same user: such addresses are open to all users."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
 
 
 def _forked(name: str, threads: str, modules: str, worker: list[str]) -> "socket.socket | None":
-    """The connection to a new worker, which ends with it; None where there is no fork server that can fork."""
+    """The connection to a new worker, which ends with it; None if there is no fork server that can fork."""
     try:
         connection = _connected(name) or _connected_to_new(name, threads, modules)
         if connection is None:
