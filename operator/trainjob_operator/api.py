@@ -131,9 +131,14 @@ class Api:
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
         return await self._send("POST", _path(resource, namespace), body, {"fieldManager": MANAGER})
 
-    async def apply(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> KubernetesObject:
-        """Server-side apply of the object: fields of ours that others have changed are taken back."""
+    async def apply(
+        self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any], version: str | None = None
+    ) -> KubernetesObject:
+        """Server-side apply of the object, which takes back fields of ours that others have changed. With a `version`,
+        the API server refuses it if the object has changed since that resourceVersion."""
         query = {"fieldManager": MANAGER, "force": "true"}
+        if version is not None:
+            body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
         return await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY)
 
     async def merge(

@@ -70,7 +70,9 @@ class _Reader:
         except ApiError as error:
             if error.status not in (403, 404, 500):
                 raise
-            self.failures.append(f"{resource[1]} cannot be read: {error}")
+            root, plural = resource
+            missing = f"the API server does not serve {root.removeprefix('/apis/')}"
+            self.failures.append(f"{plural} cannot be read: {missing if error.status == 404 else error}")
 
 
 def _what_counts(pod: KubernetesObject) -> KubernetesObject:

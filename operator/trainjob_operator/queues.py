@@ -1,30 +1,77 @@
 """A job in a queue of Kueue: pure functions of the TrainJob, its RayJob and Kueue's Workloads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainjob.api import TrainJob
+from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.names import QUEUE_LABEL
+from trainjob_operator.names import MANAGER, QUEUE_LABEL
 
 Object = Mapping[str, Any]
 
 
 def with_kept_queue(job: TrainJob, ray_job: Object | None) -> tuple[TrainJob, RayJobError | None]:
-    """`job` in the queue of its RayJob, and an error where it asks for another one or for none: Kueue refuses to change
-    the queue of a RayJob that is not suspended."""
-    kept = queue_of(ray_job)
-    if ray_job is None or kept is None or ray_job.get("spec", {}).get("suspend"):
+    """The job in the queue that its RayJob may have now, and an error if that is not the queue that it asks for.
+
+    Kueue refuses to change the queue of a RayJob that runs. It would start a RayJob that its user has suspended, so
+    such a RayJob enters a queue only when it is resumed.
+    """
+    if ray_job is None or is_in_queue(job, ray_job):
         return job, None
-    if job.metadata.labels.get(QUEUE_LABEL) == kept:
+    kept, is_suspended = queue_of(ray_job), ray_job.get("spec", {}).get("suspend")
+    if is_suspended and (kept is not None or not job.spec.suspend):
         return job, None
-    metadata = job.metadata.model_copy(update={"labels": job.metadata.labels | {QUEUE_LABEL: kept}})
-    message = f"the label {QUEUE_LABEL} cannot change while the RayJob runs; it stays {kept}: suspend the job first"
-    return job.model_copy(update={"metadata": metadata}), RayJobError("QueueChanged", message)
+    held = in_queue(job, kept)
+    if is_suspended:
+        return held, None
+    stays = "it runs without a queue" if kept is None else f"it stays {kept}"
+    message = f"the label {QUEUE_LABEL} cannot change while the RayJob runs; {stays}: suspend the job first"
+    return held, RayJobError("QueueChanged", message)
+
+
+def is_in_queue(job: TrainJob, ray_job: Object) -> bool:
+    """Whether the RayJob is in the queue that the job asks for. A job that asks for none may be in its namespace's
+    default queue: Kueue then adds the label when the RayJob is created."""
+    asked, found = job.metadata.labels.get(QUEUE_LABEL), queue_of(ray_job)
+    return asked == found or (asked is None and not _set_queue(ray_job))
+
+
+def in_queue(job: TrainJob, queue: str | None) -> TrainJob:
+    """The job with this queue in its labels, or with none."""
+    labels = {name: value for name, value in job.metadata.labels.items() if name != QUEUE_LABEL}
+    if queue is not None:
+        labels[QUEUE_LABEL] = queue
+    return job.model_copy(update={"metadata": job.metadata.model_copy(update={"labels": labels})})
 
 
 def queue_of(ray_job: Object | None) -> str | None:
     return ((ray_job or {}).get("metadata", {}).get("labels") or {}).get(QUEUE_LABEL)
+
+
+def keep_tolerations(desired: KubernetesObject, ray_job: Object) -> None:
+    """Adds to the pods of `desired` the tolerations that Kueue has added to those of the RayJob when it started it:
+    Kueue stops a RayJob that loses them, and server-side apply writes the list as a whole."""
+    for own, found in zip(pod_specs(desired), pod_specs(ray_job), strict=False):
+        if "tolerations" in own:
+            own["tolerations"] = [*own["tolerations"]]
+            own["tolerations"] += [each for each in found.get("tolerations") or () if each not in own["tolerations"]]
+
+
+def pod_specs(ray_job: Object) -> Iterator[KubernetesObject]:
+    """The specs in a RayJob's pod templates: submitter, head, workers."""
+    spec = ray_job["spec"]
+    cluster = spec.get("rayClusterSpec") or {}
+    groups = [cluster.get("headGroupSpec") or {}, *(cluster.get("workerGroupSpecs") or ())]
+    for template in (spec.get("submitterPodTemplate"), *(group.get("template") for group in groups)):
+        yield (template or {}).get("spec") or {}
+
+
+def _set_queue(ray_job: Object) -> bool:
+    """Whether this operator set the RayJob's queue: a label that a webhook adds has no field manager."""
+    own = [each for each in ray_job["metadata"].get("managedFields", []) if each["manager"] == MANAGER]
+    labels = [each.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {}) for each in own]
+    return any(f"f:{QUEUE_LABEL}" in each for each in labels)
 
 
 def why_queued(job: TrainJob, workloads: Sequence[Object]) -> str:

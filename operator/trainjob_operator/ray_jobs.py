@@ -12,7 +12,7 @@ from trainjob_operator.drift import first_drift, has_drifted
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import ASKED_ANNOTATION, QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
 from trainjob_operator.network_policy import network_of, network_policy, policy_name
-from trainjob_operator.queues import queue_of
+from trainjob_operator.queues import is_in_queue, keep_tolerations, queue_of
 from trainjob_operator.render import asked_workers, changeable, digest, render
 from trainjob_operator.settings import Settings
 from trainjob_operator.verdict import RAY_JOB_DELETING, deletion_of, has_finished
@@ -59,7 +59,7 @@ class RayJobs:
         if found is not None and "deletionTimestamp" in found["metadata"]:
             return found
         if found is not None:
-            found["spec"].setdefault("suspend", False)  # KubeRay leaves that out when it writes its finalizer
+            _tell_suspend(found)
         try:
             await self._isolate(job)
         except RayJobError:
@@ -78,11 +78,17 @@ class RayJobs:
             raise
 
     async def _render(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None) -> KubernetesObject:
-        """Has the whole RayJob as it should be."""
-        desired = render(job, self.settings, before.training)
+        """Writes the whole RayJob, unless it is as it should be."""
+        desired, version = render(job, self.settings, before.training), None
+        if found is not None and queue_of(found) is not None:
+            # Kueue's to change, but server-side apply removes a field that this operator once wrote and now leaves out
+            desired["spec"]["suspend"], version = found["spec"]["suspend"], found["metadata"]["resourceVersion"]
+            keep_tolerations(desired, found)
         if found is None or has_drifted(found, desired):
             with _refused_as("RayJobRefused"):
-                found = await self.api.apply(RAY_JOBS, *_place(job), desired)
+                found = await self.api.apply(RAY_JOBS, *_place(job), desired, version)
+            if queue_of(found) is not None:  # maybe its namespace's default queue, in which it is created suspended
+                desired["spec"].pop("suspend", None)
             _refuse_if_changed(found, desired)
         return await self._change(job, before, found)
 
@@ -97,13 +103,15 @@ class RayJobs:
         return changed
 
     async def _move_to_queue(self, job: TrainJob, found: KubernetesObject) -> KubernetesObject:
-        """Has the job's queue, or none, on a RayJob that was in another one. Kueue refuses a write that changes the
+        """Moves the RayJob to the queue that the job asks for, or out of any. Kueue refuses a write that changes the
         queue and also resumes the RayJob, so this is a write of its own."""
-        queue = job.metadata.labels.get(QUEUE_LABEL)
-        if queue_of(found) in (None, queue):
+        if is_in_queue(job, found):
             return found
+        queue = job.metadata.labels.get(QUEUE_LABEL)
         with _refused_as("RayJobRefused"):
-            return await self.api.merge(RAY_JOBS, *_place(job), {"metadata": {"labels": {QUEUE_LABEL: queue}}})
+            moved = await self.api.merge(RAY_JOBS, *_place(job), {"metadata": {"labels": {QUEUE_LABEL: queue}}})
+        _tell_suspend(moved)
+        return moved
 
     async def _isolate(self, job: TrainJob) -> None:
         """Has the job's NetworkPolicy as it was made. Raises RayJobError where that is impossible: without it there
@@ -142,6 +150,11 @@ def is_wanted(job: TrainJob, before: TrainJobStatus) -> bool:
 def _place(job: TrainJob) -> tuple[str, str]:
     """Namespace and name of the RayJob."""
     return str(job.metadata.namespace), ray_job_name(job.metadata.name)
+
+
+def _tell_suspend(ray_job: KubernetesObject) -> None:
+    """Sets `spec.suspend` to its default where it is missing: KubeRay leaves it out when it writes its finalizer."""
+    ray_job["spec"].setdefault("suspend", False)
 
 
 def _refuse_if_changed(answer: KubernetesObject, desired: KubernetesObject) -> None:

@@ -22,7 +22,7 @@ from trainjob_operator.head import time_of
 from trainjob_operator.metrics import START_SECONDS
 from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
-from trainjob_operator.queues import with_kept_queue
+from trainjob_operator.queues import in_queue, queue_of, with_kept_queue
 from trainjob_operator.ray_jobs import RayJobs, is_wanted
 from trainjob_operator.refusals import sources_of
 from trainjob_operator.render import start_seconds, storage_of, with_storage
@@ -69,7 +69,7 @@ class Reconciler:
             await self._write_status(body, before, status, origin_of(before, None))
             return await self._clean_up(job, status)
         ray_job, error = await self._ensure_ray_job(job, before, invalid)
-        job, _ = with_kept_queue(job, ray_job)
+        job = job if ray_job is None else in_queue(job, queue_of(ray_job))
         observed = await observe(self.api, job, ray_job)
         observed = replace(
             observed,

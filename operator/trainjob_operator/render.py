@@ -37,6 +37,7 @@ from trainjob_operator.pods import (
     times,
     worker_template,
 )
+from trainjob_operator.queues import queue_of
 from trainjob_operator.safety import refuse_unsafe
 from trainjob_operator.settings import Defaults, NodePool, Settings
 from trainjob_operator.snapshot import snapshot
@@ -120,9 +121,12 @@ def changeable(job: TrainJob, ray_job: Mapping[str, Any], training: TrainingStat
     """Merge patch with what may be changed of a RayJob, whatever settings it was made with. Settings of other operators
     have no part in it: two of them would write one RayJob in turns."""
     annotations = ray_job["metadata"].get("annotations", {})
+    spec = _changeable_spec(job, annotations.get(DEFAULT_START_ANNOTATION), training)
+    if queue_of(ray_job) is not None:
+        spec.pop("suspend", None)
     return {
         "metadata": {"labels": {UID_LABEL: job.metadata.uid}, "annotations": {NAME_ANNOTATION: job.metadata.name}},
-        "spec": _changeable_spec(job, annotations.get(DEFAULT_START_ANNOTATION), training),
+        "spec": spec,
     }
 
 

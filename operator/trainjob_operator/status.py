@@ -25,6 +25,10 @@ FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
 BY_DEADLINE = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
 """Reasons of a job, or an attempt, that a deadline has ended."""
 
+NO_WORKLOAD = (
+    "Kueue has made no Workload for it yet; if that lasts, see whether Kueue runs with its integration ray.io/rayjob"
+)
+
 
 def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Observed, now: datetime) -> TrainJobStatus:
     """The status that `job` should have; `before` is what it has. A final verdict stays as it is."""
@@ -147,8 +151,11 @@ def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
 def _with_problems(verdict: Verdict, job: TrainJob, observed: Observed) -> str:
     """The verdict's message, and what went wrong before it was derived."""
     problems, ray_job, queue = [*observed.unreadable], observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
-    if queue and job.spec.suspend and ray_job and not ray_job["spec"].get("suspend") and not observed.workloads:
-        problems.append(f"spec.suspend waits for the queue {queue}, which has no Workload of this job: does Kueue run?")
+    if queue and not observed.workloads and not observed.unreadable and ray_job:
+        if verdict.reason == "Queued":
+            problems.append(NO_WORKLOAD)
+        elif job.spec.suspend and not ray_job["spec"].get("suspend"):
+            problems.append(f"spec.suspend waits for the queue {queue}; {NO_WORKLOAD}")
     if ray_job is not None and _has_other_workers(ray_job, observed.pods):
         problems.append("spec.workers was changed: the next attempt has the new ones, and so has a job that is resumed")
     if verdict.phase in ("Pending", "Starting", "Retrying"):

@@ -25,6 +25,8 @@ API = "kueue.x-k8s.io/v1beta2"
 IN_QUEUE = {"labels": {"kueue.x-k8s.io/queue-name": "queue"}}
 
 
+SPOT = {"key": "spot", "operator": "Exists"}
+OWN = {"key": "gpu", "operator": "Exists"}
 CLIENT = {"service": {"namespace": "kueue-system", "name": "none", "path": "/convert"}}
 CONVERSION = {
     "spec": {
@@ -111,7 +113,7 @@ def quota(jobs: Jobs) -> Generator["Quota"]:
     name = jobs.namespace
     local = {"apiVersion": API, "kind": "LocalQueue", "metadata": {"name": "queue", "namespace": name}}
     jobs.cluster.apply(
-        {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}},
+        {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {"tolerations": [SPOT]}},
         {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": {"namespaceSelector": {}}},
         {**local, "spec": {"clusterQueue": name}},
     )
@@ -158,9 +160,13 @@ def test_time_in_the_queue_does_not_count_against_the_deadline(jobs: Jobs, quota
 
 def test_an_admitted_job_is_suspended_and_resumed(jobs: Jobs, quota: Quota):
     quota.set(100)
-    jobs.create(metadata=IN_QUEUE)
+    jobs.create(metadata=IN_QUEUE, pods={"tolerations": [OWN]})
     eventually(lambda: _is_admitted(jobs.ray_job()))
     jobs.until(phase="Pending", reason="PodsStarting")
+    jobs.patch("trainjob", "job", {"metadata": {"labels": {"team": "vision"}}})
+    eventually(lambda: jobs.ray_job()["metadata"]["labels"].get("team"))
+    assert jobs.ray_job()["spec"]["submitterPodTemplate"]["spec"]["tolerations"] == [OWN, SPOT]
+    assert jobs.status()["reason"] == "PodsStarting", "Kueue evicts a job that loses the tolerations of its flavor"
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
     jobs.until(phase="Suspended", reason="Suspended")
     eventually(lambda: jobs.cluster.find("rayclusters", jobs.namespace) == [])

@@ -14,7 +14,7 @@ from operator_objects import Object, ray_job, trainjob
 from trainjob.api import TrainJob
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.status import derive
+from trainjob_operator.status import NO_WORKLOAD, derive
 from trainjob_operator.verdict import Observed
 
 ROOT = Path(__file__).parents[3]
@@ -46,7 +46,7 @@ def body(job: TrainJob, observed: Observed) -> Object:
         (trainjob(), Observed(error=RayJobError("RayJobRefused", "no")), "Progressing", "Pending: RayJobRefused: no"),
         (trainjob(suspend=True), QUEUED, "Suspended", "Suspended: Suspended: spec.suspend is true"),
         (trainjob({"labels": {"kueue.x-k8s.io/queue-name": "team"}}), QUEUED, "Suspended",
-         "Suspended: Queued: waits in the queue team"),
+         f"Suspended: Queued: waits in the queue team; {NO_WORKLOAD}"),
         (trainjob(), Observed(ray_job("Complete", "SUCCEEDED")), "Healthy", "Succeeded: Succeeded"),
         (trainjob(), Observed(ray_job("Failed", reason="AppFailed", message="exit 1")), "Degraded",
          "Failed: AppFailed: exit 1"),

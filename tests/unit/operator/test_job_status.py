@@ -10,7 +10,7 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus, Waiting
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.status import derive, same
+from trainjob_operator.status import NO_WORKLOAD, derive, same
 from trainjob_operator.verdict import Observed
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -114,7 +114,7 @@ QUEUED: Object = {"type": "QuotaReserved", "status": "False", "message": "insuff
     ("labels", "conditions", "message"),
     [
         ({}, None, "the RayJob is suspended by another controller"),
-        ({"kueue.x-k8s.io/queue-name": "gpus"}, None, "waits in the queue gpus"),
+        ({"kueue.x-k8s.io/queue-name": "gpus"}, None, f"waits in the queue gpus; {NO_WORKLOAD}"),
         ({"kueue.x-k8s.io/queue-name": "gpus"}, [], "waits in the queue gpus"),
         ({"kueue.x-k8s.io/queue-name": "gpus"}, [QUEUED | {"status": "True"}], "waits in the queue gpus"),
         ({"kueue.x-k8s.io/queue-name": "gpus"}, [QUEUED], QUEUED["message"]),

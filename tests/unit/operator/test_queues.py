@@ -7,8 +7,11 @@ import pytest
 from operator_objects import Object, ray_job, trainjob
 
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.names import QUEUE_LABEL
-from trainjob_operator.queues import with_kept_queue
+from trainjob_operator.drift import has_drifted
+from trainjob_operator.names import MANAGER, QUEUE_LABEL
+from trainjob_operator.queues import keep_tolerations, pod_specs, with_kept_queue
+from trainjob_operator.render import render
+from trainjob_operator.settings import Settings
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import Observed
 
@@ -22,6 +25,12 @@ TOLD = f"Kueue has evicted the job 3 times (PodsReadyTimeout): {TIMEOUT}"
 
 def queued(queue: str) -> Object:
     return {"labels": {QUEUE_LABEL: queue}}
+
+
+def set_by(manager: str, queue: str) -> Object:
+    """The metadata of a RayJob whose queue somebody has set."""
+    fields = {"f:metadata": {"f:labels": {f"f:{QUEUE_LABEL}": {}}}}
+    return queued(queue) | {"managedFields": [{"manager": manager, "operation": "Apply", "fieldsV1": fields}]}
 
 
 def workload(*conditions: Object, count: int = 3, active: bool = True) -> Object:
@@ -57,24 +66,53 @@ def test_a_job_that_waits_for_its_pods_again_says_so_and_one_that_trains_does_no
     assert message(ray_job("Running", "RUNNING"), workload(BEFORE)) == ""
 
 
-@pytest.mark.parametrize("asked", [{}, queued("b")])
-def test_a_rayjob_that_runs_keeps_its_queue(asked: Object):
+@pytest.mark.parametrize(
+    ("asked", "metadata", "kept"),
+    [
+        ({}, set_by(MANAGER, "a"), "a"),
+        (queued("b"), set_by(MANAGER, "a"), "a"),
+        (queued("b"), set_by("kubectl", "a"), "a"),
+        (queued("a"), {}, None),
+    ],
+)
+def test_a_rayjob_that_runs_keeps_its_queue(asked: Object, metadata: Object, kept: str | None):
     found = ray_job("Running", "RUNNING")
-    found["metadata"] |= queued("a")
+    found["metadata"] |= metadata
     job, error = with_kept_queue(trainjob(asked), found)
-    assert job.metadata.labels[QUEUE_LABEL] == "a"
+    assert job.metadata.labels.get(QUEUE_LABEL) == kept
     assert error is not None
     assert error.reason == "QueueChanged"
+
+
+def test_a_rayjob_in_a_queue_keeps_the_tolerations_that_kueue_has_added():
+    own, added = {"key": "gpu", "operator": "Exists"}, {"key": "spot", "operator": "Exists"}
+    job = trainjob(queued("a"), pods={"tolerations": [own]})
+    found, desired = (render(job, Settings(image="image")) for _ in range(2))
+    for spec in pod_specs(found):
+        spec["tolerations"] = [own, added]
+    keep_tolerations(desired, found)
+    assert not has_drifted(found, desired)
+    plain = render(trainjob(queued("a")), Settings(image="image"))
+    keep_tolerations(plain, found)
+    assert not any("tolerations" in spec for spec in pod_specs(plain)), "they are Kueue's alone"
+    keep_tolerations(desired, {"spec": {"rayClusterSpec": {"workerGroupSpecs": None}}})
+
+
+def test_a_job_that_its_user_has_suspended_enters_a_queue_when_it_is_resumed():
+    held = ray_job("Suspended", suspend=True)
+    job, error = with_kept_queue(trainjob({"labels": {QUEUE_LABEL: "a", "team": "b"}}, suspend=True), held)
+    assert (job.metadata.labels, error) == ({"team": "b"}, None)
+    assert with_kept_queue(job := trainjob(queued("a")), held) == (job, None)
 
 
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
         ({}, None),
-        (queued("b"), {"metadata": queued("a"), "spec": {"suspend": True}}),
-        ({}, {"metadata": queued("a"), "spec": {"suspend": True}}),
+        (queued("b"), {"metadata": set_by(MANAGER, "a"), "spec": {"suspend": True}}),
+        ({}, {"metadata": set_by(MANAGER, "a"), "spec": {"suspend": True}}),
         (queued("a"), {"metadata": queued("a"), "spec": {}}),
-        (queued("a"), {"metadata": {}, "spec": {}}),
+        ({}, {"metadata": queued("default"), "spec": {}}),
         ({}, {"metadata": {"labels": None}, "spec": {}}),
     ],
 )
