@@ -58,9 +58,9 @@ class Watcher:
         )
         if _is_settled(body):
             self._seen.pop(key, None)
-        elif self._seen.get(key) != state or not status or event["type"] is None:  # None: a list, after a gap
+        elif self._seen.get(key) != state or "phase" not in status or event["type"] is None:  # None: a list, after a gap
             self._seen[key] = state
-            self._add(key, event["type"] is not None or not status)
+            self._add(key, event["type"] is not None or "phase" not in status)
 
     async def ray_job(self, body: Body, **event: Any) -> None:
         """One that has just been created tells nothing new: KubeRay, which adds a finalizer, has not seen it yet."""

@@ -17,6 +17,7 @@ from releases import NAMESPACE, OPERATOR, Object, Release, installed, signed_in,
 from cluster.component import ENDS_WITH_US, free_ports
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
+from trainjob.crd.definition import UNSEEN
 
 Use = tuple[str, str]
 """A verb and the resource with its group, such as patch and ray.io/rayjobs."""
@@ -126,7 +127,7 @@ def test_the_operator_may_do_what_it_does_and_nothing_else(
             others.create("other")
             if everywhere:
                 others.until("other", phase="Pending", reason="PodsStarting")
-        assert everywhere or others.status("other") == {}
+        assert everywhere or others.status("other") == UNSEEN
         kind, *where = ("clusterrole",) if everywhere else ("role", f"--namespace={namespace}")
         role = json.loads(cluster.kubectl("get", kind, OPERATOR, *where, "--output=json"))
         lease = release.get("role", f"{OPERATOR}-lease")

@@ -202,7 +202,7 @@ class Stage:
 
         Which pod was lost is known only to an operator that still finds it, about to be deleted.
         """
-        if "status" not in job:
+        if "phase" not in job.get("status", {}):
             return {}
         status = json.loads(TIME.sub("TIME", json.dumps(job["status"])).replace(self._jobs.namespace, "NAMESPACE"))
         for each in (status, *status["conditions"]):

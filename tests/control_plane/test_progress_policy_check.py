@@ -17,6 +17,7 @@ from operator_process import OperatorProcess, answer_at
 from cluster.component import free_ports
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
+from trainjob.crd.definition import UNSEEN
 from trainjob_operator import access
 from trainjob_operator.access import Access
 from trainjob_operator.run import Operator
@@ -64,7 +65,7 @@ def test_the_operator_waits_for_the_policy(cluster: ControlPlane, namespace: str
         eventually(lambda: why in process.log.read_text(), because=process.log.read_text)
         with pytest.raises(OSError, match="503"):
             process.get("/readyz")
-        assert jobs.status() == {}
+        assert jobs.status() == UNSEEN
         assert "every service account may write any TrainJob's status" in process.log.read_text()
         cluster.apply(POLICY, BINDING)
         process.wait_ready()

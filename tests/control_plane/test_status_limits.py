@@ -6,6 +6,7 @@ import pytest
 
 from cluster.jobs import Jobs
 from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES
+from trainjob.crd.definition import UNSEEN
 
 
 def metrics(count: int) -> dict[str, float]:
@@ -37,7 +38,7 @@ def test_what_is_too_much_is_refused(jobs: Jobs, training: dict[str, Any], said:
     jobs.create()
     with pytest.raises(OSError, match=said):
         jobs.report("trainjob", "job", {"training": training})
-    assert jobs.status() == {}
+    assert jobs.status() == UNSEEN
 
 
 def test_what_is_written_at_most_is_taken(jobs: Jobs):
@@ -49,7 +50,7 @@ def test_what_is_written_at_most_is_taken(jobs: Jobs):
         "failure": {"exception": "ValueError"},
     }
     jobs.report("trainjob", "job", {"training": training})
-    assert jobs.status() == {"training": training}
+    assert jobs.status() == UNSEEN | {"training": training}
     managed = jobs.kubectl("get", "trainjob", "job", "--output=json", "--show-managed-fields")
     assert "metric-1" in managed
     assert "f:metric-1" not in managed

@@ -10,6 +10,7 @@ import yaml
 from cluster.jobs import Jobs
 from control_plane.small_documents import changed, document
 from pages import ROOT, trainjob_of
+from trainjob.crd.definition import UNSEEN
 
 WRITERS = {
     "kubectl": (),
@@ -46,6 +47,8 @@ def test_a_server_side_apply_takes_over(jobs: Jobs, tmp_path: Path, writer: str)
     file = tmp_path / "trainjobs.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     jobs.kubectl("apply", "--filename", str(file))
+    statuses = [each["status"] for each in jobs.cluster.find("trainjobs", jobs.namespace)]
+    assert statuses == [UNSEEN] * len(items), "kstatus takes any other for Current"
     for _ in range(2):
         said = jobs.kubectl("apply", "--server-side", *WRITERS[writer], "--filename", str(file))
         assert said.count("serverside-applied") == len(items)

@@ -40,6 +40,10 @@ def crd() -> dict[str, Any]:
     }
 
 
+UNSEEN = {"observedGeneration": -1}
+"""The status of a TrainJob that the operator has not seen: kstatus takes an object without any for a finished one."""
+
+
 def trainjob_schema(defaults_everywhere: bool = False) -> Schema:
     """The structural schema of a TrainJob in a cluster; with `defaults_everywhere`, also with the defaults that the API
     server does not fill in."""
@@ -56,7 +60,7 @@ def trainjob_schema(defaults_everywhere: bool = False) -> Schema:
             "kind": {"type": "string", "description": "Always TrainJob."},
             "metadata": {"type": "object"},
             "spec": spec_schema(TrainJobSpec, defaults_everywhere),
-            "status": status,
+            "status": status | {"default": UNSEEN},
         },
     }
 

@@ -77,7 +77,7 @@ def test_a_rayjob_without_its_annotation_is_found_by_its_owner(
 
 
 def test_what_a_list_tells_is_not_urgent_but_for_a_trainjob_that_nobody_has_seen(watched: Watched):
-    watched.train_job(None)
+    watched.train_job(None, status={"observedGeneration": -1})
     watched.train_job(None, status={"phase": "Running"})
     watched.ray_job(None, OWNED)
     watched.ray_job("MODIFIED", OWNED)
