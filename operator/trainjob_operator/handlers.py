@@ -4,14 +4,17 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import kopf
 
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
+from trainjob_operator.deadlines import later
+from trainjob_operator.head import time_of
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION, UID_LABEL
-from trainjob_operator.reconcile import LEAVES_PODS, Key
+from trainjob_operator.reconcile import KUBERAYS_END, LEAVES_PODS, Key
 from trainjob_operator.status import FINAL
 
 Body = Mapping[str, Any]
@@ -56,11 +59,12 @@ class Watcher:
             failure and failure.get("retryable", True),
             status.get("reason") == "HeadLost" and training.get("updatedTime"),
         )
+        is_new = "phase" not in status
         if _is_settled(body):
             self._seen.pop(key, None)
-        elif self._seen.get(key) != state or "phase" not in status or event["type"] is None:  # None: a list, after a gap
+        elif self._seen.get(key) != state or is_new or event["type"] is None:  # None: a list, after a gap
             self._seen[key] = state
-            self._add(key, event["type"] is not None or "phase" not in status)
+            self._add(key, event["type"] is not None or is_new)
 
     async def ray_job(self, body: Body, **event: Any) -> None:
         """One that has just been created tells nothing new: KubeRay, which adds a finalizer, has not seen it yet."""
@@ -108,8 +112,11 @@ def _digest(*parts: Any) -> bytes:
 
 
 def _is_settled(body: Body) -> bool:
-    """Whether nothing is left to do for a TrainJob that has ended."""
+    """Whether nothing is left to do for a TrainJob that has ended. One that ended lately may still hold its pods."""
     status, spec = body.get("status", {}), body["spec"]
+    ended = time_of(status.get("completionTime"))
+    if ended is not None and datetime.now(UTC) < later(ended, 2 * KUBERAYS_END):
+        return False
     if status.get("phase") not in FINAL or status.get("reason") in LEAVES_PODS:
         return False
     if status.get("observedGeneration") != body["metadata"]["generation"]:

@@ -70,7 +70,15 @@ _READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 
     "timeoutSeconds": 5,
     "failureThreshold": 50,
 }
-_KUBECTL_ANNOTATION = "kubectl.kubernetes.io/"
+_ANNOTATIONS_OF_WRITERS = (
+    "kubectl.kubernetes.io/",
+    "argocd.argoproj.io/",
+    "helm.sh/",
+    "meta.helm.sh/",
+    "kapp.k14s.io/",
+    "objectset.rio.cattle.io/",
+)
+"""Annotations that begin so are notes of the tools that write TrainJobs, some of them with the whole manifest in it."""
 _TOPOLOGY_ANNOTATION = "kueue.x-k8s.io/podset-"
 """What begins so tells Kueue how near to each other the workers are to be, and nothing of the head: see
 https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/"""
@@ -278,7 +286,9 @@ def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
 
 
 def _own_annotations(job: TrainJob) -> dict[str, str]:
-    return {key: value for key, value in job.metadata.annotations.items() if not key.startswith(_KUBECTL_ANNOTATION)}
+    return {
+        key: value for key, value in job.metadata.annotations.items() if not key.startswith(_ANNOTATIONS_OF_WRITERS)
+    }
 
 
 def _named(items: list[Any]) -> list[Any]:

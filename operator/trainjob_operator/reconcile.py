@@ -41,6 +41,10 @@ LONGEST_SECONDS = 300.0
 LEAVES_PODS = ("DeadlineExceeded", "PreRunningDeadlineExceeded", "ValidationFailed")
 """Reasons of a TrainJob's end after which KubeRay leaves the pods running."""
 
+KUBERAYS_END = timedelta(minutes=5)
+"""How long after a TrainJob's end KubeRay has to end its RayJob. It goes on holding the pods where it cannot create the
+Service of a RayJob, for example, as it then does not ask how the job is doing."""
+
 Key = tuple[str, str]
 """Namespace and name of a TrainJob."""
 
@@ -148,11 +152,8 @@ class Reconciler:
         return min((time for time in steps if time is not None), default=None)
 
     async def _stop(self, job: TrainJob, status: TrainJobStatus) -> float | None:
-        """Deletes a RayJob that holds its pods though the TrainJob has ended: past the deadline, or because KubeRay
-        takes no notice of it any more. Returns after how many seconds the deadline is."""
-        deadline = total_deadline(job, status.start_time)
-        if deadline is None and status.reason not in LEAVES_PODS:
-            return None
+        """Deletes a RayJob that KubeRay has not ended though the TrainJob has ended: past the total deadline or
+        KUBERAYS_END, or at once where KubeRay leaves the pods running. Returns after how many seconds that is."""
         ray_jobs = RayJobs(self.api, self.settings)
         try:
             found = await ray_jobs.get(job)
@@ -160,10 +161,15 @@ class Reconciler:
             return None
         if found is None or found.get("status", {}).get("jobDeploymentStatus") in ("Complete", "Failed"):
             return None
-        left = (deadline - self.api.now).total_seconds() if deadline is not None else 0.0
+        late, now = later(status.completion_time or self.api.now, KUBERAYS_END), self.api.now
+        left = (min(late, total_deadline(job, status.start_time) or late) - now).total_seconds()
         if left > 0 and status.reason not in LEAVES_PODS:
             return left
         await ray_jobs.delete(found)
+        if now >= late:
+            name, origin = found["metadata"]["name"], origin_of(status, found)
+            message = f"KubeRay has not ended RayJob {name} since the job's end; it is deleted, and its pods with it"
+            await self.recorder.record(job.metadata.model_dump(), origin, "RayJobDeleted", message, warning=True)
         return None
 
     async def _free(self, job: TrainJob, status: TrainJobStatus) -> float | None:

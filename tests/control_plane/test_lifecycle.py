@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from operator_process import SETTINGS, operator
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
+from trainjob_operator.reconcile import KUBERAYS_END
 
 
 @pytest.mark.operated
@@ -132,6 +134,19 @@ def test_the_total_deadline_ends_a_job_and_its_pods(jobs: Jobs):
     eventually(lambda: jobs.get("rayjobs") is None)
     eventually(lambda: jobs.cluster.find("pods", jobs.namespace) == [])
     assert jobs.get("rayjobs") is None
+
+
+@pytest.mark.operated
+def test_a_rayjob_that_kuberay_does_not_end_is_deleted(jobs: Jobs):
+    jobs.create()
+    jobs.until(reason="PodsStarting")
+    end = (datetime.now(UTC) - KUBERAYS_END - timedelta(minutes=1)).isoformat()
+    ended = {"phase": "Succeeded", "reason": "Succeeded", "completionTime": end, "training": {"stage": "Finished"}}
+    jobs.report("trainjob", "job", ended)
+    eventually(lambda: jobs.cluster.find("pods", jobs.namespace) == [], because=lambda: str(jobs.status()))
+    assert jobs.get("rayjobs") is None
+    eventually(lambda: "RayJobDeleted" in jobs.events())
+    assert jobs.status()["phase"] == "Succeeded"
 
 
 @pytest.mark.operated

@@ -28,6 +28,13 @@ SETTINGS = Settings.model_validate(
     }
 )
 VOLUME = {"name": "cache", "emptyDir": {}}
+OF_WRITERS = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "argocd.argoproj.io/tracking-id",
+    "meta.helm.sh/release-name",
+    "kapp.k14s.io/original",
+    "objectset.rio.cattle.io/applied",
+)
 MOUNT = {"name": "cache", "mountPath": "/cache"}
 PODS: Object = {
     "image": "mine:2",
@@ -136,7 +143,7 @@ def test_the_submitter_can_be_run_as_a_job():
 def test_every_pod_has_the_jobs_labels_and_annotations(which: str):
     metadata = {
         "labels": {"team": "nlp", "app": "job"},
-        "annotations": {"note": "job", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+        "annotations": {"note": "job", **dict.fromkeys(OF_WRITERS, "{}")},
     }
     template = templates(trainjob(metadata, pods=PODS))[which]["metadata"]
     assert template["labels"] == {"cost": "42", "team": "nlp", "app": "bert", "trainjob.dev/uid": UID}

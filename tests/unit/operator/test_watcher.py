@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -101,6 +102,14 @@ def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
 ):
     status = {"phase": "Failed", "reason": reason, "observedGeneration": 1}
     assert watched.train_job(None, status=status, **spec) == ([] if is_settled else [JOB])
+
+
+def test_a_job_that_has_just_ended_is_looked_at(watched: Watched):
+    """Also after a restart: KubeRay may not have ended its RayJob."""
+    ended = datetime.now(UTC)
+    for ago, looked_at in ((timedelta(minutes=1), [JOB]), (timedelta(days=1), [])):
+        status = {"phase": "Succeeded", "observedGeneration": 1, "completionTime": (ended - ago).isoformat()}
+        assert watched.train_job(None, status=status) == looked_at
 
 
 @pytest.mark.parametrize("generation", [None, 0])
