@@ -15,7 +15,7 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
 from trainjob.data.loaders import InMemoryBatches, Shard
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores
 from trainjob.kinds.causal_lm.network import CausalLM
 from trainjob.kinds.causal_lm.packing import START, document_starts, unpacked
 from trainjob.kinds.text_classifier.network import TextClassifier
@@ -193,7 +193,7 @@ class Case:
 class NoScores:
     """In the place of a Scorer: scoring is not what is measured."""
 
-    def score(self, module: Any, name: str) -> AnyScores:
+    def score(self, module: Any, name: str) -> Scores:
         raise Trained
 
 

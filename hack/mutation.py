@@ -37,7 +37,7 @@ STATUS = [
 ]
 TESTS = {
     "trainjob/data/split.py": ["unit/data/test_split.py"],
-    "trainjob/evaluation/scores.py": ["unit/evaluation"],
+    "trainjob/evaluation/scores/classes.py": ["unit/evaluation"],
     "trainjob/runs/checkpoints.py": ["unit/runs/test_checkpoints.py"],
     "trainjob/worker/scoring.py": ["unit/worker/test_scoring.py"],
     "trainjob/worker/loop.py": [

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api.data_profile import DataProfile
+from trainjob.evaluation import Confusion, classification_scores
 from trainjob.evaluation.predictions import ranked_table, with_names
-from trainjob.evaluation.scores import Confusion, scores
 from trainjob.runs.predictions import write_predictions
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.runs.trials import Trial, trial_folder, write_trial
@@ -143,8 +143,12 @@ def summary(**changes: object) -> bytes:
 def finish(
     run: Folder, classes: list[str], confusion: np.ndarray = CONFUSION, profile: DataProfile | None = None
 ) -> None:
-    validation = scores(Confusion.of_matrix(confusion), 50.0, classes).model_dump(mode="json", by_alias=True)
-    test = scores(Confusion.of_matrix(confusion[::-1, ::-1].T), 30.0, classes).model_dump(mode="json", by_alias=True)
+    validation = classification_scores(Confusion.of_matrix(confusion), 50.0, classes).model_dump(
+        mode="json", by_alias=True
+    )
+    test = classification_scores(Confusion.of_matrix(confusion[::-1, ::-1].T), 30.0, classes).model_dump(
+        mode="json", by_alias=True
+    )
     run.write("evaluation.json", json.dumps({"validation": validation, "test": test}).encode())
     run.write(
         "summary.json",

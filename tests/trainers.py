@@ -21,7 +21,7 @@ from trainjob.data import Examples, Preprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.image_files import image_tensor
 from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
-from trainjob.evaluation import Confusion, Scores, scores
+from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
 from trainjob.kinds.inputs.image import ImagePreprocessor
 from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
 from trainjob.kinds.inputs.text import TextPreprocessor, train_wordpiece
@@ -155,11 +155,11 @@ class ScriptedScorer(Scorer):
     def __init__(self, classes: list[str], script: list[tuple[float, int]]) -> None:
         self._classes, self._script = classes, iter(script)
 
-    def score(self, module: torch.nn.Module, name: str, predicted: Predicted | None = None) -> Scores:
+    def score(self, module: torch.nn.Module, name: str, predicted: Predicted | None = None) -> ClassificationScores:
         loss, right = next(self._script)
         confusion = np.diag([right, 0, 0])
         confusion[0, 1] = 10 - right
-        return scores(Confusion.of_matrix(confusion), 10 * loss, self._classes)
+        return classification_scores(Confusion.of_matrix(confusion), 10 * loss, self._classes)
 
 
 class PowerCut(Exception):

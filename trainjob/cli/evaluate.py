@@ -14,7 +14,7 @@ from trainjob.runs.files import FITTED, TRAINJOB
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
     from trainjob.data.bad_rows import BadRows
-    from trainjob.evaluation import LanguageScores, Scores
+    from trainjob.evaluation import ClassificationScores, LanguageScores, Scores
     from trainjob.storage import Folder
 
 
@@ -32,7 +32,6 @@ def evaluate(
     variant: Variant = None,
 ) -> None:
     """Score a run's best model on rows of the training rows' kind."""
-    from trainjob.evaluation import Scores
     from trainjob.runs.model import is_language_model, model_folder
     from trainjob.storage import Folder
 
@@ -41,14 +40,11 @@ def evaluate(
     scores = _language_scores(folder, data) if is_language else _scores(folder, variant, data)
     if as_json:
         print(printable_json(scores.model_dump_json(by_alias=True, indent=2)))
-    elif isinstance(scores, Scores):
-        _show(scores)
     else:
-        said = f"perplexity {scores.perplexity:.4f}, loss {scores.loss:.4f} in nats for each token"
-        console(highlight=False).print(f"{scores.tokens:,} tokens: {said}")
+        _show(scores)
 
 
-def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
+def _scores(folder: "Folder", variant: str | None, data: str) -> "ClassificationScores":
     import numpy as np
     import torch
 
@@ -57,7 +53,7 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     from trainjob.data.bad_rows import BadRows
     from trainjob.data.fitting import usable_rows
     from trainjob.data.spec_parts import parts_of
-    from trainjob.evaluation import Confusion, scores
+    from trainjob.evaluation import Confusion, classification_scores
     from trainjob.kinds.targets.class_losses import sample_losses
     from trainjob.predictor import Predictor
     from trainjob.runs.folder import read_job
@@ -81,7 +77,7 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Scores":
     _tell(bad, drops)
     if not confusion.rows:
         raise UserError(f"{data} holds no rows")
-    return scores(confusion, loss_sum, predictor.classes)
+    return classification_scores(confusion, loss_sum, predictor.classes)
 
 
 def _language_scores(folder: "Folder", data: str) -> "LanguageScores":
@@ -137,14 +133,12 @@ def _show(scores: "Scores") -> None:
     from rich.text import Text
 
     out = console(highlight=False)
-    out.print(
-        f"{scores.rows:,} rows: accuracy {scores.accuracy:.4f}, macro F1 {scores.macro.f1:.4f}, loss {scores.loss:.4f}"
-    )
+    out.print(scores.headline())
+    if (found := scores.table()) is None:
+        return
     table = Table()
-    table.add_column("class")
-    for name in ("rows", "precision", "recall", "F1"):
-        table.add_column(name, justify="right")
-    averages = [("macro average", scores.rows, scores.macro), ("weighted average", scores.rows, scores.weighted)]
-    for name, rows, line in [*((one.name, one.rows, one) for one in scores.per_class), *averages]:
-        table.add_row(Text(name), f"{rows:,}", f"{line.precision:.4f}", f"{line.recall:.4f}", f"{line.f1:.4f}")
+    for number, heading in enumerate(found.headings):
+        table.add_column(heading, justify="right" if number else "left")
+    for name, *values in found.lines:
+        table.add_row(Text(name), *values)
     out.print(table)

@@ -25,7 +25,7 @@ from trainjob.cli.progress import (
     said,
     speed,
 )
-from trainjob.report.formatting import score
+from trainjob.formatting import score
 
 REFRESHES_PER_SECOND = 8
 GAP = 2

@@ -12,8 +12,8 @@ from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.cli.output import console as new_console
 from trainjob.cli.output import printable
 from trainjob.doing import BYTES
+from trainjob.formatting import score
 from trainjob.progress.phases import SECONDS
-from trainjob.report.formatting import score
 
 if TYPE_CHECKING:
     from rich.console import Console

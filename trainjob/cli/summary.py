@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from trainjob.api.training_status import BestTrial
 from trainjob.cli.progress import first_of
-from trainjob.evaluation import AnyScores, Scores
+from trainjob.evaluation import Scores
+from trainjob.formatting import count, duration, score
 from trainjob.report.baselines import in_brief
-from trainjob.report.formatting import count, duration, score
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.files import MODEL, REPORT
 from trainjob.runs.summary import Summary
@@ -16,7 +16,7 @@ from trainjob.tuning.board import in_words
 def summary_lines(
     summary: Summary,
     run: str,
-    evaluation: Mapping[str, AnyScores],
+    evaluation: Mapping[str, Scores],
     comparison: Comparison | None = None,
     has_report: bool = True,
     best_trial: BestTrial | None = None,
@@ -32,7 +32,7 @@ def summary_lines(
         rows.append(("best", f"epoch {best.epoch}, step {count(best.step)}: {best.metric} {score(best.value)}"))
     if best_trial is not None:
         rows.append(("best trial", f"{best_trial.number}: {in_words(best_trial.parameters)}"))
-    rows += [(part, _in_brief(scores)) for part, scores in evaluation.items()]
+    rows += [(part, scores.in_brief()) for part, scores in evaluation.items()]
     rows += [(f"vs {each.name}", in_brief(each)) for each in (comparison.baselines if comparison else [])]
     if summary.metrics:
         metrics = first_of([f"{name} {score(value)}" for name, value in summary.metrics.items()])
@@ -47,9 +47,3 @@ def summary_lines(
     rows.append(("report", f"{run}/{REPORT}{missing}"))
     width = max(len(name) for name, _ in rows)
     return [f"{summary.name}: {summary.outcome.lower()}", *(f"  {name:<{width}}  {value}" for name, value in rows)]
-
-
-def _in_brief(scores: AnyScores) -> str:
-    if isinstance(scores, Scores):
-        return f"accuracy {score(scores.accuracy)}   F1 {score(scores.macro.f1)} (macro)   {count(scores.rows)} rows"
-    return f"perplexity {score(scores.perplexity)}   loss {score(scores.loss)}   {count(scores.tokens)} tokens"

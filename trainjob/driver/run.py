@@ -16,7 +16,7 @@ from trainjob.driver.predicted_sources import add_sources
 from trainjob.driver.retries import is_retryable, with_retries
 from trainjob.driver.summarize import final_fields, reached, summarize, write_pages, write_results
 from trainjob.errors import StorageError, Superseded, UserError, listed, notify
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores
 from trainjob.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.launch.worker_errors import failure_of
 from trainjob.progress.channel import Address, Receiver
@@ -48,7 +48,7 @@ class Finished:
 
     run: Folder
     summary: Summary
-    evaluation: dict[str, AnyScores]
+    evaluation: dict[str, Scores]
     """Of the best checkpoint, by part of the data."""
     comparison: Comparison | None
     """With the baselines; None where there are none."""

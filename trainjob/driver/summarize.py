@@ -15,7 +15,7 @@ from trainjob.api.tuning import number_of_trials
 from trainjob.data import Fitted
 from trainjob.data.source import UNLABELLED
 from trainjob.doing import DOING
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import CARD, EVALUATION, SUMMARY
@@ -86,7 +86,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -
     )
 
 
-def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, AnyScores]) -> dict[str, Any]:
+def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, Scores]) -> dict[str, Any]:
     """The fields of `status.training` that the end of a run sets."""
     fields: dict[str, Any] = {
         "stage": "Finished",

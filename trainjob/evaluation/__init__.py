@@ -1,23 +1,19 @@
 """Scores of a model on a set."""
 
-from trainjob.evaluation.scores import (
-    AnyScores,
-    ClassScores,
-    Confusion,
-    LanguageScores,
-    Scores,
-    check_finite,
-    language_scores,
-    scores,
-)
+from trainjob.evaluation.confusion import Confusion
+from trainjob.evaluation.scores.base import Scores, check_finite, parse_evaluation, scores_type
+from trainjob.evaluation.scores.classes import ClassificationScores, ClassScores, classification_scores
+from trainjob.evaluation.scores.tokens import LanguageScores, language_scores
 
 __all__ = [
-    "AnyScores",
     "ClassScores",
+    "ClassificationScores",
     "Confusion",
     "LanguageScores",
     "Scores",
     "check_finite",
+    "classification_scores",
     "language_scores",
-    "scores",
+    "parse_evaluation",
+    "scores_type",
 ]

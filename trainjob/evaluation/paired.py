@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from trainjob.api import StrictModel
-from trainjob.evaluation.scores import Confusion
+from trainjob.evaluation.confusion import Confusion
 
 SAMPLES = 1000
 BLOCK = 2**20
@@ -29,6 +29,10 @@ class Estimate(StrictModel):
     """Lower end of the interval."""
     high: float
     """Upper end of the interval."""
+
+    def in_words(self, form: str = ".4f") -> str:
+        """The value and, in brackets, its interval, each formatted by `form`."""
+        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
 
 
 class Standing(StrictModel):
@@ -60,6 +64,11 @@ class Lead(StrictModel):
     def verdict(self) -> "Verdict":
         """Of the first classifier, by F1."""
         return verdict_of(self.f1)
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict, after "the model is"."""
+        return "not clearly better or worse" if self.verdict == "no clear difference" else self.verdict
 
 
 Verdict = Literal["better", "worse", "no clear difference"]

@@ -19,6 +19,7 @@ METRICS: dict[str, Direction] = {
     "train_loss": "min",
 }
 """Precision, recall and F1 are macro averages."""
+SCORES = "trainjob.evaluation.scores.classes:ClassificationScores"
 _FINE_TUNING_RATE = 1e-4
 """At 1e-3, good weights lose much of what they know."""
 _HEAD_RATE = 1e-1

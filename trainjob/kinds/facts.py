@@ -34,6 +34,8 @@ class Facts:
     """What messages call its models: a singular without an article."""
     hub_task: str | None
     """Its task on the Hugging Face hub."""
+    scores: str | None
+    """Its scores, a subclass of `trainjob.evaluation.Scores`, as `module:class`; None if trainjob does not score it."""
     needs_dataset: bool
     formats: tuple[str, ...]
     """Formats that its rows may have; empty if all."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores
 
 if TYPE_CHECKING:
     from trainjob.data.batch import Batch
@@ -26,7 +26,7 @@ class Tally(Protocol):
         """Adds what the other ranks have counted."""
         ...
 
-    def scores(self) -> AnyScores: ...
+    def scores(self) -> Scores: ...
 
 
 class Objective(Protocol):

@@ -1,8 +1,8 @@
 """How the model compares with the baselines, as the report and the commands say it."""
 
-from trainjob.evaluation.paired import Estimate, Lead
+from trainjob.evaluation.paired import Estimate
+from trainjob.formatting import MISSING, count
 from trainjob.report.charts import Chart, Series
-from trainjob.report.formatting import MISSING, count
 from trainjob.runs.comparison import Baseline, Cascade, Comparison
 
 HEADINGS = ("Classifier", "Accuracy", "F1, macro average", "Lead of the model in F1", "The model is")
@@ -13,7 +13,7 @@ def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
     """A line for the model and for each baseline, with a cell for each of HEADINGS."""
     model = comparison.model
     return [
-        ("model", interval(model.accuracy), interval(model.f1), "", ""),
+        ("model", model.accuracy.in_words(), model.f1.in_words(), "", ""),
         *(_line(baseline) for baseline in comparison.baselines),
     ]
 
@@ -48,8 +48,8 @@ def cascade_table(cascade: Cascade) -> list[tuple[str, ...]]:
             count(round(point.asked * share)),
             count(round(point.tokens * share)),
             f"{point.cost * share:.4f}" if has_price else MISSING,
-            interval(point.accuracy),
-            interval(point.f1),
+            point.accuracy.in_words(),
+            point.f1.in_words(),
         )
         for point in cascade.points
     ]
@@ -91,9 +91,9 @@ def in_brief(baseline: Baseline) -> str:
     if verdict == "worse":
         f1 = Estimate(value=-f1.value, low=-f1.high, high=-f1.low)
     if verdict == "no clear difference":
-        said = f"no clear difference to the model's: {interval(f1, '+.4f')}"
+        said = f"no clear difference to the model's: {f1.in_words('+.4f')}"
     else:
-        said = f"the model is {verdict} by {interval(f1)}"
+        said = f"the model is {verdict} by {f1.in_words()}"
     return f"F1 {baseline.standing.f1.value:.4f}; {said}"
 
 
@@ -103,17 +103,8 @@ def _line(baseline: Baseline) -> tuple[str, ...]:
     standing, lead = baseline.standing, baseline.lead
     return (
         baseline.name,
-        interval(standing.accuracy),
-        interval(standing.f1),
-        interval(lead.f1, "+.4f"),
-        said_verdict(lead),
+        standing.accuracy.in_words(),
+        standing.f1.in_words(),
+        lead.f1.in_words("+.4f"),
+        lead.verdict_in_words,
     )
-
-
-def said_verdict(lead: Lead) -> str:
-    """The verdict where "The model is" stands before it."""
-    return "not clearly better or worse" if lead.verdict == "no clear difference" else lead.verdict
-
-
-def interval(estimate: Estimate, form: str = ".4f") -> str:
-    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

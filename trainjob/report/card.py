@@ -9,9 +9,9 @@ import yaml
 
 from trainjob.api import Dataset, Model
 from trainjob.errors import listed
-from trainjob.evaluation import AnyScores, LanguageScores, Scores
-from trainjob.report.confusion import shown_classes
-from trainjob.report.formatting import capitalized, cell
+from trainjob.evaluation import Scores
+from trainjob.formatting import capitalized, count, score
+from trainjob.report.formatting import cell
 from trainjob.report.render import usage
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents
@@ -58,6 +58,7 @@ def card(run: Contents) -> str:
     assert run.job.spec.dataset is not None
     model, dataset = run.job.spec.model, listed([file_name(uri) for uri in run.job.spec.dataset.train.all_uris])
     sets = sorted(run.evaluation.items())  # test comes before validation
+    set_name, scores = sets[0]
     commands, code = (text for _, text in usage("FOLDER", model))
     trained = run.summary.trained_parameters
     text = template("card.md.j2").render(
@@ -68,8 +69,10 @@ def card(run: Contents) -> str:
         best=run.summary.best_checkpoint,
         model=model.kind.description,
         dataset=dataset,
-        sets=sets,
-        shown=shown_classes(sets[0][1]) if isinstance(sets[0][1], Scores) else [],
+        scores=scores,
+        columns_of_scores=_columns(scores),
+        lines_of_scores=[(name, *_columns(each).values()) for name, each in sets],
+        excerpt=scores.excerpt(set_name),
         trained=trained if trained != run.summary.parameters else None,
         other_library=_library(model),
         columns=listed([f"`{cell(column)}`" for column in run.job.spec.dataset.text or []]),
@@ -111,7 +114,10 @@ def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:
         {
             "task": {"type": task},
             "dataset": {"name": (files := _files_of(dataset, name)), "type": files, "split": name},
-            "metrics": _metrics(scores),
+            "metrics": [
+                {"type": each.hub_type, "name": capitalized(each.name), "value": round(each.value, 6)}
+                for each in scores.measures()
+            ],
         }
         for name, scores in sorted(run.evaluation.items())
     ]
@@ -124,20 +130,10 @@ def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _metrics(scores: AnyScores) -> list[dict[str, Any]]:
-    if isinstance(scores, LanguageScores):
-        return [
-            {"type": name, "name": capitalized(name), "value": round(getattr(scores, name), 6)}
-            for name in ("perplexity", "loss")
-        ]
-    values = {
-        "accuracy": scores.accuracy,
-        **{name: getattr(scores.macro, name) for name in ("precision", "recall", "f1")},
-    }
-    return [
-        {"type": name, "name": capitalized(name) if name == "accuracy" else f"Macro {name}", "value": round(value, 6)}
-        for name, value in values.items()
-    ]
+def _columns(scores: Scores) -> dict[str, str]:
+    """A line of the table of scores, by heading."""
+    unit, size = scores.size()
+    return {unit: count(size)} | {each.name: score(each.value) for each in scores.measures()}
 
 
 def _base_model(model: Model) -> str | None:

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from trainjob.errors import listed
-from trainjob.report.formatting import capitalized, readable
+from trainjob.formatting import capitalized, readable
 from trainjob.runs.history import KEYS, REPORTED_EPOCH
 
 Record = dict[str, Any]

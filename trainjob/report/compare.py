@@ -9,9 +9,10 @@ import numpy as np
 import yaml
 
 from trainjob.errors import UserError
-from trainjob.evaluation import LanguageScores, Scores
-from trainjob.evaluation.paired import Lead, Standing, lead, standing_of_confusion
-from trainjob.report.baselines import RULE, interval, said_verdict
+from trainjob.evaluation import Scores
+from trainjob.evaluation.paired import Lead, lead
+from trainjob.formatting import MISSING, capitalized, count, duration, readable
+from trainjob.report.baselines import RULE
 from trainjob.report.charts import (
     MOST_METRICS,
     Chart,
@@ -24,7 +25,6 @@ from trainjob.report.charts import (
     smoothed,
 )
 from trainjob.report.charts import remarks as chart_remarks
-from trainjob.report.formatting import MISSING, capitalized, count, duration, readable, score
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS
@@ -45,9 +45,13 @@ class Run:
     contents: Contents
     set_name: str
     """Of the rows that it is judged by: test or, without a test set, validation; empty before there are scores."""
-    standing: Standing | None
     lead: Lead | None
     """Over the first run, where both were scored on the same rows."""
+
+    @property
+    def scores(self) -> Scores | None:
+        """Of the best checkpoint on the set `set_name`."""
+        return self.contents.evaluation.get(self.set_name)
 
 
 def compare(folders: Sequence[Folder]) -> list[Run]:
@@ -76,8 +80,14 @@ def differences(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
 
 def score_table(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     """Name and, for each run, value of each measure."""
-    columns = [_measures(run) for run in runs]
-    return [(name, [column[name] for column in columns]) for name in columns[0]]
+    found = [run.scores.compared(run.lead) if run.scores else {} for run in runs]
+    names = dict.fromkeys(name for each in found for name in each)
+    return [
+        ("Set", [run.set_name or MISSING for run in runs]),
+        *((name, [each.get(name, MISSING) for each in found]) for name in names),
+        ("Parameters", [_parameters(run) for run in runs]),
+        ("Trained in", [_time(run) for run in runs]),
+    ]
 
 
 def to_json(runs: Sequence[Run]) -> dict[str, Any]:
@@ -90,14 +100,15 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _run_to_json(run: Run) -> dict[str, Any]:
-    scores, ahead = run.contents.evaluation.get(run.set_name), run.lead
+    scores, ahead = run.scores, run.lead
+    standing = scores.standing if scores else None
     return {
         "name": run.name,
         "uri": run.contents.uri,
         "finished": run.contents.summary is not None,
         "set": run.set_name or None,
         "scores": scores and scores.model_dump(mode="json", by_alias=True, exclude=_LONG),
-        "standing": run.standing and run.standing.model_dump(mode="json", by_alias=True),
+        "standing": standing and standing.model_dump(mode="json", by_alias=True),
         "leadOverFirst": ahead and {**ahead.model_dump(mode="json", by_alias=True), "verdict": ahead.verdict},
     }
 
@@ -123,9 +134,7 @@ def render_comparison(runs: Sequence[Run]) -> str:
 
 def _run(name: str, contents: Contents, over_first: Lead | None) -> Run:
     set_name = next((each for each in ("test", "validation") if each in contents.evaluation), "")
-    scores = contents.evaluation.get(set_name)
-    found = standing_of_confusion(scores.confusion, len(scores.per_class)) if isinstance(scores, Scores) else None
-    return Run(name, contents, set_name, found, over_first)
+    return Run(name, contents, set_name, over_first)
 
 
 @dataclass(frozen=True)
@@ -161,21 +170,14 @@ def _lead(rows: _HeldBack | None, first: _HeldBack | None) -> Lead | None:
     return lead(labels, own, other, len(classes))
 
 
-def _measures(run: Run) -> dict[str, str]:
-    summary, found = run.contents.summary, run.standing
-    scores = run.contents.evaluation[run.set_name] if run.set_name else None
-    return {
-        "Set": run.set_name or MISSING,
-        "Rows": count(scores.rows) if isinstance(scores, Scores) else MISSING,
-        "Accuracy": interval(found.accuracy) if found else MISSING,
-        "F1, macro average": interval(found.f1) if found else MISSING,
-        "Lead over the first in F1": interval(run.lead.f1, "+.4f") if run.lead else MISSING,
-        "It is": said_verdict(run.lead) if run.lead else MISSING,
-        "Loss": score(scores.loss if scores else None),
-        "Perplexity": score(scores.perplexity if isinstance(scores, LanguageScores) else None),
-        "Parameters": count(summary.parameters) if summary and summary.parameters is not None else MISSING,
-        "Trained in": duration(sum(summary.seconds.values())) if summary else "not finished",
-    }
+def _parameters(run: Run) -> str:
+    summary = run.contents.summary
+    return count(summary.parameters) if summary and summary.parameters is not None else MISSING
+
+
+def _time(run: Run) -> str:
+    summary = run.contents.summary
+    return duration(sum(summary.seconds.values())) if summary else "not finished"
 
 
 def _charts(runs: Sequence[Run]) -> list[tuple[Chart, list[dict[str, Any]]]]:

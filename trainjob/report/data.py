@@ -1,7 +1,7 @@
 """The report's section on the data: what the first pass counted in the rows of each set."""
 
 from trainjob.api.data_profile import DataProfile
-from trainjob.report.formatting import count
+from trainjob.formatting import count
 
 HEADINGS = (
     "Set",

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.errors import listed
-from trainjob.evaluation import Scores
 from trainjob.runs.contents import Contents
 from trainjob.runs.files import MODEL, PREDICTIONS, VALIDATED
 from trainjob.runs.predictions import class_indices, read_predictions
@@ -66,9 +65,9 @@ def read_validated(run: Contents, folder: Folder) -> HeldOut | None:
 
 def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | None:
     scores, path = run.evaluation.get(set_name), f"{PREDICTIONS}/{file}.parquet"
-    if run.summary is None or not isinstance(scores, Scores) or not folder.exists(path):
+    classes = scores.classes if scores else []
+    if run.summary is None or not classes or not folder.exists(path):
         return None
-    classes = [each.name for each in scores.per_class]
     with _sound(folder, path):
         table = read_predictions(folder, file, [*COLUMNS, *(PROBABILITIES if len(classes) == 2 else ())])
     if missing := [column for column in COLUMNS if column not in table.column_names]:

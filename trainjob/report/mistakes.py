@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainjob.evaluation.mistakes import confident_mistakes, is_wrong
-from trainjob.report.formatting import count, percent
+from trainjob.formatting import count, percent
 from trainjob.report.held_out import HeldOut, read_whole_rows
 from trainjob.runs.files import MODEL, PREDICTIONS
 from trainjob.storage import Folder

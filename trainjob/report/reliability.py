@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from trainjob.evaluation.calibration import BINS, Bin, Calibration, calibration
 from trainjob.evaluation.mistakes import is_wrong
+from trainjob.formatting import count, percent
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, inline_svg
-from trainjob.report.formatting import count, percent
 from trainjob.report.held_out import HeldOut
 
 HEADINGS = ("Probability", "Rows", "Mean probability", "Right", "95 % interval")

@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Sequence
 
 from trainjob.api import Model
-from trainjob.evaluation import LanguageScores, Scores
 from trainjob.report.baselines import (
     CASCADE_HEADINGS,
     CASCADE_REMARK,
@@ -18,7 +17,6 @@ from trainjob.report.baselines import (
 )
 from trainjob.report.charts import MOST_METRICS, Chart, charts, describe, draw, metric_names
 from trainjob.report.charts import remarks as chart_remarks
-from trainjob.report.confusion import matrix, most_confused, shown_classes
 from trainjob.report.data import HEADINGS as HEADINGS_OF_DATA
 from trainjob.report.data import class_facts, data_table
 from trainjob.report.held_out import HeldOut, read_held_out, read_validated
@@ -35,9 +33,6 @@ from trainjob.runs.contents import Contents, read_contents
 from trainjob.runs.files import REPORT
 from trainjob.runs.summary import Summary
 from trainjob.storage import Folder
-
-LARGEST_MATRIX = 60
-"""With more classes than this, the report shows the most frequent confusions but no matrix."""
 
 
 def render(run: Folder) -> str:
@@ -69,8 +64,8 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
     cascade = cascade_of(run.comparison)
     held = read_held_out(run, folder)
     threshold = _threshold(run, folder, held)
-    classified = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, Scores)}
-    language = {name: scores for name, scores in run.evaluation.items() if isinstance(scores, LanguageScores)}
+    evaluation = dict(sorted(run.evaluation.items()))  # test comes before validation
+    judged_by, scores = next(iter(evaluation.items()), ("", None))
     return {
         "run": run,
         "summary": summary,
@@ -80,13 +75,9 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "epochs": epochs,
         "metrics": metrics[:MOST_METRICS],
         "chart_remarks": chart_remarks(metrics, validated),
-        "set_names": sorted(classified),  # test comes before validation
-        "language": sorted(language.items()),
-        "matrices": {
-            name: matrix(scores) for name, scores in classified.items() if len(scores.per_class) <= LARGEST_MATRIX
-        },
-        "most_confused": {name: most_confused(scores) for name, scores in classified.items()},
-        "shown_classes": {name: shown_classes(scores) for name, scores in classified.items()},
+        "evaluation": evaluation,
+        "scores_section": scores.section if scores else None,
+        "tiles": [(f"{name}, {judged_by}", value) for name, value in scores.tiles()] if scores else [],
         "headings": HEADINGS,
         "comparison_table": comparison_table(run.comparison) if run.comparison else [],
         "remarks": remarks(run.comparison) if run.comparison else [],

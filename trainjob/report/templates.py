@@ -4,15 +4,17 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
+from trainjob.evaluation.scores.base import SECTIONS
 from trainjob.report.formatting import FILTERS
 
 HERE = Path(__file__).parent
 
 
 def template(name: str, folder: Path = HERE) -> Template:
-    """The template in the file `name` of `folder`; in HTML, what is filled in is escaped."""
+    """The template in the file `name` of `folder`, which may include those of SECTIONS; in HTML, what is filled in is
+    escaped."""
     environment = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, SECTIONS]),
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,

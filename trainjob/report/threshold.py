@@ -13,9 +13,8 @@ from trainjob.evaluation.thresholds import (
     value_of,
     values_at,
 )
-from trainjob.report.baselines import interval
+from trainjob.formatting import capitalized, count, readable, score
 from trainjob.report.charts import Chart, Series
-from trainjob.report.formatting import capitalized, count, readable, score
 from trainjob.report.held_out import HeldOut
 
 NAMES: dict[Metric, str] = {
@@ -118,7 +117,7 @@ def _sentences(rows: Binary, validated: Binary, threshold: float, metric: Metric
     advice = "" if verdict == "better" else f"; {USUAL} will do"
     return [
         *said,
-        f"On the {rows.set_name} rows, its lead over {USUAL} is {interval(difference, '+.4f')}: {verdict}{advice}.",
+        f"On the {rows.set_name} rows, its lead over {USUAL} is {difference.in_words('+.4f')}: {verdict}{advice}.",
     ]
 
 

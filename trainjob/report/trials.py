@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 
 from trainjob.api.tuning import number_of_trials
 from trainjob.errors import listed
+from trainjob.formatting import duration, percent, readable, score
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, Record, inline_svg
-from trainjob.report.formatting import duration, percent, readable, score
 from trainjob.runs.contents import Contents
 from trainjob.runs.trials import State, Trial, optuna_study, ranked_trials, read_trial_records, short_names
 from trainjob.storage import Folder

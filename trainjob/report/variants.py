@@ -8,9 +8,8 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from trainjob.report.baselines import interval
+from trainjob.formatting import count, percent
 from trainjob.report.charts import GRID, INK, SERIES, STYLE, inline_svg
-from trainjob.report.formatting import count, percent
 from trainjob.runs.variants import Variant, Variants
 
 HEADINGS = (
@@ -35,7 +34,7 @@ def variants_table(variants: Variants) -> list[tuple[str, ...]]:
             milliseconds(each.latency_p99),
             count(round(each.rows_per_second)),
             mebibytes(each.memory),
-            interval(each.f1),
+            each.f1.in_words(),
             percent(each.agreement),
         )
         for each in variants.variants

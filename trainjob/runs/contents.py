@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from trainjob.api import TrainJob
-from trainjob.evaluation.scores import AnyScores
+from trainjob.evaluation import Scores, parse_evaluation
 from trainjob.runs.comparison import Comparison, read_comparison
 from trainjob.runs.files import BASELINES, EVALUATION, METRICS, VARIANTS_TABLE
 from trainjob.runs.folder import parse_job, read_job_yaml
@@ -16,8 +14,6 @@ from trainjob.runs.summary import Summary, read_summary
 from trainjob.runs.trials import Trial, read_trials
 from trainjob.runs.variants import Variants, read_variants
 from trainjob.storage import Folder
-
-_Evaluation = TypeAdapter(dict[str, AnyScores | None])
 
 
 @dataclass(frozen=True)
@@ -30,7 +26,7 @@ class Contents:
     """The text of `trainjob.yaml`."""
     records: list[dict[str, Any]]
     """The lines of `metrics.jsonl`."""
-    evaluation: dict[str, AnyScores]
+    evaluation: dict[str, Scores]
     """Scores of the best checkpoint by set: `validation`, `test`."""
     summary: Summary | None
     """None while the run has not finished."""
@@ -54,11 +50,10 @@ def read_contents(run: Folder) -> Contents:
         if not all({"kind", "step", "epoch"} <= set(record) for record in records):
             raise ValueError("a line is not the record of a step or an epoch")
     with refuse_damaged(run, EVALUATION):
-        sets = _Evaluation.validate_json(run.read(EVALUATION)) if run.exists(EVALUATION) else {}
+        evaluation = parse_evaluation(job.spec.model.facts, run.read(EVALUATION)) if run.exists(EVALUATION) else {}
     with refuse_damaged(run, BASELINES):
         comparison = read_comparison(run)
     with refuse_damaged(run, VARIANTS_TABLE):
         variants = read_variants(run)
     summary = read_summary(run)
-    evaluation = {set_name: scores for set_name, scores in sets.items() if scores is not None}
     return Contents(run.uri, job, job_yaml, records, evaluation, summary, comparison, variants, read_trials(run))

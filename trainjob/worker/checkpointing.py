@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores
 from trainjob.models import Trainable, save_config
 from trainjob.runs.checkpoint_tensors import PROGRESS, RANKS, CheckpointTensors, write_rank_tensors
 from trainjob.runs.checkpoints import CheckpointStore, files_of
@@ -39,7 +39,7 @@ class Checkpointer:
     scaler: torch.GradScaler
     device: torch.device
 
-    def save(self, state: TrainingState, metrics: dict[str, float], scores: AnyScores | None) -> None:
+    def save(self, state: TrainingState, metrics: dict[str, float], scores: Scores | None) -> None:
         """Has a checkpoint of this moment saved: each rank copies its part now, and writes it while it trains on."""
         rank = self.store.ranks.rank
         copies = staged(self.module, self.optimizer, rank, self.store.ranks.count)

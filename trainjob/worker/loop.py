@@ -15,7 +15,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import TrainingBatches, ahead
-from trainjob.evaluation import AnyScores, check_finite
+from trainjob.evaluation import Scores, check_finite
 from trainjob.models import Objective, Trainable
 from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
@@ -254,7 +254,7 @@ class Trainer:
 
     # -- checkpoints -------------------------------------------------------------------------------------------------
 
-    def _save(self, metrics: dict[str, float], scores: AnyScores | None) -> None:
+    def _save(self, metrics: dict[str, float], scores: Scores | None) -> None:
         """Begins to save a checkpoint, once the one before it is saved."""
         self.start_stage("checkpoints")
         self.saver.join()

@@ -1,6 +1,6 @@
 """What rank 0 returns to the driver when its training ends."""
 
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores
 from trainjob.schema.base import StrictModel
 
 
@@ -15,9 +15,9 @@ class Outcome(StrictModel):
     """Optimizer steps taken by then."""
     best_value: float
     """The checkpoints' metric there."""
-    validation: AnyScores
+    validation: Scores
     """Scores of the best checkpoint."""
-    test: AnyScores | None
+    test: Scores | None
     """Scores of the best checkpoint on the test set, where there is one."""
     epochs: int
     """Epochs completed."""

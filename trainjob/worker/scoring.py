@@ -8,7 +8,7 @@ import pyarrow as pa
 import torch
 
 from trainjob.data.batch import Batch
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores
 from trainjob.models import Objective
 from trainjob.worker.distributed import from_who_has_one, gather_on_all, gather_on_rank_0
 from trainjob.worker.placement import is_sharded
@@ -32,7 +32,7 @@ class Scorer:
         self._batches, self._objective, self._device, self._dtype = batches, objective, device, dtype
         self._on_rows = on_rows
 
-    def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> AnyScores:
+    def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> Scores:
         """Scores on all rows of the set, the same on every rank. Ranks may have unequal numbers of batches.
 
         What is predicted for each row goes into `predicted`, where it is given.

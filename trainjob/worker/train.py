@@ -10,7 +10,6 @@ from pathlib import Path
 import ray.data
 import ray.train
 import torch
-from pydantic import TypeAdapter
 
 from trainjob.data import Examples, Fitted
 from trainjob.data.batch import Batch
@@ -28,7 +27,7 @@ from trainjob.data.loaders import (
 from trainjob.data.remote_model import local_model
 from trainjob.data.tokenizer_check import check_export
 from trainjob.errors import UserError
-from trainjob.evaluation import AnyScores
+from trainjob.evaluation import Scores, scores_type
 from trainjob.evaluation.predictions import with_names
 from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.kinds.inputs.text import TextPreprocessor
@@ -274,7 +273,7 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
         best_epoch=manifest.epoch,
         best_step=manifest.step,
         best_value=store.value(manifest),
-        validation=TypeAdapter[AnyScores](AnyScores).validate_json(best.read(EVALUATION)),
+        validation=scores_type(task.spec.model.facts).model_validate_json(best.read(EVALUATION)),
         test=scored.get("test"),
         epochs=trainer.state.epoch,
         steps=trainer.state.step,
@@ -294,7 +293,7 @@ def _last_scored(task: Task) -> dict[str, str]:
     return {MODEL: "test"} | ({VALIDATED: "validation"} if len(task.fitted.preprocessor.classes) == 2 else {})
 
 
-def _predict(trainer: Trainer, task: Task, set_name: str, name: str) -> AnyScores:
+def _predict(trainer: Trainer, task: Task, set_name: str, name: str) -> Scores:
     """Scores a set, and keeps what is predicted of its rows under this name."""
     predicted = Predicted()
     scores = trainer.scorer.score(trainer.module, set_name, predicted)

@@ -6,8 +6,9 @@ import numpy as np
 
 from trainjob.api.training_status import BestTrial
 from trainjob.cli.summary import summary_lines
+from trainjob.evaluation import ClassificationScores, Confusion
 from trainjob.evaluation.paired import lead, standing
-from trainjob.evaluation.scores import Average, Confusion, Scores
+from trainjob.evaluation.scores.classes import Average
 from trainjob.report.baselines import in_brief
 from trainjob.runs.comparison import Baseline, Comparison
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
@@ -24,7 +25,7 @@ SUMMARY = Summary(
 
 def test_a_classifiers_run() -> None:
     average = Average(precision=0.8, recall=0.7, f1=0.75)
-    test = Scores(
+    test = ClassificationScores(
         rows=1200,
         loss=0.3,
         accuracy=0.9,

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, f1_score
 
-from trainjob.evaluation import Confusion, scores
+from trainjob.evaluation import Confusion, classification_scores
 from trainjob.evaluation.paired import lead, mcnemar, standing, standing_of_confusion
 
 
@@ -20,7 +20,7 @@ def test_the_values_are_those_of_the_scores() -> None:
     labels, predicted = guesses(500, 6, 0.4)
     confusion = np.zeros((7, 7), np.int64)  # no row is of the last class
     np.add.at(confusion, (labels, predicted), 1)
-    expected = scores(Confusion.of_matrix(confusion), 1.0, list("abcdefg"))
+    expected = classification_scores(Confusion.of_matrix(confusion), 1.0, list("abcdefg"))
     found = standing(labels, predicted, 7)
     assert found.accuracy.value == pytest.approx(expected.accuracy)
     assert found.f1.value == pytest.approx(expected.macro.f1)

@@ -6,7 +6,17 @@ import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from trainjob.errors import Diverged
-from trainjob.evaluation import Confusion, Scores, language_scores, scores
+from trainjob.evaluation import (
+    ClassificationScores,
+    Confusion,
+    Scores,
+    classification_scores,
+    language_scores,
+    scores_type,
+)
+from trainjob.evaluation.scores.base import SECTIONS
+from trainjob.kinds import KINDS
+from trainjob.kinds.facts import Facts
 
 
 def raw_predictions(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +39,7 @@ def test_scores_equal_scikit_learns_on_the_raw_predictions(name: str) -> None:
     true, predicted = raw_predictions(name)
     labels = range(4)
     confusion = confusion_matrix(true, predicted, labels=labels)
-    found = scores(Confusion.of_matrix(confusion), loss_sum=250.0, classes=["a", "b", "c", "d"])
+    found = classification_scores(Confusion.of_matrix(confusion), loss_sum=250.0, classes=["a", "b", "c", "d"])
 
     def expected(average: str | None) -> Any:
         options: dict[str, Any] = {"average": average, "zero_division": 0}
@@ -52,16 +62,18 @@ def test_scores_equal_scikit_learns_on_the_raw_predictions(name: str) -> None:
 
 
 def test_scores_survive_json() -> None:
-    found = scores(Confusion.of_matrix(np.array([[3, 1], [0, 2]])), 1.5, ["no", "yes"])
+    found = classification_scores(Confusion.of_matrix(np.array([[3, 1], [0, 2]])), 1.5, ["no", "yes"])
     text = found.model_dump_json(by_alias=True)
-    assert Scores.model_validate_json(text) == found
+    assert ClassificationScores.model_validate_json(text) == found
     assert json.loads(text)["perClass"][1]["name"] == "yes"
 
 
 def test_scores_of_earlier_versions_had_a_whole_matrix() -> None:
-    found = scores(Confusion.of_matrix(np.array([[3, 1, 0], [0, 2, 0], [0, 0, 0]])), 1.5, ["no", "yes", "other"])
+    found = classification_scores(
+        Confusion.of_matrix(np.array([[3, 1, 0], [0, 2, 0], [0, 0, 0]])), 1.5, ["no", "yes", "other"]
+    )
     old = json.loads(found.model_dump_json(by_alias=True)) | {"confusion": [[3, 1, 0], [0, 2, 0], [0, 0, 0]]}
-    assert Scores.model_validate_json(json.dumps(old)) == found
+    assert ClassificationScores.model_validate_json(json.dumps(old)) == found
     assert found.confusion == Confusion(true=[0, 0, 1], predicted=[0, 1, 1], rows=[3, 1, 2])
 
 
@@ -72,7 +84,7 @@ def test_a_loss_that_is_not_finite_says_that_training_has_diverged(loss: float) 
         "add a warm-up (spec.training.scheduler) or set spec.training.gradientClipping."
     )
     for score in (
-        lambda: scores(Confusion.of_matrix(np.eye(2, dtype=np.int64)), loss, ["no", "yes"]),
+        lambda: classification_scores(Confusion.of_matrix(np.eye(2, dtype=np.int64)), loss, ["no", "yes"]),
         lambda: language_scores(loss, 3),
     ):
         with pytest.raises(Diverged) as error:
@@ -82,4 +94,11 @@ def test_a_loss_that_is_not_finite_says_that_training_has_diverged(loss: float) 
 
 def test_every_class_has_its_row_of_the_confusion_matrix() -> None:
     with pytest.raises(IndexError, match="out of bounds"):
-        scores(Confusion.of_matrix(np.eye(3, dtype=np.int64)), 1.0, ["no", "yes"])
+        classification_scores(Confusion.of_matrix(np.eye(3, dtype=np.int64)), 1.0, ["no", "yes"])
+
+
+@pytest.mark.parametrize("facts", [facts for facts in KINDS.values() if facts.scores], ids=lambda facts: facts.field)
+def test_each_kind_of_model_finds_its_scores_and_their_section_of_the_report(facts: Facts) -> None:
+    found = scores_type(facts)
+    assert issubclass(found, Scores)
+    assert (SECTIONS / found.section).is_file()

@@ -9,14 +9,14 @@ from sklearn.metrics import confusion_matrix, f1_score
 from trainjob import Predictor
 from trainjob.cli.evaluate import evaluate
 from trainjob.errors import Notice, UserError
-from trainjob.evaluation import Confusion, Scores
+from trainjob.evaluation import ClassificationScores, Confusion
 
 
 def test_scores_of_texts_equal_those_of_the_predictions(
     text_run: Path, text_csv: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate(str(text_run), str(text_csv), as_json=True)
-    scores = Scores.model_validate_json(capsys.readouterr().out)
+    scores = ClassificationScores.model_validate_json(capsys.readouterr().out)
 
     rows = csv.read_csv(text_csv)
     predictor = Predictor.load(text_run)
@@ -76,6 +76,6 @@ def test_a_run_that_drops_rows_scores_the_others(
     rows.write_text("\n".join([header, "only one value", *lines]))
     with pytest.warns(Notice, match=rf"{rows}: left out 1 row: {rows}, row 1: the row does not have \d values"):
         evaluate(str(run), str(rows), as_json=True)
-    scores = Scores.model_validate_json(capsys.readouterr().out)
+    scores = ClassificationScores.model_validate_json(capsys.readouterr().out)
     evaluate(str(text_run), str(text_csv), as_json=True)
-    assert scores == Scores.model_validate_json(capsys.readouterr().out)
+    assert scores == ClassificationScores.model_validate_json(capsys.readouterr().out)

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from report_runs import TEXT_JOB, Page, finish, summary, write_run
-from trainjob.evaluation.scores import language_scores
+from trainjob.evaluation import language_scores
 from trainjob.report.card import card
 from trainjob.report.render import render
 from trainjob.runs.contents import read_contents

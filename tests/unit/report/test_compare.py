@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, write_run
 from trainjob.cli.app import app
 from trainjob.errors import UserError
+from trainjob.evaluation import Confusion, classification_scores
 from trainjob.evaluation.predictions import table
-from trainjob.evaluation.scores import Confusion, scores
+from trainjob.formatting import MISSING
 from trainjob.report.compare import compare, differences, render_comparison, score_table
-from trainjob.report.formatting import MISSING
 from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
@@ -30,7 +30,7 @@ def run_of(folder: Path, name: str, right: int, changes: tuple[str, str] = ("", 
     predicted = np.where(np.arange(200) < right, LABELS, 1 - LABELS)
     confusion = np.zeros((2, 2), np.int64)
     np.add.at(confusion, (LABELS, predicted), 1)
-    found = scores(Confusion.of_matrix(confusion), 20.0, CLASSES).model_dump(mode="json", by_alias=True)
+    found = classification_scores(Confusion.of_matrix(confusion), 20.0, CLASSES).model_dump(mode="json", by_alias=True)
     run.write("evaluation.json", json.dumps({"validation": found, "test": None}).encode())
     write_predictions(run, "model", table(np.arange(200), predicted, CLASSES, None, LABELS))
     return run

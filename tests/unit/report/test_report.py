@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summary, write_run
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import lead, standing
+from trainjob.formatting import MISSING
 from trainjob.report.charts import MOST_METRICS
-from trainjob.report.formatting import MISSING
 from trainjob.report.render import render
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.storage import Folder

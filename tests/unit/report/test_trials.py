@@ -7,7 +7,7 @@ import pytest
 
 from report_runs import LAYERS, RATE, TUNED_JOB, Page, searched, write_run
 from trainjob.errors import UserError
-from trainjob.report.formatting import MISSING
+from trainjob.formatting import MISSING
 from trainjob.report.render import render
 from trainjob.runs.trials import Trial, trial_folder, write_trial
 

@@ -15,7 +15,7 @@ from ranks import run_on
 from trainers import CNN, TEXT, Setup, build_trainer, image_setup, text_setup, train
 from trainjob.api.training_status import CheckpointStatus
 from trainjob.data.loaders import collate
-from trainjob.evaluation import Scores
+from trainjob.evaluation import ClassificationScores
 from trainjob.kinds.targets.class_losses import sample_losses
 from trainjob.models import load_model
 from trainjob.runs.model import local_copy
@@ -175,7 +175,7 @@ def test_a_checkpoint_holds_the_very_model_that_was_validated(tmp_path: Path, mo
         batch = collate(preprocessor, setup.examples["validation"])
         loss = sample_losses(setup.spec.model, preprocessor)(module(**batch.inputs), batch.labels).mean()
         assert record["validation_loss"] == pytest.approx(loss.item(), rel=1e-5)
-        saved = Scores.model_validate_json((folder / "evaluation.json").read_bytes())
+        saved = ClassificationScores.model_validate_json((folder / "evaluation.json").read_bytes())
         assert saved.as_metrics("validation").items() <= record.items()
         manifest = setup.store.manifest(name)
         assert manifest is not None

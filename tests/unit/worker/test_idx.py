@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from ranks import run_on
 from trainjob.api import TrainJobSpec
 from trainjob.data import fit, prepare_examples
-from trainjob.evaluation import Scores
+from trainjob.evaluation import ClassificationScores
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
@@ -38,6 +38,6 @@ def test_idx_files_and_an_mlp(tmp_path: Path):
     task = Task(spec, run, 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
     [outcome] = run_on(1, work, task)
     assert isinstance(outcome, Outcome)
-    assert isinstance(outcome.test, Scores)
+    assert isinstance(outcome.test, ClassificationScores)
     assert outcome.test.rows == 397
     assert outcome.test.accuracy > 0.85

@@ -23,7 +23,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.driver.built_in import Training
 from trainjob.errors import DataError
-from trainjob.evaluation import Scores
+from trainjob.evaluation import ClassificationScores
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
@@ -126,7 +126,7 @@ def test_grey_images_train_a_pretrained_network(tmp_path: Path):
     task = Task(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
     (outcome,) = run_on(1, work, task)
     assert isinstance(outcome, Outcome)
-    assert isinstance(outcome.test, Scores)
+    assert isinstance(outcome.test, ClassificationScores)
     assert outcome.test.accuracy > 0.6
     image = next((digits / "test" / "digit-0").iterdir())
     assert Predictor.load(run / "model").predict([image]) == ["digit-0"]

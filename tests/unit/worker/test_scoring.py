@@ -11,7 +11,7 @@ import torch
 from ranks import run_on
 from trainers import CLASSES, CNN, TEXT, Setup, build_trainer, image_setup, text_setup
 from trainjob.data.loaders import collate, memory_windows, scoring_batches
-from trainjob.evaluation import Confusion, Scores
+from trainjob.evaluation import ClassificationScores, Confusion
 from trainjob.evaluation.predictions import with_names
 from trainjob.kinds.targets.class_losses import sample_losses
 from trainjob.kinds.targets.classification import ClassTally
@@ -20,7 +20,7 @@ from trainjob.worker.distributed import rank, world_size
 from trainjob.worker.scoring import Predicted, Scorer
 
 
-def expected(setup: Setup, name: str) -> Scores:
+def expected(setup: Setup, name: str) -> ClassificationScores:
     """Scores of the untrained model on all rows at once."""
     torch.manual_seed(setup.spec.training.seed)
     module = build(setup.spec.model, setup.preprocessor).eval()
@@ -30,19 +30,19 @@ def expected(setup: Setup, name: str) -> Scores:
     confusion = np.zeros((3, 3), np.int64)
     np.add.at(confusion, (batch.labels.numpy(), logits.argmax(dim=1).numpy()), 1)
     losses = sample_losses(setup.spec.model, setup.preprocessor)(logits, batch.labels)
-    from trainjob.evaluation import scores
+    from trainjob.evaluation import classification_scores
 
-    return scores(Confusion.of_matrix(confusion), losses.sum().item(), setup.preprocessor.classes)
+    return classification_scores(Confusion.of_matrix(confusion), losses.sum().item(), setup.preprocessor.classes)
 
 
-def score(setup: Setup, training: bool) -> tuple[Scores, bool, bool]:
+def score(setup: Setup, training: bool) -> tuple[ClassificationScores, bool, bool]:
     """Scores; whether the module is in training mode afterwards; whether gradients were computed."""
     trainer = build_trainer(setup)
     trainer.module.train(training)
     graph: list[bool] = []
     trainer.module.register_forward_hook(lambda *arguments: graph.append(arguments[2].requires_grad))  # pyrefly: ignore[missing-attribute]
     found = trainer.scorer.score(trainer.module, "validation")
-    assert isinstance(found, Scores)
+    assert isinstance(found, ClassificationScores)
     return found, trainer.module.training, any(graph)
 
 
@@ -105,7 +105,7 @@ def test_what_is_predicted_for_each_row_is_rank_0s_in_the_rows_order(tmp_path: P
     np.testing.assert_allclose(table["probability"], shares.max(dim=1).values, rtol=1e-5)
 
 
-def predict_shares(setup: Setup) -> tuple[Scores, pa.Table | None]:
+def predict_shares(setup: Setup) -> tuple[ClassificationScores, pa.Table | None]:
     """What the untrained model predicts where each rank has rows of its own, and the first has none."""
     trainer = build_trainer(setup)
     whole, shard = setup.examples["validation"], setup.shard(0, 1)
@@ -122,7 +122,7 @@ def predict_shares(setup: Setup) -> tuple[Scores, pa.Table | None]:
     )
     predicted = Predicted()
     found = scorer.score(trainer.module, "validation", predicted)
-    assert isinstance(found, Scores)
+    assert isinstance(found, ClassificationScores)
     assert [rows for _, rows in counted] == sorted({rows for _, rows in counted}), "the rows so far, after each batch"
     assert counted[-1:] == ([("validation", len(share))] if len(share) else [])
     return found, predicted.gathered()

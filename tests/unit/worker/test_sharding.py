@@ -20,7 +20,7 @@ from ranks import run_on
 from trainers import CPU, TEXT, Setup, Trained, build_trainer, text_setup, train
 from trainjob.api import Model, TrainJobSpec
 from trainjob.errors import UserError
-from trainjob.evaluation import AnyScores, Scores
+from trainjob.evaluation import ClassificationScores, Scores
 from trainjob.models import load_language_model, load_model
 from trainjob.runs.model import local_copy
 from trainjob.storage import Folder
@@ -142,7 +142,7 @@ def test_another_number_of_ranks_goes_on(tmp_path: Path, ranks: int):
         np.testing.assert_allclose(found[0].weights[name], weights, rtol=1e-3, atol=1e-4, err_msg=name)
 
 
-def _score(setup: Setup) -> AnyScores:
+def _score(setup: Setup) -> Scores:
     trainer = build_trainer(setup)
     return trainer.scorer.score(trainer.module, "validation")
 
@@ -153,7 +153,7 @@ def test_ranks_with_fewer_batches_take_part_until_all_are_scored(tmp_path: Path,
     setup = with_training(text_setup(tmp_path), tmp_path, sharding="full", batchSize=batch_size)
     setup = replace(setup, examples=setup.examples | {"validation": setup.examples["validation"].take(np.arange(9))})
     for scored in on_ranks(2, _score, setup):
-        assert isinstance(scored, Scores)
+        assert isinstance(scored, ClassificationScores)
         assert scored.rows == 9
 
 

@@ -19,7 +19,7 @@ from trainjob import Predictor
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, Fitted
 from trainjob.errors import DataError, UserError
-from trainjob.evaluation import Scores
+from trainjob.evaluation import ClassificationScores
 from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.progress.channel import Address, Receiver
@@ -66,12 +66,13 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     assert outcome.epochs == len(epochs) == 3
     assert (outcome.best_epoch, outcome.best_step) == (best["epoch"], best["step"]) != (3, 15)
     assert outcome.best_checkpoint == f"epoch-{best['epoch']:04d}-step-{best['step']:08d}"
+    assert isinstance(outcome.validation, ClassificationScores)
     assert outcome.best_value == outcome.validation.loss == best["validation_loss"]
     assert outcome.parameters == outcome.trained_parameters == 16 * 8 + 8 + 8 * 3 + 3
     assert (outcome.precision, outcome.device) == ("float32", "cpu")
     assert outcome.seconds.keys() == {"training", "validation", "checkpoints", "evaluation"}
     assert since <= outcome.entered <= time.time()
-    assert isinstance(outcome.test, Scores)
+    assert isinstance(outcome.test, ClassificationScores)
     assert outcome.test.rows == 7
     saved, model = tmp_path / "checkpoints" / outcome.best_checkpoint, tmp_path / "model"
     CheckpointTensors(Folder(str(saved)), files_of(Folder(str(saved)))).export(saved / "model.safetensors")
@@ -131,7 +132,7 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
     ranked = np.argsort(-probabilities, axis=1, kind="stable")
     assert kept["classes"] == [[CLASSES[index] for index in row] for row in ranked]
     scores = outcome.test if held == "test" else outcome.validation
-    assert isinstance(scores, Scores)
+    assert isinstance(scores, ClassificationScores)
     right = [name == label for name, label in zip(kept["prediction"], kept["label"], strict=True)]
     assert np.mean(right) == scores.accuracy
 
@@ -150,7 +151,7 @@ def test_of_two_classes_the_validation_rows_are_predicted_too(tmp_path: Path, ra
         assert kept["row"] == list(range(len(rows)))
         assert kept["label"] == [classes[label] for label in rows.labels]
         assert kept["prediction"] == Predictor.load(tmp_path).predict(rows.values.reshape(-1, 4, 4))
-        assert isinstance(outcome.validation, Scores)
+        assert isinstance(outcome.validation, ClassificationScores)
         right = [name == label for name, label in zip(kept["prediction"], kept["label"], strict=True)]
         assert np.mean(right) == outcome.validation.accuracy
 

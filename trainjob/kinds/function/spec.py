@@ -15,6 +15,7 @@ class Function(StrictModel):
         field="function",
         noun="function",
         hub_task=None,
+        scores=None,
         needs_dataset=False,
         formats=(),
         columns=Columns(allowed=("text", "label", "cleaning"), required={}),

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from trainjob.kinds.classifier import METRICS, Classifier
+from trainjob.kinds.classifier import METRICS, SCORES, Classifier
 from trainjob.kinds.facts import Columns, Facts
 from trainjob.schema.base import StrictModel, refuse_conflicts
 from trainjob.schema.fields import PositiveInt, Pretrained
@@ -53,6 +53,7 @@ class ImageClassifier(Classifier):
         field="imageClassifier",
         noun="classifier of images",
         hub_task="image-classification",
+        scores=SCORES,
         needs_dataset=True,
         formats=(),
         columns=Columns(allowed=("image", "label"), required={}),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
-from trainjob.evaluation import Confusion, Scores, scores
+from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
 from trainjob.evaluation.predictions import kept_classes, ranked_table
 from trainjob.kinds.targets.class_losses import SampleLosses, distilled_losses, sample_losses
 from trainjob.models.classifier import Classifier
@@ -37,10 +37,10 @@ class ClassTally:
         self._loss_sum = torch.stack([loss_sum for loss_sum, _ in parts]).sum()
         self._cells = [cells for _, part in parts for cells in part]
 
-    def scores(self) -> Scores:
+    def scores(self) -> ClassificationScores:
         cells, rows = np.unique(torch.cat(self._cells).cpu().numpy(), return_counts=True)
         confusion = Confusion.of(cells // len(self._classes), cells % len(self._classes), rows)
-        return scores(confusion, self._loss_sum.item(), self._classes)
+        return classification_scores(confusion, self._loss_sum.item(), self._classes)
 
 
 class Classification:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainjob.kinds.classifier import METRICS, Classifier
+from trainjob.kinds.classifier import METRICS, SCORES, Classifier
 from trainjob.kinds.facts import TABLES, Columns, Facts
 from trainjob.schema.base import StrictModel
 from trainjob.schema.fields import Dropout, PositiveInt, Pretrained
@@ -42,6 +42,7 @@ class TextClassifier(Classifier):
         field="textClassifier",
         noun="classifier of texts",
         hub_task="text-classification",
+        scores=SCORES,
         needs_dataset=True,
         formats=TABLES,
         columns=Columns(

@@ -1,0 +1,53 @@
+"""How many rows of each class a classifier takes for each other class."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from trainjob.api import StrictModel
+
+
+class Confusion(StrictModel):
+    """Number of rows by true and predicted class, for each pair of classes that has rows. The three lists are of equal
+    length; classes are given by their place in `perClass`."""
+
+    true: list[int]
+    """The true class."""
+    predicted: list[int]
+    """The predicted class."""
+    rows: list[int]
+    """How many rows there are."""
+
+    @classmethod
+    def of(cls, true: np.ndarray, predicted: np.ndarray, rows: np.ndarray | None = None) -> Self:
+        """Of classes int64 [n], which may repeat, and how many rows each pair stands for, by default one."""
+        pairs, places = np.unique(np.stack([true, predicted]), axis=1, return_inverse=True)
+        counts = np.bincount(places.reshape(-1), weights=rows, minlength=pairs.shape[1]).astype(np.int64)
+        is_there = counts > 0
+        return cls(
+            true=pairs[0, is_there].tolist(), predicted=pairs[1, is_there].tolist(), rows=counts[is_there].tolist()
+        )
+
+    @classmethod
+    def of_matrix(cls, matrix: np.ndarray) -> Self:
+        """Of a matrix int64 [C, C] with a row for each true class."""
+        true, predicted = np.nonzero(matrix)
+        return cls.of(true, predicted, matrix[true, predicted])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The rows of one true class for which the model predicted one class."""
+
+    true: str
+    predicted: str
+    count: int
+    share: float
+    """Fraction of the rows of the true class."""
+    correct: bool
+
+    @property
+    def depth(self) -> float:
+        """Strength of the cell's color, 0 to 1: the square root of the share makes rare confusions visible."""
+        return self.share**0.5

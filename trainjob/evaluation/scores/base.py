@@ -1,0 +1,128 @@
+"""What every kind of scores answers: reports, cards and commands show it without knowing which kind it is.
+
+`Facts.scores` of a kind of model names its scores. A new kind of scores is a module here and a template beside it.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import TypeAdapter
+
+from trainjob.api import StrictModel
+from trainjob.errors import Diverged
+from trainjob.kinds.facts import Facts
+
+if TYPE_CHECKING:
+    from trainjob.evaluation.paired import Lead, Standing
+
+SECTIONS = Path(__file__).parent
+"""The folder with the templates of the report's sections."""
+_SETS = TypeAdapter(dict[str, dict[str, Any] | None])
+WHEN_SCORED = "when the model is scored"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of the scores, in the model's card and its metadata."""
+
+    hub_type: str
+    """What the Hugging Face hub calls it."""
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as text; the first column holds names, the others numbers."""
+
+    headings: tuple[str, ...]
+    lines: list[tuple[str, ...]]
+    title: str = ""
+
+
+class Scores(StrictModel, ABC):
+    """How well a model does on a set of rows."""
+
+    section: ClassVar[str]
+    """The template of the report's section, a file in this folder. Its variable `evaluation` holds the scores by
+    set."""
+    caution: ClassVar[str]
+    """A sentence of the model's card: what its answers are not."""
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes that each answer is one of, in the order of the model's outputs; empty if answers are none."""
+        return []
+
+    @property
+    @abstractmethod
+    def purpose(self) -> str:
+        """What the model was trained to do, after "to"."""
+
+    @abstractmethod
+    def as_metrics(self, set_name: str) -> dict[str, float]:
+        """Metrics by name, such as `validation_loss` for the set `validation`."""
+
+    @abstractmethod
+    def size(self) -> tuple[str, int]:
+        """What the scores are means over, and of how many: ("rows", 1200)."""
+
+    @abstractmethod
+    def measures(self) -> list[Measure]:
+        """The numbers in the model's card."""
+
+    @abstractmethod
+    def in_brief(self) -> str:
+        """One line at the end of a run."""
+
+    @abstractmethod
+    def headline(self) -> str:
+        """The first line of `trainjob evaluate`."""
+
+    def table(self) -> Table | None:
+        """The table below the headline."""
+        return None
+
+    def excerpt(self, set_name: str) -> Table | None:
+        """A table in the model's card, below the measures: these scores, of the set `set_name`, in detail."""
+        return None
+
+    @abstractmethod
+    def tiles(self) -> list[tuple[str, str]]:
+        """Name and value of the numbers at the head of the report."""
+
+    @abstractmethod
+    def compared(self, lead: "Lead | None") -> dict[str, str]:
+        """Lines of `trainjob compare`. `lead` is the lead over the first run, where both predict the same rows."""
+
+    @property
+    def standing(self) -> "Standing | None":
+        """The scores with their bootstrap intervals; None if they have none."""
+        return None
+
+
+def scores_type(facts: Facts) -> type[Scores]:
+    """The scores of a kind of model. Raises ValueError for a kind that trainjob does not score."""
+    if facts.scores is None:
+        raise ValueError(f"a {facts.noun} has no scores")
+    module, _, name = facts.scores.partition(":")
+    return getattr(import_module(module), name)
+
+
+def parse_evaluation(facts: Facts, content: bytes) -> dict[str, Scores]:
+    """The scores by set of a run's evaluation.json. Raises ValueError if they are not those of this kind of model."""
+    found, scores = _SETS.validate_json(content), scores_type(facts)
+    return {set_name: scores.model_validate(values) for set_name, values in found.items() if values is not None}
+
+
+def check_finite(name: str, value: float, when: str) -> None:
+    """Raises Diverged if the value of this name is not finite."""
+    if not math.isfinite(value):
+        raise Diverged(
+            f"training diverged: {name} is {value} {when}. Lower the optimizer's learningRate, add a warm-up "
+            "(spec.training.scheduler) or set spec.training.gradientClipping."
+        )

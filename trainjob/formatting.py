@@ -1,0 +1,54 @@
+"""How reports and the command line show numbers, times and names."""
+
+import math
+from datetime import UTC, datetime
+
+from trainjob.api.numbers import to_json
+
+MISSING = "\N{EN DASH}"
+"""Shown where there is no number."""
+
+
+def score(value: object) -> str:
+    """A loss or another metric with four decimals, or with four significant digits if it is very large or small; an
+    integer as it is."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return MISSING
+    if not math.isfinite(value):
+        return str(to_json(value))
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e3 else f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    return f"{share:.1%}"
+
+
+def count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in at most two units: `0.42 s`, `12.3 s`, `3 min 05 s`, `2 h 07 min`."""
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes:02d} min"
+
+
+def timestamp(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def readable(name: str) -> str:
+    """`validation_loss` → `validation loss`."""
+    return name.replace("_", " ")
+
+
+def capitalized(name: str) -> str:
+    """The first letter as a capital, the others unchanged."""
+    return name[:1].upper() + name[1:]
