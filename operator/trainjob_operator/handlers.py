@@ -9,11 +9,12 @@ from typing import Any
 
 import kopf
 
+from trainjob.api.names import UID_LABEL
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
 from trainjob_operator.deadlines import later
 from trainjob_operator.head import time_of
 from trainjob_operator.metrics import JOBS
-from trainjob_operator.names import NAME_ANNOTATION, UID_LABEL
+from trainjob_operator.names import NAME_ANNOTATION
 from trainjob_operator.reconcile import KUBERAYS_END, LEAVES_PODS, Key
 from trainjob_operator.status import FINAL
 

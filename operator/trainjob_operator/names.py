@@ -9,8 +9,6 @@ from trainjob.api.trainjob import GROUP
 
 MANAGER = "trainjob-operator"
 """Field manager of everything the operator writes."""
-UID_LABEL = f"{GROUP}/uid"
-"""On a RayJob and its pods: the TrainJob's UID."""
 NAME_ANNOTATION = f"{GROUP}/name"
 """On a RayJob and its pods: the TrainJob's name, which may be too long for a label."""
 WORKERS_ANNOTATION = f"{GROUP}/workers"

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.names import UID_LABEL
 from trainjob_operator.names import (
     MANAGER,
     NAME_ANNOTATION,
     NETWORK_ANNOTATION,
     SERVES_LABEL,
-    UID_LABEL,
     owner_reference,
     ray_job_name,
 )

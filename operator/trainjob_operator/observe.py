@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.names import UID_LABEL
 from trainjob_operator.api import EVENTS, PODS, WORKLOADS, Api, ApiError, Resource
-from trainjob_operator.names import QUEUE_LABEL, UID_LABEL
+from trainjob_operator.names import QUEUE_LABEL
 from trainjob_operator.refusals import Source, source_of, sources_of
 from trainjob_operator.status import is_starting
 from trainjob_operator.verdict import Observed

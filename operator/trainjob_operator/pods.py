@@ -8,7 +8,8 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.baselines import LANGUAGE_MODEL_KEY
 from trainjob.api.cluster import HOME, JOB_FOLDER, LEAVING, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
-from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, UID_LABEL, WORKERS_ANNOTATION
+from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
+from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, WORKERS_ANNOTATION
 from trainjob_operator.settings import NodePool, Settings
 
 JOB_FILE = "trainjob.yaml"
@@ -138,7 +139,7 @@ def worker_template(
 
 def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     """The pod that hands the entry point to the head and follows its log. It opens no storage, so it gets no keys."""
-    template = _template(job, settings, "ray-job-submitter", resources(0.1, "512Mi"))
+    template = _template(job, settings, SUBMITTER_CONTAINER, resources(0.1, "512Mi"))
     container = template["spec"]["containers"][0]
     container["command"] = ["python", "-m", "trainjob.launch.fast.ray_submit", ENTRY_POINT]
     unneeded = [variable for variable in _credentials(job) if variable not in job.spec.pods.env]

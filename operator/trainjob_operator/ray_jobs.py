@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.names import UID_LABEL
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.api import NETWORK_POLICIES, RAY_JOBS, Api, ApiError
 from trainjob_operator.drift import first_drift, has_drifted
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.names import ASKED_ANNOTATION, QUEUE_LABEL, RENDERED_ANNOTATION, UID_LABEL, ray_job_name
+from trainjob_operator.names import ASKED_ANNOTATION, QUEUE_LABEL, RENDERED_ANNOTATION, ray_job_name
 from trainjob_operator.network_policy import network_of, network_policy, policy_name
 from trainjob_operator.queues import is_in_queue, keep_tolerations, queue_of
 from trainjob_operator.render import asked_workers, changeable, digest, render

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import WORKER_RESOURCE, KubernetesObject, seconds
+from trainjob.api.names import UID_LABEL
 from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
@@ -22,7 +23,6 @@ from trainjob_operator.names import (
     QUEUE_LABEL,
     RENDERED_ANNOTATION,
     STORAGE_ANNOTATION,
-    UID_LABEL,
     owner_reference,
     ray_job_name,
 )

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from trainjob.api import Metadata, TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import TrainJobSpec
-from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob.api.trainjob_status import TrainJobStatus, problems
 from trainjob_operator.errors import RayJobError
 
 _UNCHANGED = ("phase", "attempt", "rayJobName", "headPodUID")
@@ -29,21 +29,7 @@ def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | Non
             metadata=Metadata.model_validate(body["metadata"]),
             spec=TrainJobSpec.model_construct(**_valid_fields(body["spec"])),
         )
-        return job, RayJobError("InvalidSpec", _problems(error))
-
-
-def read_status(body: Mapping[str, Any]) -> tuple[TrainJobStatus, list[str]]:
-    """A TrainJob's status, and what of it cannot be read, which counts as absent."""
-    found: dict[str, Any] = dict(body.get("status") or {})
-    try:
-        return TrainJobStatus.model_validate(found, extra="ignore"), []
-    except ValidationError as error:
-        for field, *inner in (problem["loc"] for problem in error.errors()):
-            if field == "training" and inner and isinstance(found.get("training"), dict):
-                found["training"] = {name: value for name, value in found["training"].items() if name != inner[0]}
-            else:
-                found.pop(str(field), None)
-        return TrainJobStatus.model_validate(found, extra="ignore"), [f"status cannot be read: {_problems(error)}"]
+        return job, RayJobError("InvalidSpec", problems(error))
 
 
 def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:
@@ -77,7 +63,3 @@ def _reader_of(name: str) -> TypeAdapter[Any]:
     info = TrainJobSpec.model_fields[name]
     field: Any = Annotated[info.annotation, Field(), *info.metadata]  # pyrefly: ignore[not-a-type]
     return TypeAdapter(field)
-
-
-def _problems(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors())

@@ -14,8 +14,8 @@ from kubernetes.aio.client import Configuration
 from kubernetes.aio.config.incluster_config import load_incluster_config
 from pydantic_core import from_json
 
+from trainjob.api.names import UID_LABEL
 from trainjob_operator.api import PODS, RAY_JOBS
-from trainjob_operator.names import UID_LABEL
 
 WATCH_SECONDS = 1.0
 """Between a watch, or all of them, that has failed and the next. Kopf has tried what is refused for a minute before."""

@@ -1,8 +1,9 @@
 """`status`: what the cluster says of a TrainJob. The operator writes all of it but `training`."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from trainjob.api.training_status import Time, TrainingStatus
 from trainjob.api.trainjob import Storage
@@ -102,3 +103,23 @@ class TrainJobStatus(StrictModel):
     """Losses of pods in the midst of training."""
     training: TrainingStatus | None = None
     """What the training process says of itself."""
+
+
+def read_status(body: Mapping[str, Any]) -> tuple[TrainJobStatus, list[str]]:
+    """The status of the TrainJob `body`, and what is wrong with it. Fields of another version, and those that cannot be
+    read, count as absent."""
+    found: dict[str, Any] = dict(body.get("status") or {})
+    try:
+        return TrainJobStatus.model_validate(found, extra="ignore"), []
+    except ValidationError as error:
+        for field, *inner in (problem["loc"] for problem in error.errors()):
+            if field == "training" and inner and isinstance(found.get("training"), dict):
+                found["training"] = {name: value for name, value in found["training"].items() if name != inner[0]}
+            else:
+                found.pop(str(field), None)
+        return TrainJobStatus.model_validate(found, extra="ignore"), [f"status cannot be read: {problems(error)}"]
+
+
+def problems(error: ValidationError) -> str:
+    """All problems in one line."""
+    return "; ".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors())

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operator_objects import Object, document
 
-from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob.api.trainjob_status import TrainJobStatus, read_status
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import events_of
 from trainjob_operator.reconcile import requeue_after
 from trainjob_operator.status import FINAL, derive, same
-from trainjob_operator.train_job import read_status, read_train_job, status_patch
+from trainjob_operator.train_job import read_train_job, status_patch
 from trainjob_operator.verdict import Observed
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

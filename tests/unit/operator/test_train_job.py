@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from operator_objects import Object, document, trainjob
 
-from trainjob_operator.train_job import read_status, read_train_job
+from trainjob.api.trainjob_status import read_status
+from trainjob_operator.train_job import read_train_job
 
 
 def test_a_valid_trainjob_is_read_whole():
