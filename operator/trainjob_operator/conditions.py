@@ -39,11 +39,12 @@ def conditions_of(
         "Reconciling": _is_reconciling(verdict),
         "Stalled": _is_stalled(verdict),
     }
+    message = verdict.message or f"{verdict.phase}: {verdict.reason}"  # Helm and Flux show this alone
     others = [
-        condition(name, holds, verdict.reason if holds else "Not" + name, verdict.message if holds else "")
+        condition(name, holds, verdict.reason if holds else "Not" + name, message if holds else "")
         for name, holds in held.items()
     ]
-    ready = condition("Ready", verdict.phase == "Succeeded", verdict.reason, verdict.message)
+    ready = condition("Ready", verdict.phase == "Succeeded", verdict.reason, message)
     return [accepted, *others, ready]
 
 

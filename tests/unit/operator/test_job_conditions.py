@@ -83,6 +83,7 @@ def test_kstatus_judges_as_the_phase_says(job: TrainJob, observed: Observed, jud
     status = derive(job, 3, TrainJobStatus(), observed, START)
     assert kstatus(3, status) == judged
     assert len(holding(status) & {"Reconciling", "Stalled"}) <= 1
+    assert all(condition.message for condition in status.conditions if condition.type in holding(status) - {"Accepted"})
     assert kstatus(4, status) == "InProgress"
 
 
