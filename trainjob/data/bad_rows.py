@@ -17,6 +17,10 @@ _LONGEST = 200
 """Characters that are told of one row."""
 
 
+class TooFewRows(DataError):
+    """The rows that can be used are too few, whether or not the others are dropped."""
+
+
 @dataclass
 class Kind:
     """Rows with the same mistake."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.data_profile import DataProfile
-from trainjob.data.bad_rows import BadRows, bad_rows_error, sound_rows
+from trainjob.data.bad_rows import BadRows, TooFewRows, bad_rows_error, sound_rows
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.label_notes import label_notes
 from trainjob.data.labels import known_indices, label_errors
@@ -131,7 +131,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     sets, kind = parts_of_sets(spec), load_kind(spec.model.facts.field)
     bad = {name: BadRows.of_set(name, source) for name, source in sources_of(spec.dataset).items()}
     drops, rows = spec.dataset.on_bad_rows == "drop", dict[str, int]()
-    advice = "" if drops else "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
+    advice = "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
     try:
         with local_model(spec, weights=False) as model:
             begin_reading(sets.values())
@@ -150,6 +150,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     except DataError as error:
         if not any(each.count for each in bad.values()):
             raise
+        advice = "Correct these rows." if drops or isinstance(error, TooFewRows) else advice
         raise bad_rows_error(bad, rows, str(error), advice) from None
     is_sound = not any(each.count for each in bad.values())
     if not (is_sound or drops):
@@ -246,7 +247,7 @@ def _keys_of_set(parts: list[Part], fitted: Fitted, seed: int, mapped: Mapper, b
         keys.append(found)
         bad.merge(others)
     if not sum(len(each.labels) for each in keys):
-        raise DataError(f"{parts[0].uri} holds no rows{' that can be used' if bad.count else ''}")
+        raise TooFewRows(f"{parts[0].uri} holds no rows{' that can be used' if bad.count else ''}")
     return joined(keys)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from trainjob.api import Dataset
 from trainjob.api.data_profile import FEW_ROWS
-from trainjob.data.bad_rows import BadRows
+from trainjob.data.bad_rows import BadRows, TooFewRows
 from trainjob.data.rows import Part
 from trainjob.data.split import distinct_rows
 from trainjob.data.survey import Look, Survey, T, take_survey
@@ -77,9 +77,9 @@ def survey_classes(
     """
     every, place = take_survey(dataset.train, parts, look, mapped, bad), listed(dataset.train.all_uris)
     if len(every.classes) == 1:
-        raise DataError(f'{place}: every row has the label "{every.classes[0]}"; at least two are needed')
+        raise TooFewRows(f'{place}: every row has the label "{every.classes[0]}"; at least two are needed')
     survey = without_small_classes(every, dataset, bad)
     if len(survey.classes) < 2:
         left = f'only the class "{survey.classes[0]}" has' if survey.classes else "no class has"
-        raise DataError(f"{place}: {left} enough rows; at least two are needed")
+        raise TooFewRows(f"{place}: {left} enough rows; at least two are needed")
     return survey, sorted(set(every.classes) - set(survey.classes))

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from trainjob.api import Source
-from trainjob.data.bad_rows import BadRows, sound_rows
+from trainjob.data.bad_rows import BadRows, TooFewRows, sound_rows
 from trainjob.data.labels import label_errors, label_numbers
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.profile import Keys
@@ -22,7 +22,7 @@ from trainjob.data.reading import counted, read_part
 from trainjob.data.rows import Part, Rows
 from trainjob.data.split import Split, fit_split
 from trainjob.data.tasks import Mapper, tasks_of
-from trainjob.errors import DataError, listed
+from trainjob.errors import listed
 
 T = TypeVar("T")
 
@@ -273,7 +273,7 @@ def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Ma
         unusable.update(dict(zip(order.tolist(), share.unusable.tolist(), strict=True)))
         bad.merge(share.bad)
     if not any(map(len, labels)):
-        raise DataError(f"{listed(source.all_uris)} holds no rows{' that can be used' if bad.count else ''}")
+        raise TooFewRows(f"{listed(source.all_uris)} holds no rows{' that can be used' if bad.count else ''}")
     classes = sorted(numbers)
     ranks = np.empty(len(classes), np.int64)
     ranks[[numbers[name] for name in classes]] = np.arange(len(classes))

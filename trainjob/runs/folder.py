@@ -59,6 +59,8 @@ MAY_CHANGE = (
     "spec.workers",
 )
 """Fields that may differ when a run resumes: they affect neither the model nor the rows."""
+ON_BAD_ROWS = "spec.dataset.onBadRows"
+"""A field that may also differ until something is trained: the rows are then read again."""
 _RUN_FILES = {
     TRAINJOB,
     FITTED,
@@ -138,7 +140,8 @@ def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
     _write(run, attempts)  # first: this file marks the folder as a run's
     if not run.exists(TRAINJOB):
         write_job(run, job)
-    elif not has_results(run):  # the user may have corrected the spec or the data
+    elif not has_results(run) or ON_BAD_ROWS in changed_fields(read_job(run), job):  # as `check_same_spec` allows
+        # Nothing is trained: the user may have corrected the spec or the data.
         run.delete(FITTED)
         write_job(run, job)
     return attempts
@@ -170,10 +173,13 @@ def parse_job(run: Folder, job_yaml: str) -> TrainJob:
 
 def has_results(run: Folder) -> bool:
     """Whether the run has results that depend on its spec: fitted data, or files that training wrote."""
+    return _has_trained(run) or run.exists(f"{FITTED}/{SPLIT}")
+
+
+def _has_trained(run: Folder) -> bool:
+    """Whether the run has files that training wrote."""
     names = set(run.list()) - {TRAINJOB, ATTEMPTS, FITTED, LOGS, TENSORBOARD}
-    if any(name in _RUN_FILES or _RAY_FILES.fullmatch(name) for name in names):
-        return True
-    return run.exists(f"{FITTED}/{SPLIT}")
+    return any(name in _RUN_FILES or _RAY_FILES.fullmatch(name) for name in names)
 
 
 def check_same_spec(run: Folder, job: TrainJob) -> None:
@@ -184,10 +190,11 @@ def check_same_spec(run: Folder, job: TrainJob) -> None:
         return
     begun = read_job(run)
     old, new = flatten(to_dict(begun)), flatten(to_dict(job))
+    may_change = MAY_CHANGE if _has_trained(run) else (*MAY_CHANGE, ON_BAD_ROWS)
     changed = [
         f"  {path}: {old.get(path, 'unset')} → {new.get(path, 'unset')}"
         for path in changed_fields(begun, job)
-        if not path.startswith(MAY_CHANGE)
+        if not path.startswith(may_change)
     ]
     if changed:
         raise UserError(

@@ -218,6 +218,14 @@ def test_places_are_kept_without_secrets() -> None:
     assert "secret" not in repr(bad)
 
 
+@pytest.mark.parametrize("kept", [[], [row for row in GOOD if row["label"] == "art"]])
+def test_dropping_is_not_offered_where_too_few_rows_are_left(kept: list[dict[str, Any]], tmp_path: Path) -> None:
+    bad = [{"text": f"row {number}", "label": ""} for number in range(7)]
+    said = refusal(text_spec(write_csv(tmp_path / "rows.csv", [*kept, *bad])))
+    assert "7 rows: the label (column" in said
+    assert said.endswith("\nCorrect these rows.")
+
+
 def test_nothing_left(tmp_path: Path) -> None:
     bad: list[dict[str, Any]] = [{"text": f"row {number}", "label": ""} for number in range(7)]
     spec = text_spec(write_csv(tmp_path / "rows.csv", bad), **DROP)

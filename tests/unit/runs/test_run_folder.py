@@ -15,7 +15,7 @@ from trainjob.runs.history import History
 from trainjob.storage import Folder
 
 
-def trainjob(folder: Path, uid: str | None) -> TrainJob:
+def trainjob(folder: Path, uid: str | None, spec: dict[str, Any] | None = None) -> TrainJob:
     document: dict[str, Any] = {
         "apiVersion": "trainjob.dev/v1alpha1",
         "kind": "TrainJob",
@@ -25,7 +25,8 @@ def trainjob(folder: Path, uid: str | None) -> TrainJob:
             "storage": {"uri": str(folder)},
             "training": {"batchSize": 1},
             "retries": 3,
-        },
+        }
+        | (spec or {}),
     }
     return TrainJob.model_validate(document)
 
@@ -124,6 +125,25 @@ def test_a_run_that_has_come_to_nothing_takes_another_spec(name: str, is_protect
     folder.write("metrics.jsonl", b"")
     with pytest.raises(UserError, match=r"seed: 1 → 42"):
         begin_attempt(folder, job)
+
+
+@pytest.mark.parametrize(("old", "new"), [("fail", "drop"), ("drop", "fail")])
+def test_bad_rows_may_be_judged_anew_until_something_is_trained(old: str, new: str, tmp_path: Path):
+    def job_of(on_bad_rows: str) -> TrainJob:
+        dataset = {"train": {"uri": "/data/rows.csv"}, "text": ["text"], "label": "label", "onBadRows": on_bad_rows}
+        return trainjob(tmp_path, None, {"model": {"textClassifier": {"encoder": {}}}, "dataset": dataset})
+
+    folder = run_folder(job_of(old))
+    begin_attempt(folder, job_of(old))
+    folder.write("fitted/split.json", b"")
+    begin_attempt(folder, job_of(old))
+    assert folder.exists("fitted")
+    begin_attempt(folder, job_of(new))
+    assert read_job(folder) == job_of(new)
+    assert not folder.exists("fitted"), "the rows are read again"
+    folder.write("checkpoints/epoch-0001-step-00000010/checkpoint.json", b"")
+    with pytest.raises(UserError, match=f"onBadRows: {new} → {old}"):
+        begin_attempt(folder, job_of(old))
 
 
 def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path):

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trainjob.api import CausalLM, Dataset
-from trainjob.data.bad_rows import BadRows, sound_rows
+from trainjob.data.bad_rows import BadRows, TooFewRows, sound_rows
 from trainjob.data.reading import begin_reading, counted, read_part
 from trainjob.data.rows import Part, Rows, leave_out
 from trainjob.data.small_classes import without_small_classes
@@ -22,7 +22,7 @@ from trainjob.data.tokenizers import (
     pretrained_tokenizer,
 )
 from trainjob.doing import DOING
-from trainjob.errors import DataError, listed
+from trainjob.errors import listed
 from trainjob.kinds.causal_lm.chat import ChatTemplate
 from trainjob.kinds.causal_lm.conversation_notes import conversation_notes
 from trainjob.kinds.causal_lm.documents import Layout, layout_of
@@ -58,7 +58,7 @@ def fit_language_model(
         return FittedOn(preprocessor, division, survey.digest, texts)
     sound = _sound(preprocessor, train, mapped, bad)
     if not sound.any():
-        raise DataError(f"{listed(dataset.train.all_uris)} holds no rows that can be used")
+        raise TooFewRows(f"{listed(dataset.train.all_uris)} holds no rows that can be used")
     usable = without_small_classes(survey.take(sound), dataset, bad)
     division = usable.divide(dataset.validation.fraction, seed)
     notes = (
