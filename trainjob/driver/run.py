@@ -23,7 +23,7 @@ from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import Contents, read_contents
-from trainjob.runs.files import BASELINES, REPORT, TRAINJOB
+from trainjob.runs.files import BASELINES, MODEL, PREDICTIONS, REPORT, TRAINJOB
 from trainjob.runs.folder import (
     Attempts,
     begin_attempt,
@@ -130,12 +130,12 @@ def _run(
             comparison = _taken_up(job, folder, contents, snapshots)
             return Finished(folder, contents.summary, contents.evaluation, comparison, already=True)
         attempts = begin_attempt(folder, job)
-        snapshots.preparing(None if job.spec.model.function is not None else 0.0)
+        snapshots.preparing(None if job.spec.model.facts.is_users_loop else 0.0)
         retry = partial(
             with_retries, job=job, run=folder, attempts=attempts, on_retry=snapshots.restarting, retries=retries
         )
         with Receiver(snapshots.add, own_address(), on_output, lambda steps: snapshots.trial(steps)) as receiver:
-            if job.spec.model.function is not None:
+            if job.spec.model.facts.is_users_loop:
                 from trainjob.driver.function import train_function
 
                 threads = worker_threads(job.spec)
@@ -197,7 +197,7 @@ def _run_model(
         seconds = {"start": start, "data": training.data_time.seconds} | outcome.seconds
         summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
     snapshots.finishing()
-    if job.spec.model.classifier is not None:
+    if folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
         _add_sources(job, folder, fitted)
     write_results(folder, summary, outcome)
     sets = {"validation": outcome.validation, "test": outcome.test}
@@ -211,7 +211,7 @@ def _taken_up(job: TrainJob, folder: Folder, contents: Contents, snapshots: Snap
     changed = [path for path in changed_fields(contents.job, job) if not path.startswith("spec.baselines")]
     if changed:
         notify(f"the run has finished: these fields have changed and have no effect: {listed(changed)}")
-    if job.spec.model.classifier is None or job.spec.baselines == contents.job.spec.baselines:
+    if not job.spec.model.facts.baselines or job.spec.baselines == contents.job.spec.baselines:
         return contents.comparison
     names = job.spec.baselines.named if job.spec.baselines is not None else []
     from trainjob.report.render import write_report

@@ -75,7 +75,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -
     epochs = [record for record in records if record["kind"] == "epoch"]
     if not epochs:
         return TrainingStatus()
-    step, epoch, is_function = records[-1]["step"], epochs[-1]["epoch"], job.spec.model.function is not None
+    step, epoch, is_function = records[-1]["step"], epochs[-1]["epoch"], job.spec.model.facts.is_users_loop
     return TrainingStatus(
         epoch=int(epoch),
         epochs=None if is_function else job.spec.training.epochs,
@@ -126,7 +126,7 @@ def write_pages(run: Folder) -> None:
 
     write_report(run)
     contents = read_contents(run)
-    if contents.job.spec.model.function is None:
+    if contents.evaluation:
         run.write(CARD, card(contents).encode())
 
 

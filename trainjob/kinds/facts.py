@@ -50,7 +50,8 @@ class Facts:
     not_tuned: tuple[str, ...] = ()
     """Fields of its own that a search may not set: all trials share the prepared rows, and defaults that follow from a
     field are chosen once."""
-
+    is_users_loop: bool = False
+    """Whether the user writes the training loop, of which trainjob knows what it reports."""
     earlier_names: tuple[str, ...] = ()
     """Names of the kind in the preprocessor.json of models that earlier versions saved."""
 

@@ -1,6 +1,5 @@
 """A run's folder → the model's card: `README.md` in the format of the Hugging Face hub."""
 
-from dataclasses import dataclass
 from posixpath import basename
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,40 +11,8 @@ from trainjob.errors import listed
 from trainjob.evaluation import Scores
 from trainjob.formatting import capitalized, count, score
 from trainjob.report.formatting import cell
-from trainjob.report.render import usage
 from trainjob.report.templates import template
 from trainjob.runs.contents import Contents
-
-
-@dataclass(frozen=True)
-class _Library:
-    """What loads the model besides trainjob."""
-
-    name: str
-    code: str
-
-
-_TEXT = _Library(
-    "transformers",
-    'from transformers import pipeline\n\nclassify = pipeline("text-classification", model="FOLDER")',
-)
-_IMAGE = _Library(
-    "transformers",
-    "from transformers import AutoImageProcessor, AutoModelForImageClassification\n\n"
-    'processor = AutoImageProcessor.from_pretrained("FOLDER", backend="pil")\n'
-    'model = AutoModelForImageClassification.from_pretrained("FOLDER")',
-)
-_LANGUAGE = _Library(
-    "transformers",
-    "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
-    'tokenizer = AutoTokenizer.from_pretrained("FOLDER")\n'
-    'model = AutoModelForCausalLM.from_pretrained("FOLDER")',
-)
-_ADAPTER = _Library(
-    "peft",
-    "from peft import AutoPeftModelForCausalLM\n\n"
-    'model = AutoPeftModelForCausalLM.from_pretrained("FOLDER")  # loads the decoder and adds the adapter',
-)
 
 
 def card(run: Contents) -> str:
@@ -59,7 +26,7 @@ def card(run: Contents) -> str:
     model, dataset = run.job.spec.model, listed([file_name(uri) for uri in run.job.spec.dataset.train.all_uris])
     sets = sorted(run.evaluation.items())  # test comes before validation
     set_name, scores = sets[0]
-    commands, code = (text for _, text in usage("FOLDER", model))
+    commands, code = (text for _, text in model.kind.usage("FOLDER"))
     trained = run.summary.trained_parameters
     text = template("card.md.j2").render(
         metadata=yaml.safe_dump(_metadata(run, run.job.spec.dataset), sort_keys=False, allow_unicode=True),
@@ -74,21 +41,12 @@ def card(run: Contents) -> str:
         lines_of_scores=[(name, *_columns(each).values()) for name, each in sets],
         excerpt=scores.excerpt(set_name),
         trained=trained if trained != run.summary.parameters else None,
-        other_library=_library(model),
+        other_library=model.kind.library,
         columns=listed([f"`{cell(column)}`" for column in run.job.spec.dataset.text or []]),
         commands=commands.splitlines(),
         code=code,
     )
     return f"{text}\n"
-
-
-def _library(model: Model) -> _Library | None:
-    """None where trainjob alone loads the model."""
-    if model.causal_lm:
-        return _ADAPTER if model.causal_lm.lora else _LANGUAGE
-    if model.image_classifier:
-        return _IMAGE if model.image_classifier.pretrained else None
-    return _TEXT
 
 
 def _files_of(dataset: Dataset, set_name: str) -> str:
@@ -109,7 +67,7 @@ def file_name(uri: str) -> str:
 def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:
     """What the hub reads: the YAML above the text."""
     task = run.job.spec.model.facts.hub_task
-    base, library = _base_model(run.job.spec.model), _library(run.job.spec.model)
+    base, library = _base_model(run.job.spec.model), run.job.spec.model.kind.library
     results = [
         {
             "task": {"type": task},

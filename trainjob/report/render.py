@@ -1,10 +1,7 @@
 """A run's folder → one self-contained HTML document."""
 
-import json
-import shlex
 from collections.abc import Sequence
 
-from trainjob.api import Model
 from trainjob.report.baselines import (
     CASCADE_HEADINGS,
     CASCADE_REMARK,
@@ -101,7 +98,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "data_table": data_table(profile) if profile else [],
         "class_facts": class_facts(profile) if profile else [],
         "stages": stages(summary) if summary else [],
-        "usage": usage(run.uri, run.job.spec.model) if summary else [],
+        "usage": run.job.spec.model.kind.usage(run.uri) if summary else [],
     }
 
 
@@ -127,48 +124,3 @@ def stages(summary: Summary) -> list[tuple[str, float, float]]:
         known["other"] = other
     total = sum(known.values())
     return [(name, seconds, seconds / total if total else 0.0) for name, seconds in known.items()]
-
-
-def usage(uri: str, model: Model) -> list[tuple[str, str]]:
-    """How to use the trained model: pairs of a title and commands or Python code. Empty for a function."""
-    run, literal = shlex.quote(uri), json.dumps(uri)
-    if model.causal_lm is not None:
-        return _usage_of_language_model(run, literal)
-    if model.classifier is None:
-        return []
-    if model.text_classifier:
-        option, rows, table = '--text "…"', '["a text", "another"]', "new.csv"
-    else:
-        option, rows, table = "--image image.png", '["image.png"]', "images/"
-    return [
-        (
-            "On the command line",
-            f"trainjob predict {run} {option}\n"
-            f"trainjob predict {run} {table} --output predictions.csv\n"
-            f"trainjob evaluate {run} {table}",
-        ),
-        (
-            "In Python",
-            f"from trainjob import Predictor\n\n"
-            f"predictor = Predictor.load({literal})\n"
-            f"classes = predictor.predict({rows})\n"
-            f"probabilities = predictor.predict_proba({rows})  # one column for each of predictor.classes",
-        ),
-    ]
-
-
-def _usage_of_language_model(run: str, literal: str) -> list[tuple[str, str]]:
-    return [
-        (
-            "On the command line",
-            f'trainjob predict {run} --text "…" --max-new-tokens 50 --temperature 0.8\n'
-            f"trainjob predict {run} prompts.csv --output continued.csv\n"
-            f"trainjob evaluate {run} new.csv",
-        ),
-        (
-            "In Python",
-            f"from trainjob import TextGenerator\n\n"
-            f"generator = TextGenerator.load({literal})\n"
-            f'texts = generator.generate(["a text", "another"], max_new_tokens=50)',
-        ),
-    ]

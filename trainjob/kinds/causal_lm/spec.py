@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from trainjob.kinds.facts import SCRATCH_RATE, TABLES, Columns, Facts
+from trainjob.kinds.usage import Library, Usage, usage_of_generator
 from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
 from trainjob.schema.fields import Dropout, LayerName, PositiveInt, Pretrained
 
@@ -98,6 +99,24 @@ class CausalLM(OneOf):
     def description(self) -> str:
         adapter = f", adapter of rank {self.lora.rank}" if self.lora is not None else ""
         return f"Language model, {self.pretrained or 'trained from scratch'}{adapter}"
+
+    @property
+    def library(self) -> Library:
+        if self.lora is not None:
+            return Library(
+                "peft",
+                "from peft import AutoPeftModelForCausalLM\n\n"
+                'model = AutoPeftModelForCausalLM.from_pretrained("FOLDER")  # loads the decoder and adds the adapter',
+            )
+        return Library(
+            "transformers",
+            "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
+            'tokenizer = AutoTokenizer.from_pretrained("FOLDER")\n'
+            'model = AutoModelForCausalLM.from_pretrained("FOLDER")',
+        )
+
+    def usage(self, uri: str) -> Usage:
+        return usage_of_generator(uri)
 
     @property
     def usual_learning_rate(self) -> float:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from trainjob.kinds.facts import SCRATCH_RATE, Columns, Facts
+from trainjob.kinds.usage import Usage
 from trainjob.schema.base import StrictModel
 
 
@@ -22,6 +23,7 @@ class Function(StrictModel):
         metrics={},
         abilities=frozenset(),
         usual_baselines=(),
+        is_users_loop=True,
     )
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
@@ -32,6 +34,13 @@ class Function(StrictModel):
     @property
     def description(self) -> str:
         return f"Function {self.name}"
+
+    @property
+    def library(self) -> None:
+        return None
+
+    def usage(self, uri: str) -> Usage:
+        return []
 
     @property
     def usual_learning_rate(self) -> float:

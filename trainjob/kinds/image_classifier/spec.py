@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from trainjob.kinds.classifier import METRICS, SCORES, Classifier
 from trainjob.kinds.facts import Columns, Facts
+from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 from trainjob.schema.base import StrictModel, refuse_conflicts
 from trainjob.schema.fields import PositiveInt, Pretrained
 
@@ -94,6 +95,20 @@ class ImageClassifier(Classifier):
         if self.pretrained is None:
             return f"Image classifier, {self.chosen.upper()}"
         return f"Image classifier on {self.pretrained}"
+
+    @property
+    def library(self) -> Library | None:
+        if self.pretrained is None:
+            return None
+        return Library(
+            "transformers",
+            "from transformers import AutoImageProcessor, AutoModelForImageClassification\n\n"
+            'processor = AutoImageProcessor.from_pretrained("FOLDER", backend="pil")\n'
+            'model = AutoModelForImageClassification.from_pretrained("FOLDER")',
+        )
+
+    def usage(self, uri: str) -> Usage:
+        return usage_of_predictor(uri, "--image image.png", '["image.png"]', "images/")
 
     @property
     def usual_learning_rate(self) -> float:

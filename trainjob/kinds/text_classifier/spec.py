@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from trainjob.kinds.classifier import METRICS, SCORES, Classifier
 from trainjob.kinds.facts import TABLES, Columns, Facts
+from trainjob.kinds.usage import Library, Usage, usage_of_predictor
 from trainjob.schema.base import StrictModel
 from trainjob.schema.fields import Dropout, PositiveInt, Pretrained
 
@@ -86,6 +87,14 @@ class TextClassifier(Classifier):
         if self.pretrained is None:
             return "Text classifier, encoder trained from scratch"
         return f"Text classifier on {self.pretrained}"
+
+    @property
+    def library(self) -> Library:
+        code = 'from transformers import pipeline\n\nclassify = pipeline("text-classification", model="FOLDER")'
+        return Library("transformers", code, joins_columns=True)
+
+    def usage(self, uri: str) -> Usage:
+        return usage_of_predictor(uri, '--text "…"', '["a text", "another"]', "new.csv")
 
     @property
     def usual_learning_rate(self) -> float:
