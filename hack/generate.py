@@ -1,5 +1,5 @@
-"""`python hack/generate.py` writes what is derived from the operator's settings: the schema of the chart's values, and
-the table of values in docs/chart.md.
+"""`python hack/generate.py` writes what is derived: the schema of the chart's values, the table of values in
+docs/chart.md, and the table of reasons in docs/status.md.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic.alias_generators import to_camel
 
+from trainjob.api import status_reasons
 from trainjob.api.trainjob import Storage
 from trainjob.api.wording import fields_of
 from trainjob.crd.kubernetes_types import kubernetes_schema
@@ -24,6 +25,8 @@ CHART = ROOT / "charts" / "trainjob"
 SCHEMA = CHART / "values.schema.json"
 REFERENCE = ROOT / "docs" / "chart.md"
 TABLE = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->\n)", re.DOTALL)
+STATUS = ROOT / "docs" / "status.md"
+REASONS = re.compile(r"(?<=<!-- reasons -->\n).*(?=<!-- end of reasons -->\n)", re.DOTALL)
 
 _KUBERNETES_KEYWORDS = {"type", "properties", "required", "items", "additionalProperties", "pattern"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -39,6 +42,11 @@ def reference() -> str:
     schema, values = json.loads(values_schema()), yaml.safe_load((CHART / "values.yaml").read_text())
     table = ["| value | default | |", "|---|---|---|", *_rows(schema, values, schema["$defs"])]
     return TABLE.sub(lambda _: "\n".join(["", *table, "", ""]), REFERENCE.read_text())
+
+
+def status_page() -> str:
+    """The page about the status, with a table of its reasons."""
+    return REASONS.sub(lambda _: f"\n{status_reasons.table()}\n", STATUS.read_text())
 
 
 def _definitions() -> dict[str, Schema]:
@@ -107,6 +115,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Each file and its text."""
     yield SCHEMA, values_schema()
     yield REFERENCE, reference()
+    yield STATUS, status_page()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,329 @@
+"""What each reason of a TrainJob's status means, and what to do: for docs/status.md and the command line."""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+
+class Explanation(NamedTuple):
+    """A row of the table in docs/status.md, in Markdown."""
+
+    reasons: str
+    """Comma-separated."""
+    phases: str
+    """With which phases they come."""
+    meaning: str
+    remedy: str
+    """What the user can do."""
+
+
+EXPLANATIONS = [
+    Explanation(
+        "Created",
+        "Pending",
+        "the RayJob is created; KubeRay has not seen it yet",
+        "nothing; if it lasts, see whether KubeRay runs",
+    ),
+    Explanation(
+        "PodsStarting",
+        "Pending, Retrying",
+        "KubeRay is starting the pods; with Retrying, `message` says what ended the last attempt",
+        "nothing",
+    ),
+    Explanation(
+        "HeadLost",
+        "Retrying",
+        (
+            "the head pod, where the driver runs, was lost or ran out of memory, and no driver has reported from "
+            "a new one yet; it will continue from the latest checkpoint beside the same workers. `attempt` stays, "
+            "as the cluster is the same"
+        ),
+        (
+            "nothing; if it was memory, give the head more in a new TrainJob (`spec.head`; the default is the "
+            "chart's `settings.defaults.head`); look for why nodes are lost if it happens often"
+        ),
+    ),
+    Explanation(
+        "NodeLost",
+        "Pending, Retrying; with Running in `waiting` only",
+        (
+            "a pod's node has stopped answering; `message` names both. There is no other pod in its place before "
+            "Kubernetes knows that this one is gone for good"
+        ),
+        (
+            "wait for the node, or take it out of service: delete it, or `kubectl taint node NODE "
+            "node.kubernetes.io/out-of-service=:NoExecute`. Training then continues elsewhere from the latest "
+            "checkpoint"
+        ),
+    ),
+    Explanation(
+        "PodsReady",
+        "Starting, Retrying",
+        "all pods are ready; the driver starts",
+        "nothing",
+    ),
+    Explanation(
+        "Resuming",
+        "Pending",
+        "was suspended; KubeRay is starting it again",
+        "nothing",
+    ),
+    Explanation(
+        "Suspending",
+        "Pending, Starting, Running, Retrying",
+        "`spec.suspend` is true or a queue holds the job, and KubeRay has yet to delete its pods",
+        (
+            "nothing; if it lasts, see whether KubeRay runs, and delete a RayCluster that the RayJob's status "
+            "does not name: KubeRay forgets one that it creates while the job is suspended"
+        ),
+    ),
+    Explanation(
+        "RayJobDeleting",
+        "Pending",
+        (
+            "the RayJob, or that of a deleted TrainJob of the same name, is being deleted, and its finalizers, "
+            "which `message` names, may hold it up; another one is created once it is gone"
+        ),
+        "see who removes those finalizers",
+    ),
+    Explanation(
+        "Unschedulable",
+        "Pending, Retrying",
+        "the scheduler finds no node; `message` has its words, also for a missing PersistentVolumeClaim",
+        "make room, ask for less, or name another node pool",
+    ),
+    Explanation(
+        "ImagePullBackOff, ErrImagePull, InvalidImageName",
+        "Pending, Retrying",
+        "a container's image cannot be pulled",
+        "mend the image's name or `spec.pods.imagePullSecrets`",
+    ),
+    Explanation(
+        "CreateContainerConfigError",
+        "Pending, Retrying",
+        "a Secret or ConfigMap that a variable names is missing",
+        "create it; the pod goes on by itself",
+    ),
+    Explanation(
+        "CrashLoopBackOff",
+        "Pending, Retrying",
+        "a container ends again and again; `message` has its last exit code and the last line of its log",
+        "see its log",
+    ),
+    Explanation(
+        "FailedMount, FailedAttachVolume",
+        "Pending, Retrying",
+        "a volume cannot be mounted",
+        "create what it names; the pod goes on by itself",
+    ),
+    Explanation(
+        (
+            "QuotaExceeded, ServiceAccountMissing, PodSecurityViolation, AdmissionDenied, FailedCreateHeadPod, "
+            "FailedCreateWorkerPod, FailedCreate"
+        ),
+        "Pending, Starting, Retrying",
+        (
+            "the API server refuses to create the pods, or an object that KubeRay creates before them "
+            "(RayCluster, Services, the submitter's Job): a quota, an admission policy or webhook, or a missing "
+            "permission of KubeRay"
+        ),
+        "fix what `message` names; KubeRay and the Job controller try again, after up to a quarter of an hour",
+    ),
+    Explanation(
+        (
+            "FailedToCreateRayCluster, FailedToCreateService, FailedToUpdateService, "
+            "FailedToCreateRayJobSubmitter, InvalidRayClusterSpec"
+        ),
+        "Pending, Starting, Retrying",
+        "KubeRay cannot create the object for another reason",
+        "as above",
+    ),
+    Explanation(
+        "PodsNotCreated",
+        "Pending, Retrying",
+        (
+            "KubeRay has created no pod within 30 seconds and no Event that says why. It makes none where it "
+            "cannot create the Secret with the cluster's token"
+        ),
+        "see the log of KubeRay's operator, and quotas and policies for Secrets",
+    ),
+    Explanation(
+        "NoStorage",
+        "Pending",
+        "the TrainJob names no storage, and the operator's settings have no default for its namespace",
+        (
+            "create it again with `spec.storage`, or have the chart's `settings.defaults.storage` set; the "
+            "TrainJob then starts by itself"
+        ),
+    ),
+    Explanation(
+        "UnknownNodePool",
+        "Pending",
+        "the operator's settings have no pool of that name",
+        "name one that `message` lists, or have it added",
+    ),
+    Explanation(
+        "NotAllowed",
+        "Pending",
+        (
+            "the TrainJob asks for [what it may not](operator.md#what-a-trainjob-may-not-ask-for); `message` "
+            "names all of it"
+        ),
+        "take it out in a new TrainJob, or have the operator's settings allow it",
+    ),
+    Explanation(
+        "NameTaken",
+        "Pending",
+        "a RayJob of that name is not this TrainJob's",
+        "delete it, or choose another name",
+    ),
+    Explanation(
+        "SpecTooLarge",
+        "Pending",
+        "the spec is larger than an annotation may be, or `pods` alone, which each pod repeats",
+        "shorten `function.config` or `pods`",
+    ),
+    Explanation(
+        "RayJobRefused",
+        "Pending",
+        (
+            "the API server or an admission webhook refuses the RayJob, KubeRay's CRD is missing, or the operator "
+            "lacks a permission"
+        ),
+        "mend what `message` names; the operator tries again every 15 seconds",
+    ),
+    Explanation(
+        "RayJobChanged",
+        "any, of Accepted only",
+        (
+            "an admission policy or webhook changes the RayJob as the operator writes it; `message` names the "
+            "first such field. The job runs with what was changed"
+        ),
+        "have the policy leave RayJobs of TrainJobs alone; the operator tries again every 15 seconds",
+    ),
+    Explanation(
+        "NetworkPolicyRefused",
+        "Pending",
+        (
+            "the job's NetworkPolicy could not be created: the operator lacks the permission, or an admission "
+            "policy or webhook refuses or changes it. Without it no pod is created"
+        ),
+        "mend what `message` names; the operator tries again every 15 seconds",
+    ),
+    Explanation(
+        "Deleting",
+        "Pending",
+        (
+            "the TrainJob is being deleted and finalizers hold it up. With a RayJob that still runs this is the "
+            "reason of Accepted only"
+        ),
+        "see `metadata.finalizers`",
+    ),
+    Explanation(
+        "ConfigChanged",
+        "any, of Accepted only",
+        ("`function.config` was changed after the job got its RayJob; it keeps the old one, for later attempts too"),
+        "take the old value back, or apply the TrainJob under a new name",
+    ),
+    Explanation(
+        "QueueChanged",
+        "any, of Accepted only",
+        (
+            "the label `kueue.x-k8s.io/queue-name` was added, changed or removed while the RayJob runs, which "
+            "Kueue refuses; the job stays in its queue, or runs on without one"
+        ),
+        (
+            "undo the change, or suspend the job: the RayJob changes its queue once it is suspended, and enters "
+            "one once it is resumed"
+        ),
+    ),
+    Explanation(
+        "InvalidSpec",
+        "Pending",
+        ("a CRD of another version admitted this spec. With a RayJob that exists this is the reason of Accepted only"),
+        "create the TrainJob again",
+    ),
+    Explanation(
+        "Suspended, Queued",
+        "Suspended",
+        ("`spec.suspend` is true; a queue has no room, in Kueue's words, or Kueue has made no Workload for the job"),
+        (
+            "set `spec.suspend: false`; wait for the queue, or see whether Kueue is installed and runs with its "
+            "integration `ray.io/rayjob`"
+        ),
+    ),
+    Explanation(
+        "TrainingFailed",
+        "Failed",
+        "a worker or the driver raised; `message` says which and what",
+        "mend it and apply the TrainJob under a new name",
+    ),
+    Explanation(
+        "DeadlineExceeded",
+        "Failed",
+        (
+            "`spec.deadlines.total` is over; the pods are gone, the checkpoints are not. Time in a queue does not "
+            "count. `message` and `waiting` keep what the job waited for"
+        ),
+        "allow more time in a new TrainJob",
+    ),
+    Explanation(
+        "PreRunningDeadlineExceeded",
+        "Retrying, Failed",
+        (
+            "the driver had not started within `spec.deadlines.start`; `message` and `waiting` keep what the job "
+            "waited for"
+        ),
+        "remove the cause, and apply the TrainJob under a new name",
+    ),
+    Explanation(
+        "SubmissionFailed",
+        "Retrying, Failed",
+        "the entry point could not be handed to Ray",
+        "see the submitter pod's log",
+    ),
+    Explanation(
+        "AppFailed",
+        "Retrying, Failed",
+        (
+            "training ended with an error and left no report; `message` has the end of its log, and says so where "
+            "the driver was killed, as a rule for want of memory"
+        ),
+        "give the head more memory (`spec.head.memory`), or see the submitter pod's log",
+    ),
+    Explanation(
+        "ValidationFailed",
+        "Failed",
+        "KubeRay refuses the RayJob, which somebody has changed; it is deleted, with its pods",
+        "apply the TrainJob under a new name",
+    ),
+    Explanation(
+        "Stopped",
+        "Failed",
+        "someone stopped the Ray job",
+        "apply it again",
+    ),
+    Explanation(
+        "JobStatusCheckTimeoutExceeded, JobDeploymentStatusTransitionGracePeriodExceeded",
+        "Failed",
+        "KubeRay could not reach the head's dashboard",
+        "see the head pod and the network policies",
+    ),
+]
+
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+@cache
+def explanation(reason: str) -> Explanation | None:
+    """What there is to say of a reason, without Markdown."""
+    for found in EXPLANATIONS:
+        if reason in found.reasons.split(", "):
+            return Explanation(*(_LINK.sub(r"\1", text).replace("`", "") for text in found))
+    return None
+
+
+def table() -> str:
+    """All of it in Markdown."""
+    head = "| reason | with phase | means | do |\n|---|---|---|---|\n"
+    return head + "".join(f"| {' | '.join(row)} |\n" for row in EXPLANATIONS)
