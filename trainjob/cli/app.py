@@ -94,8 +94,15 @@ def options(
 _show_warning = warnings.showwarning
 
 
+_noticed: set[str] = set()
+
+
 def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -> None:
-    """A notice on a line of its own, in red where it puts the result in doubt; other warnings as ever."""
+    """Each notice once, on a line of its own, in red where it puts the result in doubt; other warnings as ever."""
+    if issubclass(category, Notice):
+        if str(message) in _noticed:  # Python forgets what it has shown whenever a library changes the filters
+            return
+        _noticed.add(str(message))
     if issubclass(category, Alarm):
         say(f"warning: {message}", error=True, colour=typer.colors.RED)
     elif issubclass(category, Notice):

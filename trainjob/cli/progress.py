@@ -56,11 +56,15 @@ class PlainProgress:
         self._name, self._out = name, console.file
         self._shown: TrainingStatus | None = None
         self._next_line = 0.0
+        self._last_line = ""
         self._lock = threading.Lock()
 
     def update(self, status: TrainingStatus) -> None:
         with self._lock:
-            self._out.writelines(f"{printable(line)}\n" for line in self._lines(status, self._shown))
+            for line in self._lines(status, self._shown):
+                if line != self._last_line:  # as where a phase begins again for the next set of rows
+                    self._out.write(f"{printable(line)}\n")
+                self._last_line = line
             self._out.flush()
             self._shown = status
 

@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from trainjob.api.training_status import TrainingStatus
+from trainjob.cli import app
 from trainjob.cli.output import console, printable, printable_json, say
 from trainjob.cli.progress import display
+from trainjob.errors import Notice
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mred\rover\x08"
 
@@ -70,3 +72,10 @@ def test_a_pipe_gets_whole_names(capsys: pytest.CaptureFixture[str], monkeypatch
     table.add_row("a-name-" * 30, "0.5")
     console().print(table)
     assert "a-name-" * 30 in capsys.readouterr().out
+
+
+def test_a_notice_is_shown_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_noticed", set())
+    for text in ("two images have none", "one has", "two images have none"):
+        app._show_notice(text, Notice)  # noqa: SLF001
+    assert capsys.readouterr().err.splitlines() == ["note: two images have none", "note: one has"]

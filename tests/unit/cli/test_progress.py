@@ -88,6 +88,12 @@ def test_plain_lines_are_rare_within_an_epoch() -> None:
     assert len(shown(steps, terminal=False).splitlines()) == 2
 
 
+def test_a_phase_that_begins_again_is_shown_once() -> None:
+    status = TrainingStatus(stage="Preparing")
+    first = status.model_copy(update={"phase": Phase(name="preparing rows", done=4, total=9, unit="rows")})
+    assert shown([first, status, first], terminal=False).count("preparing rows") == 1
+
+
 def test_no_control_characters_when_not_on_a_terminal() -> None:
     assert set(filter(lambda character: not character.isprintable(), shown(RUN, terminal=False))) == {"\n"}
 
