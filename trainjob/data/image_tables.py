@@ -5,6 +5,7 @@ Both yield what image folders do (see image_files.py): the columns `image`, the 
 
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,18 @@ def images_of_tables(
                 f'"{chosen.class_names[0]}" for 0: these are the classes'
             )
     return found
+
+
+def named_files(parts: Sequence[Part]) -> set[str]:
+    """URIs, without `.` and `..`, of the image files that rows name."""
+    named: set[str] = set()
+    for part in parts:
+        if isinstance(part, ListedImages):
+            for path, place in zip(part.table[part.columns.image].to_pylist(), part.places, strict=True):
+                if path and path.strip():
+                    with suppress(DataError):  # which reading the image raises
+                        named.add(posixpath.normpath(_uri_of(path.strip(), part.uri, place)))
+    return named
 
 
 def _embedded(part: Part, endpoint: str | None, columns: ImageColumns) -> EmbeddedImages:

@@ -125,6 +125,12 @@ def files_of(source: Source, endpoint: str | None) -> list[File]:
     return [file for place in places for file in [*place.files, *place.images]]
 
 
+def images_beside(source: Source, endpoint: str | None) -> list[str]:
+    """URIs of the images beside a `metadata.csv`."""
+    _, places = _chosen(source, endpoint)
+    return [file.uri for place in places for file in place.images]
+
+
 def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
     """The format, and what each URI stands for, without what is left out of folders."""
     places = concurrently(lambda uri: find(uri, endpoint), source.all_uris)

@@ -14,7 +14,7 @@ import pytest
 from data_specs import assert_same_examples, image_spec, random_images, write_csv, write_images, write_jsonl
 from PIL import Image
 
-from trainjob.api import TrainJobSpec
+from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.rows import Rows
 from trainjob.data.spec_parts import parts_of
@@ -163,7 +163,9 @@ def test_a_folder_with_its_metadata(tmp_path: Path) -> None:
     fitted = assert_the_images(image_spec(folder))
     assert fitted.sources["train"].files == 41
     write_files(tmp_path / "test")
-    write_csv(tmp_path / "test/metadata.csv", rows)
+    write_csv(tmp_path / "test/metadata.csv", [{**rows[0], "file_name": ""}, *rows[3:]])
+    with pytest.warns(Notice, match=r"test: 3 of 40 images are left out, since no row names them: .*/test/0\.png, "):
+        parts_of(image_spec(tmp_path / "test"), Source(uri=str(tmp_path / "test")))
     dataset = image_spec(tmp_path).dataset
     assert dataset is not None
     with pytest.warns(Notice, match="train/ and test/ taken as the train and test rows"):

@@ -1,13 +1,15 @@
 """The parts of a source whose rows are tables, or images."""
 
+import posixpath
 from collections.abc import Sequence
 
 from trainjob.api import Dataset, Source
+from trainjob.data.formats import is_metadata
 from trainjob.data.image_files import IDXFiles, ImageFiles
-from trainjob.data.image_tables import images_of_tables
+from trainjob.data.image_tables import images_of_tables, named_files
 from trainjob.data.rows import Part
-from trainjob.data.source import parts
-from trainjob.errors import DataError, listed
+from trainjob.data.source import images_beside, parts
+from trainjob.errors import DataError, listed, notify
 
 
 def table_parts(
@@ -26,7 +28,20 @@ def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled
     found = parts(source, endpoint, labelled)
     if _are_images(found):
         return found
-    return images_of_tables(found, endpoint, dataset.image, dataset.label, labelled)
+    images = images_of_tables(found, endpoint, dataset.image, dataset.label, labelled)
+    if any(is_metadata(part.uri) for part in images):
+        _tell_of_others(images, images_beside(source, endpoint), listed(source.all_uris))
+    return images
+
+
+def _tell_of_others(images: list[Part], beside: list[str], place: str) -> None:
+    """Gives a Notice of the image files in the folder of a `metadata.csv` that no row names."""
+    named = named_files(images)
+    if others := [uri for uri in beside if posixpath.normpath(uri) not in named]:
+        notify(
+            f"{place}: {len(others):,} of {len(beside):,} images are left out, since no row names them: "
+            f"{listed(others)}"
+        )
 
 
 def _are_images(found: list[Part]) -> bool:
