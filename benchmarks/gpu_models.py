@@ -128,7 +128,7 @@ def _losses(bench: Bench, name: str, **training: Any) -> Tensor:
     for batch in batches[:STEPS]:
         losses.append(_loss_of_step(first, batch))
     first._save({first.spec.checkpoints.metric: 0.0}, None)  # noqa: SLF001
-    first.saver.join()
+    first.checkpointer.wait()
     [checkpoint] = [name for name, _ in first.checkpointer.store.ranked()]
     second.resume(checkpoint)
     losses += [_loss_of_step(trainer, batches[STEPS]) for trainer in (first, second)]

@@ -176,6 +176,6 @@ def checkpoint_seconds(case: Case) -> float:
             since = time.perf_counter()
             trainer._save({trainer.spec.checkpoints.metric: 0.0}, None)  # noqa: SLF001
             seconds = time.perf_counter() - since
-            trainer.saver.join()
+            trainer.checkpointer.wait()
             return seconds
     raise NotMeasured("there was no end of the epoch")

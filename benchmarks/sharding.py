@@ -37,12 +37,10 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
     from trainjob.models import Trainable
     from trainjob.runs.checkpoints import CheckpointStore
     from trainjob.storage import Folder
-    from trainjob.worker.checkpointing import Checkpointer
+    from trainjob.worker.checkpointing import Checkpointer, TrainingState
     from trainjob.worker.distributed import AllRanks
     from trainjob.worker.optim import build_optimizer
     from trainjob.worker.placement import build_for, shard
-    from trainjob.worker.saving import Saver
-    from trainjob.worker.state import TrainingState
 
     distributed.init_process_group("gloo")
     torch.set_num_threads(1)
@@ -66,9 +64,16 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
         model = DistributedDataParallel(module) if is_copy else shard(module, spec.training, device, (1, ranks))
         return module, model, build_optimizer(spec.training.optimizer, module.parameters())
 
-    def checkpointer(module: Trainable[Any], optimizer: torch.optim.Optimizer, saver: Saver) -> Checkpointer:
+    def checkpointer(module: Trainable[Any], optimizer: torch.optim.Optimizer) -> Checkpointer:
         return Checkpointer(
-            store, saver, module, preprocessor, optimizer, None, torch.GradScaler(enabled=False), device
+            store,
+            lambda *_: None,
+            module=module,
+            preprocessor=preprocessor,
+            optimizer=optimizer,
+            scheduler=None,
+            scaler=torch.GradScaler(enabled=False),
+            device=device,
         )
 
     before = peak()
@@ -80,19 +85,19 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
         optimizer.step()
         optimizer.zero_grad()
     found = {"parameters": float(sum(each.numel() for each in module.parameters())), "peak MiB": peak() - before}
-    with Saver(store, lambda *_: None) as saver:
+    with checkpointer(module, optimizer) as saver:
         since = time.perf_counter()
-        checkpointer(module, optimizer, saver).save(TrainingState(step=STEPS), {}, None)
+        saver.save(TrainingState(step=STEPS), {}, None)
         found["save blocks s"] = time.perf_counter() - since
-        saver.join()
+        saver.wait()
         found["saved after s"] = time.perf_counter() - since
     found["peak with a save MiB"] = peak() - before
-    del module, model, optimizer
+    del module, model, optimizer, saver
     other, _, empty = trained()
     since = time.perf_counter()
     name = store.latest()
     assert name is not None
-    checkpointer(other, empty, Saver(store, lambda *_: None)).restore(name)
+    checkpointer(other, empty).restore(name)
     found["resume s"] = time.perf_counter() - since
     distributed.barrier()
     return found

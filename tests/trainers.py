@@ -33,11 +33,11 @@ from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History, read_history
 from trainjob.storage import Folder
+from trainjob.worker.checkpointing import TrainingState
 from trainjob.worker.distributed import AllRanks, rank, world_size
 from trainjob.worker.loop import Trainer
 from trainjob.worker.placement import build_for, place
 from trainjob.worker.scoring import Predicted, Scorer
-from trainjob.worker.state import TrainingState
 
 CLASSES = ["blue", "green", "red"]
 CPU = torch.device("cpu")

@@ -23,7 +23,7 @@ from trainjob.storage import Folder
 from trainjob.worker.loop import Trainer
 from trainjob.worker.random_states import seed
 from trainjob.worker.scoring import Scorer
-from trainjob.worker.sharded_state import load_weights
+from trainjob.worker.sharded_tensors import load_weights
 
 EPOCHS = 2
 CPU = torch.device("cpu")

@@ -21,13 +21,11 @@ from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.history import History
-from trainjob.worker.checkpointing import Checkpointer
+from trainjob.worker.checkpointing import Checkpointer, TrainingState
 from trainjob.worker.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
 from trainjob.worker.optim import build_optimizer, build_scheduler
 from trainjob.worker.random_states import set_random_states
-from trainjob.worker.saving import Saver
 from trainjob.worker.scoring import Scorer
-from trainjob.worker.state import TrainingState
 from trainjob.worker.step_meter import StepMeter
 from trainjob.worker.stop_notices import Notices
 
@@ -79,9 +77,15 @@ class Trainer:
             module.use_plain_attention()
         self.scaler = torch.GradScaler(device.type, enabled=self.dtype == torch.float16)
         self.state = TrainingState()
-        self.saver = Saver(store, reporter.checkpoint)
         self.checkpointer = Checkpointer(
-            store, self.saver, module, preprocessor, self.optimizer, self.scheduler, self.scaler, device
+            store,
+            reporter.checkpoint,
+            module=module,
+            preprocessor=preprocessor,
+            optimizer=self.optimizer,
+            scheduler=self.scheduler,
+            scaler=self.scaler,
+            device=device,
         )
         self.parts, self.notices = parts, Notices(is_told_to_stop)
         self.stopped = False
@@ -97,7 +101,7 @@ class Trainer:
     def fit(self) -> None:
         """Trains to the last epoch or step, until early stopping ends it, or until a rank is told to stop."""
         state, epochs = self.state, self.spec.training.epochs
-        with self.saver:
+        with self.checkpointer:
             while state.epoch < epochs and not self._is_over and not self.stopped:
                 self._train_epoch()
                 if not state.stopped_early and not self.stopped:
@@ -176,7 +180,7 @@ class Trainer:
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
         state.step += 1
-        self.saver.look()
+        self.checkpointer.poll()
         ends = self._ends_epoch
         self.stopped = self.notices.stop and not self._is_over
         saves = self.stopped or (not ends and self._is_due(self.spec.checkpoints.every_steps))
@@ -257,7 +261,7 @@ class Trainer:
     def _save(self, metrics: dict[str, float], scores: Scores | None) -> None:
         """Begins to save a checkpoint, once the one before it is saved."""
         self.start_stage("checkpoints")
-        self.saver.join()
+        self.checkpointer.wait()
         if rank() == 0:
             self.history.flush()  # first, so that no checkpoint is without its records
         self.checkpointer.save(self.state, metrics, scores)

@@ -61,7 +61,7 @@ from trainjob.worker.outcome import Outcome, Stopped
 from trainjob.worker.placement import build_for, place
 from trainjob.worker.random_states import seed
 from trainjob.worker.scoring import Predicted, Scorer
-from trainjob.worker.sharded_state import load_weights
+from trainjob.worker.sharded_tensors import load_weights
 from trainjob.worker.shared_rows import once_a_node
 from trainjob.worker.stop_notices import is_leaving, is_told_to_stop
 

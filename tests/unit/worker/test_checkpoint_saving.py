@@ -3,8 +3,10 @@
 import errno
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +15,41 @@ from torch import distributed
 from ranks import run_on
 from trainers import Setup, image_setup, train
 from trainjob.api import Checkpoints
+from trainjob.evaluation import Scores
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.storage import Folder
 from trainjob.worker import checkpointing
+from trainjob.worker.checkpointing import Checkpointer, TrainingState
 from trainjob.worker.distributed import AllRanks, barrier, rank, world_size
-from trainjob.worker.saving import Saver
 
 
 def store(folder: Path) -> CheckpointStore:
     return CheckpointStore(Folder(str(folder)), Checkpoints())
+
+
+class Saver(Checkpointer):
+    """Saves what a function writes instead of a training's state."""
+
+    def __init__(self, store: CheckpointStore, on_saved: Callable[[str, int, dict[str, float]], None]) -> None:
+        nothing: Any = None
+        super().__init__(
+            store,
+            on_saved,
+            module=nothing,
+            preprocessor=nothing,
+            optimizer=nothing,
+            scheduler=None,
+            scaler=nothing,
+            device=nothing,
+        )
+        self._write: Callable[[Path], None] = fill
+
+    def begin(self, epoch: int, step: int, metrics: dict[str, float], write: Callable[[Path], None]) -> None:
+        self._write = write
+        self.save(TrainingState(epoch=epoch, step=step), metrics, None)
+
+    def _copy(self, state: TrainingState, scores: Scores | None) -> Callable[[Path], None]:
+        return self._write
 
 
 def fill(folder: Path) -> None:
@@ -41,7 +69,7 @@ def test_who_saves_need_not_wait(tmp_path: Path):
 
     with Saver(store(tmp_path), lambda name, step, metrics: seen.append(f"{name} {step} {metrics}")) as saver:
         saver.begin(1, 10, {"validation_loss": 0.5}, write)
-        saver.look()
+        saver.poll()
         assert seen == store(tmp_path).names() == []
         may_write.set()
     assert seen == ["epoch-0001-step-00000010 10 {'validation_loss': 0.5}"]
@@ -72,7 +100,7 @@ def _saved_while_the_group_is_destroyed(folder: Path) -> tuple[int, int]:
     distributed.destroy_process_group()
     may_go_on.set()
     with pytest.raises(ValueError, match="group"):
-        saver.join()
+        saver.wait()
     return rank(), world_size()
 
 

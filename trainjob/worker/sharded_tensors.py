@@ -1,0 +1,173 @@
+"""The tensors of a checkpoint, weights and optimizer state: the rows that each rank writes, and those that it reads.
+
+Of a sharded tensor, a rank holds some rows. Of any other, all ranks hold all rows, and each writes some of them.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, Replicate
+from torch.optim import Optimizer
+
+from trainjob.models import Trainable
+from trainjob.runs.checkpoint_tensors import WEIGHT, CheckpointTensors, TensorRows
+
+OPTIMIZER = "optimizer."
+"""Prefix of the names of the optimizer's tensors."""
+_DTYPES = {
+    torch.float64: "F64",
+    torch.int64: "I64",
+    torch.float32: "F32",
+    torch.int32: "I32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""Names in safetensors' format."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Consecutive rows of a tensor on this rank."""
+
+    local: Tensor
+    """The rows; a scalar itself."""
+    start: int
+    """The index of the first row."""
+
+    @property
+    def count(self) -> int:
+        return self.local.shape[0] if self.local.dim() else 1
+
+
+def local_rows(tensor: Tensor) -> Rows:
+    """The rows that are on this rank, in the tensor's own memory."""
+    if not isinstance(tensor, DTensor):
+        return Rows(tensor.detach(), 0)
+    (chunk,) = tensor.__create_chunk_list__()
+    with torch.no_grad():
+        return Rows(tensor.to_local(), chunk.offsets[0])
+
+
+def rows_to_write(tensor: Tensor, rank: int, ranks: int, *, replicated: bool) -> Rows | None:
+    """The rows that this rank writes, so that the ranks together write each row once. Rank 0 writes a tensor that is
+    not `replicated`, which has other values on other ranks, such as the running statistics of batch normalization."""
+    if isinstance(tensor, DTensor):
+        rows = local_rows(tensor)
+        coordinates = zip(tensor.device_mesh.get_coordinate() or [], tensor.placements, strict=True)
+        is_copy = any(index > 0 for index, placement in coordinates if isinstance(placement, Replicate))
+        return rows if rows.count and not is_copy else None
+    if tensor.dim() == 0 or not replicated:
+        return local_rows(tensor) if rank == 0 else None
+    size = -(-len(tensor) // ranks)
+    local = tensor.detach()[rank * size : (rank + 1) * size]
+    return Rows(local, rank * size) if len(local) or rank == 0 else None
+
+
+@dataclass(frozen=True)
+class RowsCopy:
+    """A copy of rows of a tensor."""
+
+    name: str
+    shape: tuple[int, ...]
+    """The shape of the whole tensor."""
+    rows: Rows
+
+    def in_host_memory(self) -> TensorRows:
+        local, start = self.rows.local, self.rows.start
+        return TensorRows(self.name, _DTYPES[local.dtype], self.shape, start, self.rows.count, _host_bytes(local))
+
+
+def copy_rows(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: int) -> deque[RowsCopy]:
+    """Copies the rows that this rank writes: on the GPU, which is fast, if it has room for two copies, or else to host
+    memory."""
+    found = [
+        (name, tuple(tensor.shape), rows)
+        for name, tensor, replicated in _tensors(module, optimizer)
+        if (rows := rows_to_write(tensor, rank, ranks, replicated=replicated)) is not None
+    ]
+    on_gpu = [rows.local for _, _, rows in found if rows.local.is_cuda]
+    stays = bool(on_gpu) and 2 * sum(each.nbytes for each in on_gpu) <= torch.cuda.mem_get_info(on_gpu[0].device)[0]
+    copies = deque(RowsCopy(name, shape, Rows(_copy(rows.local, stays), rows.start)) for name, shape, rows in found)
+    if on_gpu:
+        torch.cuda.synchronize(on_gpu[0].device)
+    return copies
+
+
+def in_host_memory(copies: deque[RowsCopy]) -> Iterator[TensorRows]:
+    """Yields the copies in host memory, one after another. A copy's own memory is freed once it has been yielded."""
+    while copies:
+        yield copies.popleft().in_host_memory()
+
+
+def _copy(tensor: Tensor, stays: bool) -> Tensor:
+    if stays and tensor.is_cuda:
+        return tensor.clone()
+    copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+    return copy.copy_(tensor, non_blocking=True)
+
+
+def _host_bytes(tensor: Tensor) -> memoryview:
+    """A GPU's tensor is copied on a stream of its own, beside the computation."""
+    with torch.cuda.stream(torch.cuda.Stream(tensor.device) if tensor.is_cuda else None):
+        return _bytes_of(tensor.cpu())
+
+
+def _bytes_of(tensor: Tensor) -> memoryview:
+    numbers: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return memoryview(numbers)
+
+
+def _tensors(module: Trainable[Any], optimizer: Optimizer) -> Iterator[tuple[str, Tensor, bool]]:
+    """Yields each tensor's name, the tensor, and whether it is the same on all ranks."""
+    for name, tensor in module.weights.items():
+        yield WEIGHT + name, tensor, isinstance(tensor, nn.Parameter)
+    for name, parameter in _parameters(module).items():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, Tensor):
+                yield f"{OPTIMIZER}{key}.{name}", value, True
+
+
+def _parameters(module: Trainable[Any]) -> dict[str, nn.Parameter]:
+    return {name: tensor for name, tensor in module.weights.items() if isinstance(tensor, nn.Parameter)}
+
+
+@torch.no_grad()
+def load_weights(module: Trainable[Any], saved: CheckpointTensors) -> None:
+    """Loads a checkpoint's weights; each rank loads its own rows. Raises RuntimeError for those of another model."""
+    _fill({WEIGHT + name: tensor for name, tensor in module.weights.items()}, saved)
+
+
+@torch.no_grad()
+def load_optimizer(optimizer: Optimizer, module: Trainable[Any], saved: CheckpointTensors) -> None:
+    """Loads a checkpoint's optimizer state of the module's parameters."""
+    parameters = _parameters(module)
+    tensors: dict[str, Tensor] = {}
+    for full in saved.names(OPTIMIZER):
+        key, _, name = full.removeprefix(OPTIMIZER).partition(".")
+        parameter, shape = parameters[name], saved.shape(full)
+        assert shape is not None
+        like = shape == tuple(parameter.shape)
+        tensors[full] = torch.empty_like(parameter) if like else torch.empty(shape, device=parameter.device)
+        optimizer.state[parameter][key] = tensors[full]
+    _fill(tensors, saved)
+
+
+def _fill(tensors: Mapping[str, Tensor], saved: CheckpointTensors) -> None:
+    missing = [name for name, tensor in tensors.items() if saved.shape(name) != tuple(tensor.shape)]
+    if missing:
+        raise RuntimeError(f"the checkpoint is of another model: {missing}")
+    local = {name: local_rows(tensor) for name, tensor in tensors.items()}
+    for name, start, data in saved.read((name, rows.start, rows.start + rows.count) for name, rows in local.items()):
+        rows = local[name]
+        values = torch.frombuffer(data, dtype=rows.local.dtype)
+        if rows.local.dim():
+            values = values.view(-1, *rows.local.shape[1:])
+            rows.local[start - rows.start :][: len(values)].copy_(values)
+        else:
+            rows.local.copy_(values[0])
