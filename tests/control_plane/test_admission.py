@@ -285,5 +285,5 @@ def test_a_status_is_kept_whole_and_shown(cluster: Cluster, api: client.CustomOb
 
 def test_kubectl_explains_fields(cluster: Cluster) -> None:
     explained = cluster.kubectl("explain", "trainjob.spec.workers")
-    assert "The processes that train." in explained
+    assert "The training processes." in explained
     assert "GPUs of each worker process: 0 or 1." in explained

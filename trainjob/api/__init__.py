@@ -1,4 +1,4 @@
-"""The TrainJob type: pydantic models from which everything else is derived. No torch, no ray."""
+"""The TrainJob type: pydantic models, from which everything else is derived. Imports neither torch nor ray."""
 
 from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import Deadlines, Pods

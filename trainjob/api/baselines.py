@@ -1,4 +1,4 @@
-"""`spec.baselines`: what the trained model is compared with."""
+"""`spec.baselines`: classifiers to compare the trained model with."""
 
 from typing import Annotated, Literal
 
@@ -9,15 +9,15 @@ from trainjob.schema.base import StrictModel
 from trainjob.schema.uris import ENDPOINT
 
 LANGUAGE_MODEL_KEY = "OPENAI_API_KEY"
-"""The environment variable with the key of a language model's server."""
+"""The environment variable with the API key of a language model's server."""
 
 
 class MostFrequent(StrictModel):
-    """The most frequent class of the training part, whatever the row."""
+    """Always predicts the most frequent class of the training set."""
 
 
 class Tfidf(StrictModel):
-    """Logistic regression on the TF-IDF weights of words and pairs of words."""
+    """Logistic regression on TF-IDF weights of words and word pairs."""
 
 
 class Pixels(StrictModel):
@@ -25,49 +25,49 @@ class Pixels(StrictModel):
 
 
 class LanguageModel(StrictModel):
-    """A large language model that is told the classes, and shown examples of them or not."""
+    """A large language model prompted with the classes and, optionally, examples."""
 
     endpoint: Annotated[str, Field(pattern=ENDPOINT)]
-    """Address of a server with OpenAI's protocol, such as http://vllm:8000/v1."""
+    """URL of an OpenAI-compatible server, such as http://vllm:8000/v1."""
     model: Annotated[str, Field(min_length=1)]
     """The model's name on that server."""
     secret_name: ResourceName | None = None
-    """Secret with OPENAI_API_KEY; on a laptop it comes from the environment. Some servers need none."""
+    """Secret with OPENAI_API_KEY; on a laptop, the environment provides it. Some servers need none."""
     descriptions: dict[str, str] = {}
-    """What classes mean, by name, where the name does not say it."""
+    """Descriptions of classes, by class name, for names that are not self-explanatory."""
     shots: Annotated[int, Field(ge=0, le=50)] = 0
-    """Examples of each class that it is shown, from the training part alone."""
+    """Examples of each class in the prompt, from the training set only."""
     examples: Literal["random", "nearest"] = "random"
-    """Which: the same for all texts, drawn by training.seed, or for each text those nearest to it by TF-IDF."""
+    """random: the same examples for all texts, drawn with training.seed. nearest: for each text, the nearest ones by
+    TF-IDF."""
     concurrency: Annotated[int, Field(ge=1, le=256)] = 8
-    """Requests under way at once."""
+    """Maximum concurrent requests."""
     max_requests: Annotated[int, Field(ge=1)] = 1000
-    """Most requests, repeated ones included; rows beyond them are not compared."""
+    """Maximum number of requests, including retries; the remaining rows are not compared."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
-    """Most tokens, asked and answered together."""
+    """Maximum number of input and output tokens together."""
     max_cost: Annotated[float, Field(gt=0)] | None = None
-    """Most money, in the currency of the prices."""
+    """Maximum cost, in the currency of the prices."""
     input_price: Annotated[float, Field(ge=0)] = 0.0
-    """Price of a million tokens asked."""
+    """Price of a million input tokens."""
     output_price: Annotated[float, Field(ge=0)] = 0.0
-    """Price of a million tokens answered."""
+    """Price of a million output tokens."""
 
 
 class Baselines(StrictModel):
-    """Classifiers that cost little, scored on the same rows as the trained model; those that are named, none for
-    `{}`."""
+    """Cheap classifiers that are scored on the same rows as the trained model: only the named ones, none for `{}`."""
 
     most_frequent: MostFrequent | None = None
-    """The most frequent class of the training part, whatever the row."""
+    """Always predicts the most frequent class of the training set."""
     tfidf: Tfidf | None = None
-    """Logistic regression on the TF-IDF weights of words and pairs of words; for text classifiers."""
+    """Logistic regression on TF-IDF weights of words and word pairs; for text classifiers."""
     pixels: Pixels | None = None
     """Logistic regression on the pixels of the image, shrunk to at most 32 by 32; for image classifiers."""
 
     language_model: LanguageModel | None = None
-    """A large language model that is told the classes, and shown examples of them or not; for text classifiers."""
+    """A large language model prompted with the classes and, optionally, examples; for text classifiers."""
 
     @property
     def named(self) -> list[str]:
-        """The names in YAML of those that are wanted."""
+        """The YAML names of the selected baselines."""
         return [info.alias or name for name, info in type(self).model_fields.items() if getattr(self, name) is not None]

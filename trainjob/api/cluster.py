@@ -1,4 +1,4 @@
-"""`spec.pods` and `spec.deadlines`: what a job asks of a Kubernetes cluster; a laptop ignores it."""
+"""`spec.pods` and `spec.deadlines`: settings for a Kubernetes cluster, ignored on a laptop."""
 
 import re
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ from pydantic_core import PydanticKnownError
 from trainjob.schema.base import StrictModel, refuse_conflicts
 
 WORKER_RESOURCE = "trainjob_worker"
-"""What Ray calls a place for a worker: a worker pod has as many as workers are meant to share it."""
+"""Ray's custom resource for a worker slot; a worker pod has one for each of its workers."""
 
 JOB_FOLDER = "/etc/trainjob"
-"""Where the head pod has the TrainJob."""
+"""The folder with the TrainJob in the head pod."""
 LEAVING = "/dev/shm/trainjob-leaving"
-"""A file that a worker pod has once it is about to go."""
+"""A file that exists in a worker pod that is about to stop."""
 STORAGE_PATH = "/mnt/storage"
-"""Where every pod has storage's PersistentVolumeClaim."""
+"""The mount path of storage's PersistentVolumeClaim in every pod."""
 OWN_PATHS = (JOB_FOLDER, STORAGE_PATH)
 HOME = "/home/trainjob"
 SCRATCH = {"trainjob-tmp": "/tmp", "trainjob-home": HOME}
-"""Volumes of what pods may write to, and where they are mounted unless the job mounts one of its own there."""
+"""Writable volumes of the pods with their mount paths, unless the job mounts its own volume there."""
 OWN_VOLUMES = ("trainjob", "trainjob-storage", *SCRATCH)
 """Names of the volumes that the operator adds to pods."""
 
@@ -30,7 +30,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 DURATION = r"^[1-9][0-9]{0,3}[smhd]$"
 QUANTITY = r"^((0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,11}(\.[0-9]{1,3})?)(k|M|G|T|Ki|Mi|Gi|Ti)|[1-9][0-9]{6,14})$"
-"""A number below a million has a unit: 16 alone is 16Gi with its unit forgotten."""
+"""A number below a million needs a unit, because 16 alone is probably 16Gi without its unit."""
 CPUS = r"^(0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,3}(\.[0-9]{1,3})?|[1-9][0-9]{0,6}m)$"
 IMAGE = (
     r"^[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+)?(/[a-z0-9_.-]+)*"
@@ -62,7 +62,7 @@ Quantity = Annotated[str, Field(pattern=QUANTITY), BeforeValidator(_as_text, jso
 CPUs = Annotated[float, _Number, BeforeValidator(_as_cores, json_schema_input_type=_Cores)]
 """CPU cores as Kubernetes writes them: `2`, `0.5`, `500m`."""
 ResourceName = Annotated[str, Field(pattern=RESOURCE_NAME, max_length=253)]
-"""Name of an object in Kubernetes."""
+"""Name of a Kubernetes object."""
 
 
 def seconds(duration: str) -> int:
@@ -71,7 +71,7 @@ def seconds(duration: str) -> int:
 
 @dataclass(frozen=True)
 class KubernetesType:
-    """Says that a field holds one of Kubernetes' own objects, by its class in the `kubernetes` package."""
+    """Marks a field that contains a Kubernetes object, by its class in the `kubernetes` package."""
 
     name: str
 
@@ -92,35 +92,35 @@ Annotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field
 
 
 class Pods(StrictModel):
-    """What a job's pods have besides what its workers ask for."""
+    """Settings of a job's pods in addition to its workers' resources."""
 
     image: Annotated[str, Field(pattern=IMAGE, max_length=512)] | None = None
-    """Image with trainjob in it; by default the operator's setting."""
+    """Image with trainjob installed; by default the operator's setting."""
     image_pull_secrets: Annotated[list[LocalObjectReference], Items] = []
-    """Secrets that the image is pulled with."""
+    """Secrets for pulling the image."""
     service_account_name: ResourceName | None = None
     """Service account of the pods."""
     env: Annotated[list[EnvVar], Items] = []
-    """Environment variables; those from secrets by reference."""
+    """Environment variables; use references for secrets."""
     env_from: Annotated[list[EnvFromSource], Items] = []
     """Environment variables from whole ConfigMaps and Secrets."""
     volumes: Annotated[list[Volume], Items] = []
     """Volumes."""
     volume_mounts: Annotated[list[VolumeMount], Items] = []
-    """Where the volumes are mounted, in every pod alike; besides, a pod may write to /tmp and /home/trainjob only."""
+    """Mounts of the volumes, in every pod. Otherwise a pod can write only to /tmp and /home/trainjob."""
     node_selector: Labels = {}
-    """Labels that a node must have, besides the node pool's."""
+    """Required node labels, in addition to the node pool's."""
     tolerations: Annotated[list[Toleration], Items] = []
-    """Taints that are tolerated, besides the node pool's."""
+    """Tolerations, in addition to the node pool's."""
     affinity: Affinity | None = None
-    """Which nodes and neighbours are wanted."""
+    """Node and pod affinity."""
     scheduler_name: ResourceName | None = None
-    """Scheduler that places the pods; by default the cluster's, and for workers the node pool's."""
+    """Scheduler of the pods; by default the cluster's, and for workers the node pool's."""
     cpu_limits: bool | None = None
-    """Whether containers have a CPU limit, which equals their request; by default the operator's setting. Where a quota
-    or a LimitRange does not ask for limits, training is faster without."""
+    """Whether containers have a CPU limit equal to their request; by default the operator's setting. Training is faster
+    without one, so set it only if a quota or LimitRange requires it."""
     security_context: PodSecurityContext | None = None
-    """Security settings; by default those that Pod Security's level `restricted` asks for."""
+    """Security settings; by default those required by Pod Security's level `restricted`."""
     labels: Labels = {}
     """Labels of the pods."""
     annotations: Annotations = {}
@@ -140,15 +140,16 @@ class Pods(StrictModel):
 
 
 def lies_in(path: str, folder: str) -> bool:
-    """Whether `path` is `folder` or is inside it."""
+    """Whether `path` is `folder` or inside it."""
     return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 class Deadlines(StrictModel):
-    """How long a job may take; it fails when that is over."""
+    """Time limits of a job, which fails when one is exceeded."""
 
     total: Duration | None = None
-    """From the job's start to its end, over all attempts; time suspended counts, time in a queue does not."""
+    """Time limit from the job's start to its end, over all attempts. Time suspended counts; time in a queue does
+    not."""
     start: Duration | None = None
-    """From the start of an attempt until its driver has started. Of an attempt that has no ready pods by then, a retry
-    may follow; otherwise the job fails."""
+    """Time limit from the start of an attempt until its driver has started. If no pods are ready by then, the attempt
+    may be retried; otherwise the job fails."""

@@ -1,4 +1,4 @@
-"""What the first pass counts in the rows of each set: duplicates, contradictions, overlap with the training rows."""
+"""Statistics of the first pass over each set: duplicates, contradictions, overlap with the training rows."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,45 +8,45 @@ from trainjob.schema.base import StrictModel
 FEW_ROWS = 10
 """A class with fewer training rows is called rare."""
 INVALID_SHARE = 0.5
-"""A held-out set with more of its rows among the training rows measures memory, not generalization."""
+"""If more of a held-out set's rows are in the training set, its scores measure memorization, not generalization."""
 MANY_DROPPED = 0.1
-"""Where more of a set's rows were dropped, those that are left may be of another kind than new ones."""
+"""If more of a set's rows were dropped, the rest may not represent new rows."""
 MANY_CUT = 0.01
-"""Share of truncated texts from which on a remark is worth it."""
+"""Fraction of truncated texts that warrants a remark."""
 
 
 class Dropped(StrictModel):
-    """Rows left out because of one kind of fault."""
+    """Rows dropped because of one kind of fault."""
 
     reason: str
-    """What is wrong with them."""
+    """The fault."""
     rows: int
-    """How many there are."""
+    """The number of rows."""
     first: list[str]
-    """Where the first of them are: file and row."""
+    """File and row of the first ones."""
 
 
 class SetProfile(StrictModel):
-    """What was counted in the rows of one set. Inputs are compared as they came: texts, or the bytes of images."""
+    """Statistics of one set. Inputs are compared unprocessed: texts, or the bytes of images."""
 
     rows: int
     """Rows used."""
     duplicates: int = 0
-    """Rows whose input and label equal those of another row of the set, without the first of each."""
+    """Rows with the same input and label as an earlier row of the set."""
     contradictions: int = 0
     """Rows whose input also occurs in the set with another label."""
     empty: int = 0
     """Rows without text."""
     in_training: int | None = None
-    """Rows whose input is among the training rows; none for the training rows themselves."""
+    """Rows whose input is also in the training set; none for the training set itself."""
     dropped: list[Dropped] = []
-    """Rows that `dataset.onBadRows: drop` left out; those of a split source are counted under `train`."""
+    """Rows dropped by `dataset.onBadRows: drop`; those of a split source are counted under `train`."""
     source_rows: int | None = None
-    """Rows of its source, dropped ones and those set aside for validation included; none where nothing was dropped."""
+    """Rows of its source, including dropped rows and rows set aside for validation; none if nothing was dropped."""
 
 
 class ClassSizes(StrictModel):
-    """How the training rows are distributed over the classes."""
+    """Distribution of the training rows over the classes."""
 
     classes: int
     """Number of classes."""
@@ -55,13 +55,13 @@ class ClassSizes(StrictModel):
     smallest: str
     """Name of the class with the fewest rows."""
     smallest_rows: int
-    """Its rows."""
+    """The number of its rows."""
     median_rows: float
     """Median rows of a class."""
     largest: str
     """Name of the class with the most rows."""
     largest_rows: int
-    """Its rows."""
+    """The number of its rows."""
 
 
 class Remark(NamedTuple):
@@ -73,21 +73,21 @@ class Remark(NamedTuple):
 
 
 class DataProfile(StrictModel):
-    """What the first pass counted."""
+    """Statistics of the first pass."""
 
     sets: dict[str, SetProfile]
-    """By set: `train`, `validation` and, where there are some, `test` and `unlabelled`."""
+    """By set: `train`, `validation` and, if present, `test` and `unlabelled`."""
     cut_share: float | None = None
     """Fraction of the training texts that are longer than `maxLength` tokens, measured on a sample; none where texts
     are not truncated."""
     class_sizes: ClassSizes | None = None
     """None for a language model."""
     notes: list[str] = []
-    """What else stands out in the training rows, in words."""
+    """Other remarks on the training rows."""
 
     @property
     def remarks(self) -> list[Remark]:
-        """What stands out, severe remarks first."""
+        """The remarks, severe ones first."""
         return sorted(self._remarks(), key=lambda remark: not remark.is_severe)
 
     def _remarks(self) -> Iterator[Remark]:
@@ -137,7 +137,7 @@ def _dropped(name: str, found: SetProfile) -> Iterator[Remark]:
 
 
 def _shown(dropped: Dropped) -> str:
-    """Where the first of them are."""
+    """The locations of the first ones."""
     more = dropped.rows - len(dropped.first)
     return "; ".join(dropped.first) + (f" and {more:,} more" if more > 0 else "")
 

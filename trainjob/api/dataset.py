@@ -1,4 +1,4 @@
-"""`spec.dataset`: what the model learns from."""
+"""`spec.dataset`: the training, validation and test data."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ DataURIs = Annotated[list[DataURI], Unique, Field(min_length=1, max_length=MOST_
 
 
 class Source(OneOf):
-    """Where rows come from."""
+    """The location and format of rows."""
 
     choices: ClassVar[tuple[str, ...]] = ("uri", "uris")
 
@@ -33,77 +33,78 @@ class Source(OneOf):
     """A file, a folder or a glob: a path (relative to this YAML), `s3://`, `gs://`, `https://`, or
     `hf://datasets/OWNER/NAME` of the Hugging Face hub, with `@REVISION` after the name for a branch, tag or commit."""
     uris: DataURIs | None = None
-    """Several of these in the place of `uri`, in any order; no file may be in two of them."""
+    """Several of these instead of `uri`, in any order; no file may be in two of them."""
     format: Literal["csv", "jsonl", "parquet", "images", "mnist"] | None = None
-    """csv (also with tabs), jsonl (a JSON object a line, or one array of objects), parquet, images (a folder for each
-    class) or mnist (IDX files); by default told by the file's ending. csv and jsonl may be compressed (.gz, .bz2, .zst,
-    or .zip with one file). Folders `name=value` are columns of the tables in them."""
+    """csv (also tab-separated), jsonl (one JSON object per line, or one array of objects), parquet, images (one folder
+    per class) or mnist (IDX files); by default derived from the file extension. csv and jsonl may be compressed (.gz,
+    .bz2, .zst, or .zip with one file). Folders named `name=value` become columns of the tables in them."""
 
     @property
     def all_uris(self) -> list[str]:
-        """Where the rows come from, in the order in which they are read: that of their names, as in a folder, since
-        Kubernetes takes another order of `uris` for no change."""
+        """The URIs in reading order. They are sorted by name, like files in a folder, because Kubernetes ignores
+        changes of the order of `uris`."""
         return sorted(self.uris or [str(self.uri)])
 
 
 class Validation(OneOf):
-    """What the model is validated on after each epoch."""
+    """The data for validation after each epoch."""
 
     fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Share of the training rows to set aside: stratified by label, seeded by `training.seed`."""
+    """Fraction of the training rows to set aside, stratified by label and seeded by `training.seed`."""
     uri: DataURI | None = None
-    """Rows of their own, in the training rows' format."""
+    """A separate set, in the format of the training rows."""
     uris: DataURIs | None = None
-    """The same from several places, in any order; no file may be in two of them."""
+    """Several of these instead of `uri`, in any order; no file may be in two of them."""
 
 
 class Cleaning(StrictModel):
-    """What is done to each text before it is tokenized. Control characters go and white space is folded in any case."""
+    """Cleaning of each text before tokenization. Control characters are always removed, and white space is always
+    collapsed."""
 
     lowercase: bool = False
-    """Lower-case the text; a pretrained uncased tokenizer does this by itself."""
+    """Convert the text to lower case; a pretrained uncased tokenizer does this itself."""
     remove_urls: Annotated[bool, Field(alias="removeURLs")] = False
-    """Remove http(s) and www addresses."""
+    """Remove http(s) and www URLs."""
     remove_html: Annotated[bool, Field(alias="removeHTML")] = False
     """Remove HTML tags and resolve entities."""
 
 
 class Dataset(StrictModel):
-    """What the model learns from."""
+    """The training, validation and test data."""
 
     train: Source
-    """The training rows. Where the folder holds a whole data set, as `train/`, `valid/` and `test/`, these are taken as
-    the sets that are not given here."""
+    """The training rows. If the folder contains `train/`, `valid/` and `test/`, they are used for the sets that are not
+    given here."""
     validation: Validation = Validation(fraction=0.2)
-    """What the model is validated on after each epoch."""
+    """The data for validation after each epoch."""
     test: Source | None = None
-    """Scored once, at the end, with the best checkpoint."""
+    """The test set, scored once at the end with the best checkpoint."""
     unlabelled: Source | None = None
-    """More rows to train on, whose labels are what the teacher of `training.distillation` says."""
+    """Additional training rows, labeled only by the teacher of `training.distillation`."""
     text: Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)] | None = None
-    """Columns that hold the text, joined by a blank; for text classifiers and language models."""
+    """Columns with the text, joined by a space; for text classifiers and language models."""
     prompt: Annotated[str, Field(min_length=1)] | None = None
-    """Column that holds what a language model is given, and learns nothing of; needs `completion`."""
+    """Column with a language model's prompt, which is excluded from the loss; needs `completion`."""
     completion: Annotated[str, Field(min_length=1)] | None = None
-    """Column that holds how a language model learns to continue the prompt."""
+    """Column with the completion of the prompt, which a language model learns."""
     messages: Annotated[str, Field(min_length=1)] | None = None
-    """Column that holds conversations, lists of objects with `role` and `content`, of which a language model learns
-    what the role `assistant` says. The columns `tools` and `parallel_tool_calls` beside it, if there, belong to it."""
+    """Column with conversations: lists of objects with `role` and `content`. A language model learns the messages of
+    the role `assistant`. The columns `tools` and `parallel_tool_calls` are used, too, if they exist."""
     image: Annotated[str, Field(min_length=1)] | None = None
-    """Column of a table that holds images, or their paths relative to the table's folder; for image classifiers. By
-    default the one that looks like it."""
+    """Column of a table with images, or with their paths relative to the table's folder; for image classifiers.
+    Detected by default."""
     label: Annotated[str, Field(min_length=1)] | None = None
-    """Column that holds the label. For images in a table by default the one that looks like it; of a folder of images
-    and of IDX files the labels are the folders' names and the IDX labels."""
+    """Column with the label; detected by default for images in a table. For folders of images, the labels are the
+    folder names; for IDX files, the IDX labels."""
     cleaning: Cleaning = Cleaning()
-    """What is done to each text before it is tokenized; for text classifiers."""
+    """Cleaning of each text before tokenization; for text classifiers."""
     on_bad_rows: Literal["fail", "drop"] = "fail"
-    """What becomes of rows that cannot be used: with an empty or unknown label, a damaged image, a line that is no row,
-    a conversation of which nothing can be learned, or of a class with too few rows. fail tells of all of them before
-    anything is trained; drop leaves them out, in every set, and counts them in the report."""
+    """The handling of unusable rows: an empty or unknown label, a damaged image, a malformed line, a conversation
+    without anything to learn, or a class with too few rows. fail reports all of them before training; drop skips them,
+    in every set, and counts them in the report."""
     loader: Literal["rayData", "dataLoader"] = "rayData"
-    """rayData prepares rows in Ray Data and streams what does not fit in memory; dataLoader keeps them in memory
-    in a PyTorch DataLoader and, on one machine, starts faster because it needs no Ray cluster."""
+    """rayData prepares rows with Ray Data and streams sets that do not fit in memory; dataLoader keeps rows in memory
+    in a PyTorch DataLoader and starts faster on one machine, because it needs no Ray cluster."""
 
     @model_validator(mode="after")
     def _columns_differ(self) -> Self:

@@ -1,4 +1,4 @@
-"""What `spec.training` and `spec.baselines` are where they say nothing and the best choice depends on the model."""
+"""Defaults of `spec.training` and `spec.baselines` that depend on the model."""
 
 from trainjob.api.baselines import Baselines
 from trainjob.api.model import KindSpec, Model
@@ -9,10 +9,10 @@ BATCH_SIZE = 32
 
 
 def with_defaults(job: TrainJob) -> TrainJob:
-    """`job` with every field filled in whose default depends on the model or on the number of workers.
+    """`job` with all defaults that depend on the model or on the number of workers.
 
-    The batch is 32 rows, or the next multiple of the workers. A pretrained model gets a small learning rate, or an
-    encoder's head alone a large one, with a warm-up and a linear fall; a network from scratch gets a constant one.
+    The batch is 32 rows, or the next multiple of the workers. A pretrained model gets a small learning rate, and the
+    head of a frozen encoder a large one, both with warm-up and linear decay; one from scratch gets a constant one.
     """
     spec = job.spec
     training = _filled(spec.training, spec.model, spec.workers.count)
@@ -21,7 +21,7 @@ def with_defaults(job: TrainJob) -> TrainJob:
 
 
 def usual_baselines(model: Model) -> Baselines | None:
-    """Those of the kind of model; None where it has none."""
+    """The default baselines of the kind of model; None if it has none."""
     return Baselines(**{name: {} for name in model.facts.usual_baselines}) if model.facts.baselines else None
 
 
@@ -36,7 +36,7 @@ def _filled(training: Training, model: Model, workers: int) -> Training:
 
 
 def _with_rate(optimizer: Optimizer, kind: KindSpec) -> Optimizer:
-    """Adam and AdamW with the kind's learning rate, unless they say their own; SGD's does not depend on the model."""
+    """Sets the kind's default learning rate for Adam and AdamW; SGD's does not depend on the model."""
     name = optimizer.chosen
     adam = optimizer.adam or optimizer.adam_w
     if adam is None or "learning_rate" in adam.model_fields_set:

@@ -1,4 +1,4 @@
-"""YAML text → plain data, and the line that each field is written on."""
+"""Parses YAML text into plain data, with the line of each field."""
 
 import json
 import re
@@ -12,21 +12,21 @@ import yaml
 from trainjob.errors import UserError
 
 FieldPath = tuple[str | int, ...]
-"""Where a field lies, such as ("spec", "dataset", "text", 0)."""
+"""The path of a field, such as ("spec", "dataset", "text", 0)."""
 
 MAX_FIELDS = 50_000
-"""More than any TrainJob that an API server takes; stops YAML whose aliases multiply."""
+"""More than any TrainJob that an API server accepts; stops YAML whose aliases multiply."""
 
 
 class Place(NamedTuple):
-    """Where a field was written; places sort in the order in which they are read."""
+    """The position of a field in its source; positions sort in reading order."""
 
     order: int
     text: str
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong."""
+    """One problem in a document."""
 
     place: Place
     path: FieldPath
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
 
 
 class InvalidDocument(UserError):
-    """A file, with its overrides, is not valid: one line for each thing that is wrong."""
+    """A file, with its overrides, is not valid; the message has one line per problem."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: problem.place)
@@ -47,14 +47,14 @@ class InvalidDocument(UserError):
 
 @dataclass
 class Document:
-    """Data as JSON has it (no dates, string keys), and where each field of it was written."""
+    """JSON-compatible data (no dates, string keys), and the position of each field."""
 
     data: Any = None
     places: dict[FieldPath, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def place(self, path: FieldPath) -> Place:
-        """Where the field at `path` is written or, if it is not, the mapping that lacks it."""
+        """The position of the field at `path` or, if it is missing, of the mapping that should contain it."""
         while path not in self.places:
             path = path[:-1]
         return self.places[path]
@@ -68,10 +68,10 @@ def dotted(path: FieldPath) -> str:
 def parse(
     text: str, place: Callable[[int, int | None], Place], at: FieldPath = (), kind: str | None = None
 ) -> Document:
-    """Reads one YAML document, whose root lies at `at`; of several, the only one of a `kind`. `place` makes a Place of
-    a line and, where known, a column.
+    """Parses one YAML document, whose root is the field `at`; of several, the only one of a `kind`. `place` creates a
+    Place from a line and, if known, a column.
 
-    Raises InvalidDocument for what is not YAML or not one document; lesser faults go into `Document.problems`.
+    Raises InvalidDocument if the text is not YAML or not one document; lesser faults go into `Document.problems`.
     """
 
     def fail(line: int, column: int | None, message: str) -> InvalidDocument:
@@ -98,7 +98,7 @@ def parse(
 
 
 def _roots(text: str) -> Iterator[yaml.Node]:
-    """The roots of the documents that are not empty."""
+    """The root nodes of the non-empty documents."""
     loader = _Loader(text)
     try:
         while loader.check_node():
@@ -152,7 +152,7 @@ _KNOWN_TAGS = {_TAG + name for name in ("map", "seq", "str", "bool", "null", "in
 
 
 class _Reader:
-    """Turns composed nodes into data, noting places and problems on the way."""
+    """Converts composed nodes into data, and records positions and problems."""
 
     def __init__(self, place: Callable[[int], Place]) -> None:
         self.place = place
@@ -190,7 +190,7 @@ class _Reader:
         return merged | own
 
     def merge(self, node: yaml.Node, path: FieldPath) -> dict[str, Any]:
-        """What `<<: *base` or `<<: [*base, *other]` brings in; earlier bases win."""
+        """The entries merged by `<<: *base` or `<<: [*base, *other]`; earlier bases win."""
         merged: dict[str, Any] = {}
         for base in node.value if isinstance(node, yaml.SequenceNode) else [node]:
             if isinstance(base, yaml.MappingNode):
@@ -227,8 +227,8 @@ class _Reader:
 
 
 def _json_number(value: int | float) -> int | float:
-    """The number as an API server gets it: JSON makes no difference between 10.0 and 10, and integers have 64 bits.
-    Raises OverflowError for one that it cannot hold."""
+    """The number as an API server receives it: JSON does not distinguish 10.0 from 10, and integers have 64 bits.
+    Raises OverflowError if it is out of range."""
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else float(value)
     if isinf(value):
@@ -247,7 +247,7 @@ def _kind(node: yaml.Node) -> str:
 
 
 def _explain(error: yaml.MarkedYAMLError) -> str:
-    """PyYAML's words, and what to do where it is a slip that many make."""
+    """PyYAML's message, with advice for common mistakes."""
     problem = str(error.problem or error.context)
     if "'\\t'" in problem:
         return f"{problem}; indent with blanks, not tabs"

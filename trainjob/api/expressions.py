@@ -1,6 +1,6 @@
-"""Expressions on a TrainJob's spec that are written once: computed here on pydantic's models, by API servers in CEL.
+"""Expressions on a TrainJob's spec, written once: evaluated here on pydantic models, and by API servers in CEL.
 
-A field is named by its path in YAML, relative to the spec. A `?` follows each parent that may be missing:
+A field is named by its YAML path, relative to the spec. A `?` follows each parent that may be missing:
 `dataset?.label`. All other parents have defaults, which API servers fill in.
 """
 
@@ -16,7 +16,7 @@ _RESERVED = {"break", "const", "continue", "else", "for", "function", "if", "imp
 
 @dataclass(frozen=True)
 class Expression:
-    """A value that follows from a spec."""
+    """A value computed from a spec."""
 
     cel: str
     of: Callable[[Any], Any]
@@ -39,7 +39,7 @@ class Expression:
         return Expression(f"({self.cel} in [{listed}])", lambda spec: self.of(spec) in values)
 
     def is_multiple_of(self, other: "Expression") -> "Expression":
-        """API servers also compute this where a number is below its minimum."""
+        """API servers also evaluate this if a number is below its minimum."""
         cel = f"({other.cel} < 1 || {self.cel} % {other.cel} == 0)"
         return Expression(cel, lambda spec: self.of(spec) % other.of(spec) == 0)
 
@@ -49,7 +49,7 @@ def number(constant: int) -> Expression:
 
 
 def value(path: str) -> Expression:
-    """The value of a field, which must be there."""
+    """The value of a field, which must be set."""
     steps = path.split(".")
     return Expression(_cel_path(steps), lambda spec: _part(spec, steps))
 
@@ -78,20 +78,20 @@ def any_of(*conditions: Expression) -> Expression:
 
 
 def escaped(field: str) -> str:
-    """A field's name in CEL, where reserved words are escaped."""
+    """A field's name in CEL, with reserved words escaped."""
     return f"__{field}__" if field in _RESERVED else field.replace(".", "__dot__")
 
 
 def value_or_default(model: type[StrictModel], field: str, parent: str = "self") -> str:
-    """In CEL, the value of a field of `parent`, or its default: API servers do not fill in those of objects that may be
-    written as `{}`."""
+    """In CEL, the value of a field of `parent`, or its default, because API servers fill in no defaults inside objects
+    that may be written as `{}`."""
     default = fields_of(model)[field].default
     written = str(default).lower() if isinstance(default, bool) else default
     return f"(has({parent}.{field}) ? {parent}.{field} : {written})"
 
 
 def attribute_of(part: StrictModel, field: str) -> str:
-    """The attribute that holds the `field` of YAML."""
+    """The attribute for a YAML `field`."""
     return next((name for name, info in type(part).model_fields.items() if (info.alias or name) == field), field)
 
 
@@ -100,7 +100,7 @@ def _cel_path(steps: list[str]) -> str:
 
 
 def _part(spec: Any, steps: list[str]) -> Any:
-    """The value at a path; None where a parent is missing."""
+    """The value at a path; None if a parent is missing."""
     for step in steps:
         if spec is None:
             return None

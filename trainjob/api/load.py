@@ -1,4 +1,4 @@
-"""A YAML file → TrainJob, or everything that is wrong with it at once."""
+"""Loads a TrainJob from a YAML file, or reports all its problems at once."""
 
 import os
 import re
@@ -18,19 +18,19 @@ from trainjob.schema.base import StrictModel
 from trainjob.schema.uris import PATH
 
 MAX_BYTES = 3 * 2**20
-"""An API server takes no larger request."""
+"""The largest request that an API server accepts."""
 
 MOST_PROBLEMS = 100
-"""Of a file in which more is wrong, the first ones are told."""
+"""Only the first problems of a file are reported."""
 
 M = TypeVar("M", bound=StrictModel)
 
 
 def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
-    """Reads the TrainJob in the YAML file `path`, with `overrides` such as "spec.training.epochs=3" applied.
+    """Loads the TrainJob in the YAML file `path`, with `overrides` such as "spec.training.epochs=3" applied.
 
-    As strict as an API server: text is no number, null is the same as leaving the field out. Relative paths in it
-    become absolute, starting from the file's folder, and defaults that depend on the model are filled in.
+    As strict as an API server: text is not accepted as a number, and a null field counts as left out. Relative paths
+    become absolute, relative to the file's folder, and defaults that depend on the model are filled in.
 
     Raises InvalidDocument: one line `FILE:LINE  field  what is wrong` for each problem.
     """
@@ -43,8 +43,7 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
 
 
 def with_overrides(text: str, name: str, overrides: Sequence[str]) -> TrainJob:
-    """The TrainJob of a run, whose YAML is `text`, with `overrides` applied; `name` is what errors call it. Raises
-    InvalidDocument."""
+    """The TrainJob in a run's YAML `text`, with `overrides` applied; errors call it `name`. Raises InvalidDocument."""
     document = parse(text, lambda line, _: Place(line, f"{name}:{line}"))
     apply_overrides(document, overrides)
     return checked(without_nulls(document.data, TrainJob), document, TrainJob)
@@ -58,8 +57,8 @@ def read_document(path: Path, kind: str | None = None) -> Document:
 
 
 def checked(data: Any, document: Document, model: type[M]) -> M:
-    """`data`, which comes from the document, as a `model`. Raises InvalidDocument, one line for each problem that it
-    or the document has, up to `MOST_PROBLEMS`."""
+    """Validates a document's `data` as a `model`. Raises InvalidDocument with one line for each problem of either, up
+    to `MOST_PROBLEMS`."""
     found = None
     try:
         found = model.model_validate(data, strict=True, by_alias=True, by_name=False)
@@ -95,7 +94,7 @@ def _read(path: Path) -> str:
 
 
 def _check_is_trainjob(document: Document) -> None:
-    """Refuses what is no TrainJob at all, for which a list of unknown fields would say nothing."""
+    """Rejects documents that are not TrainJobs, for which a list of unknown fields would not help."""
     data = document.data
     if data is None:
         raise InvalidDocument([Problem(document.place(()), (), "the file is empty; a TrainJob is expected")])
@@ -110,7 +109,7 @@ def _check_is_trainjob(document: Document) -> None:
 
 
 def without_nulls(data: Any, part: type[StrictModel]) -> Any:
-    """A copy in which fields of a model that are null are left out, as an API server does."""
+    """A copy without the null fields of a model, as an API server stores it."""
     if isinstance(data, list):
         return [without_nulls(item, part) for item in data]
     if not isinstance(data, dict):
@@ -145,7 +144,7 @@ def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
 
 
 def _absolute(value: Any, folder: Path, may_be_on_hub: bool) -> Any:
-    """A relative path, or each in a list, as it is from the folder; what is none stays as it is."""
+    """Resolves a relative path, or each in a list, against the folder; other values are unchanged."""
     if isinstance(value, list):
         return [_absolute(each, folder, may_be_on_hub) for each in value]
     if not isinstance(value, str) or not re.fullmatch(PATH, value):

@@ -1,4 +1,4 @@
-"""What users look for in a TrainJob and what is not there, with what to do instead. README has the same in a table."""
+"""Unsupported tasks that users look for in a TrainJob, with alternatives. The README has the same in a table."""
 
 _OWN_LOOP = "write a Ray Train loop of your own, spec.model.function"
 _INSTEAD = {
@@ -29,5 +29,5 @@ _INSTEAD = {
 
 
 def instead_of(name: str) -> str | None:
-    """What to do instead of the field `name`, in lower case and without hyphens; None where nobody looks for it."""
+    """The alternative to the field `name` (lower case, without hyphens); None if it is not a known task."""
     return next((instead for names, instead in _INSTEAD.items() if name in names.split()), None)

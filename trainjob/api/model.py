@@ -1,4 +1,4 @@
-"""`spec.model`: what is trained."""
+"""`spec.model`: the model to train."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ KindSpec = TextClassifier | ImageClassifier | CausalLM | Function
 
 
 class Model(OneOf):
-    """What is trained: exactly one of these."""
+    """The model to train: exactly one of these."""
 
     text_classifier: TextClassifier | None = None
     """One label for each text."""
@@ -25,11 +25,11 @@ class Model(OneOf):
     causal_lm: Annotated[CausalLM | None, Field(alias="causalLM")] = None
     """A language model that continues texts."""
     function: Function | None = None
-    """A Ray Train loop of your own."""
+    """Your own Ray Train loop."""
 
     @property
     def kind(self) -> KindSpec:
-        """The part that is set."""
+        """The spec of the chosen kind of model."""
         return getattr(self, self.chosen)
 
     @property
@@ -42,10 +42,10 @@ class Model(OneOf):
 
     @property
     def pretrained(self) -> str | None:
-        """The name, folder or URI of the pretrained network that training begins with, where there is one."""
+        """The name, folder or URI of the pretrained network; None if training starts from scratch."""
         return getattr(self.kind, "pretrained", None)
 
     @property
     def max_length(self) -> int | None:
-        """Most tokens of a row; None where rows have none."""
+        """Maximum tokens of a row; None for kinds without tokens."""
         return getattr(self.kind, "max_length", None)

@@ -1,8 +1,8 @@
-"""Names in the cluster that the operator gives and its clients look for."""
+"""Names in the cluster that the operator and its clients share."""
 
 from trainjob.api.trainjob import GROUP
 
 UID_LABEL = f"{GROUP}/uid"
 """On a RayJob and its pods: the TrainJob's UID."""
 SUBMITTER_CONTAINER = "ray-job-submitter"
-"""In the pod that hands the entry point to the head and prints the driver's log."""
+"""Container of the submitter pod, which submits the entry point and prints the driver's log."""

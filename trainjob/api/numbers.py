@@ -1,4 +1,5 @@
-"""Numbers that users report. They may be infinite or NaN, for which JSON has no numbers: it holds their names."""
+"""Numbers reported by users. They may be infinite or NaN, which JSON cannot represent; their names are stored
+instead."""
 
 import math
 from collections.abc import Mapping
@@ -12,14 +13,14 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 def to_json(value: Any) -> Any:
-    """`NaN`, `Infinity` or `-Infinity` for a float that is not finite; all else as it is."""
+    """`NaN`, `Infinity` or `-Infinity` for a non-finite float; other values unchanged."""
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def from_json(value: Any) -> Any:
-    """The float that `to_json` has given a name; all else as it is."""
+    """The float for a name written by `to_json`; other values unchanged."""
     return float(value) if isinstance(value, str) and value in _NOT_FINITE else value
 
 
@@ -35,5 +36,5 @@ def finite(values: Mapping[str, int | float]) -> dict[str, int | float]:
 
 
 def not_finite(values: Mapping[str, int | float]) -> str:
-    """A message about the values that are NaN or infinite; empty where there are none."""
+    """A message about values that are NaN or infinite; empty if there are none."""
     return listed([f"{name} is {to_json(value)}" for name, value in values.items() if not math.isfinite(value)])

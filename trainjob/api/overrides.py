@@ -1,4 +1,4 @@
-"""`--set spec.training.epochs=3`: fields given on the command line."""
+"""Fields set on the command line with `--set spec.training.epochs=3`."""
 
 import re
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, P
 _NAME, _INDEX = r"[^.=\[\]\s\ud800-\udfff]+", r"\[\d+\]"
 _PATH = re.compile(rf"{_NAME}({_INDEX})*(\.{_NAME}({_INDEX})*)*")
 _AFTER_THE_FILE = 10**9
-"""Places of overrides come after every line of the file."""
+"""Overrides sort after every line of the file."""
 
 
 def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
-    """Sets fields of `document` from `path=value`, the value in YAML; mappings on the way are made where missing.
+    """Sets fields of `document` from `path=value`, with the value in YAML; creates missing parent mappings.
 
-    What is wrong with an override goes into `document.problems`.
+    Problems of an override go into `document.problems`.
     """
     for number, override in enumerate(overrides):
         _apply(document, override, Place(_AFTER_THE_FILE + number, f"--set {override}"))

@@ -1,4 +1,4 @@
-"""The rules that span the fields of a whole spec. `trainjob validate` and API servers both check them."""
+"""Rules across the fields of a spec. `trainjob validate` and API servers both check them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class SpecRule:
     """A condition on a spec."""
 
     field: str
-    """Path of the field to change."""
+    """Path of the field to correct."""
     message: str
-    """What is wrong if the condition does not hold."""
+    """The error message."""
     condition: Expression
     numbers: "Callable[[TrainJobSpec], str] | None" = None
-    """What is wrong in numbers; API servers do not say it."""
+    """Details with numbers, which API servers do not report."""
 
     def conflict(self, spec: "TrainJobSpec") -> tuple[str, str] | None:
         """Field and message, if the condition does not hold."""
@@ -50,7 +50,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _is_for(field: str, kinds: Sequence[str], unset: Expression) -> SpecRule:
-    """A field may be set for some kinds of model only."""
+    """A field may be set only for some kinds of model."""
     return SpecRule(field, f"is for {_listed(kinds)}", unset | _one_of_kinds(kinds))
 
 
@@ -78,7 +78,7 @@ _CLEANS = any_of(*(value(f"dataset.cleaning.{flag}") for flag in ("lowercase", "
 
 
 def _rule_of_column(field: str) -> SpecRule:
-    """A field of the dataset may be set for those kinds of model only whose rows have it."""
+    """A dataset field may be set only for kinds of model whose rows have it."""
     kinds = [f"model.{name}" for name, kind in KINDS.items() if field in kind.columns.allowed]
     unset = ~given("dataset") | ~_CLEANS if field == "cleaning" else ~given(f"dataset?.{field}")
     return SpecRule(f"dataset.{field}", f"is for {_listed(kinds)}", unset | any_of(*map(given, kinds)))
@@ -104,7 +104,7 @@ def _workers_of_pods(spec: "TrainJobSpec") -> str:
 
 
 def _is_not_longer(one: str, other: str) -> Expression:
-    """Of two durations."""
+    """One duration does not exceed another."""
 
     def in_cel(path: str) -> str:
         units = ", ".join(f"'{unit}': {number}" for unit, number in UNITS.items())
@@ -124,7 +124,7 @@ _TUNED_PARTS = dict.fromkeys(step for path in TUNABLE for step in steps_to(path)
 
 
 def _tuned_part(step: Step) -> SpecRule:
-    """What is tuned is there."""
+    """A part with tuned fields is set."""
     inside = [path for path in TUNABLE if step in steps_to(path)]
     parents = step.path.rpartition(".")[0]
     root, *names = step.path.split(".")
@@ -146,7 +146,7 @@ def _is_tuned(path: str) -> str:
 
 
 def _candidates(path: str, otherwise: str) -> str:
-    """In CEL, the values that a field may have which takes lists only; the list `otherwise` where it is not tuned."""
+    """In CEL, the candidate values of a field that takes only lists; the list `otherwise` if it is not tuned."""
     parameter = f"self.tuning.parameters.{escaped(path)}"
     lists = f"has({parameter}.choice) ? {parameter}.choice : has({parameter}.grid) ? {parameter}.grid : []"
     return f"(!{_is_tuned(path)} ? {otherwise} : {lists})"

@@ -1,4 +1,4 @@
-"""`spec.training` and `spec.checkpoints`: how the model is trained and what is kept."""
+"""`spec.training` and `spec.checkpoints`: training hyperparameters and checkpoint retention."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,20 +20,20 @@ class Adam(StrictModel):
 
     learning_rate: Annotated[LearningRate, DependsOnModel()] = 1e-3
     """Peak learning rate; by default 1e-4 for a pretrained encoder, 0.1 for the head of a frozen one, 2e-5 for a
-    pretrained language model, and 1e-3 for a network that is trained from scratch."""
+    pretrained language model, and 1e-3 for a network trained from scratch."""
     betas: Annotated[list[Fraction], Field(min_length=2, max_length=2)] = [0.9, 0.999]
-    """Decay of the running averages of the gradient and of its square."""
+    """Decay rates of the running averages of the gradient and of its square."""
     epsilon: Annotated[float, Field(gt=0)] = 1e-8
     """Added to the denominator."""
     weight_decay: NonNegative = 0.0
-    """L2 penalty on matrices; biases and norms have none."""
+    """L2 penalty on matrices; biases and norms are excluded."""
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017)."""
 
     weight_decay: NonNegative = 0.01
-    """Decoupled weight decay of matrices; biases and norms have none."""
+    """Decoupled weight decay of matrices; biases and norms are excluded."""
 
 
 class SGD(StrictModel):
@@ -42,11 +42,11 @@ class SGD(StrictModel):
     learning_rate: LearningRate = 0.1
     """Peak learning rate."""
     momentum: Fraction = 0.0
-    """Share of the last update that is kept."""
+    """Momentum: the fraction of the previous update to keep."""
     nesterov: bool = False
-    """Nesterov's momentum; needs `momentum`."""
+    """Nesterov momentum; needs `momentum`."""
     weight_decay: NonNegative = 0.0
-    """L2 penalty on matrices; biases and norms have none."""
+    """L2 penalty on matrices; biases and norms are excluded."""
 
     @model_validator(mode="after")
     def _nesterov_needs_momentum(self) -> Self:
@@ -67,123 +67,123 @@ class Optimizer(OneOf):
 
 
 class ReduceOnPlateau(StrictModel):
-    """After each validation: multiplies the learning rate by `factor` when the validation loss has stopped falling."""
+    """After each validation: multiplies the learning rate by `factor` if the validation loss has stopped falling."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    """What the learning rate is multiplied by."""
+    """Factor for the learning rate."""
     patience: Annotated[int, Field(ge=0)] = 3
-    """Validations without a better loss before that."""
+    """Validations without a better loss before the reduction."""
 
 
 class WarmUp(StrictModel):
     """After each step: the learning rate rises over the warm-up, then falls to zero at the last step."""
 
     warmup_fraction: Fraction = 0.1
-    """Share of all steps in which the learning rate rises from zero."""
+    """Fraction of all steps for warm-up from zero."""
 
 
 class Constant(StrictModel):
-    """The learning rate stays as it is, once it is warmed up."""
+    """After the warm-up, the learning rate is constant."""
 
     warmup_fraction: Fraction = 0.0
-    """Share of all steps in which the learning rate rises from zero."""
+    """Fraction of all steps for warm-up from zero."""
 
 
 class Scheduler(OneOf):
     """The learning-rate schedule: exactly one of these."""
 
     constant: Constant | None = None
-    """Leave it as it is, after a warm-up if one is wanted."""
+    """Constant, after an optional warm-up."""
 
     reduce_on_plateau: ReduceOnPlateau | None = None
-    """Lower it when the validation loss has stopped falling."""
+    """Lower the learning rate when the validation loss has stopped falling."""
     cosine: WarmUp | None = None
-    """Warm-up, then half a cosine down to zero."""
+    """Warm-up, then cosine decay to zero."""
     linear: WarmUp | None = None
-    """Warm-up, then a straight line down to zero."""
+    """Warm-up, then linear decay to zero."""
 
 
 class EarlyStopping(StrictModel):
-    """Ends training when the checkpoints' metric has stopped getting better."""
+    """Ends training when the checkpoints' metric has stopped improving."""
 
     patience: PositiveInt = 3
-    """Validations without a better value before training ends."""
+    """Validations without improvement before training ends."""
     min_delta: NonNegative = 0.0
-    """How much better a value must be to count."""
+    """Smallest change that counts as an improvement."""
 
 
 class Distillation(StrictModel):
-    """The model learns what a larger one says to the rows, besides their labels (Hinton et al., 2015)."""
+    """The model learns a larger model's outputs as well as the labels (Hinton et al., 2015)."""
 
     teacher: FolderURI
-    """The run, or the model's folder, of a classifier of the same kind with the same classes: a path (relative to this
-    YAML), `s3://` or `gs://`."""
+    """Run or model folder of a classifier of the same kind with the same classes: a path (relative to this YAML),
+    `s3://` or `gs://`."""
     temperature: Annotated[float, Field(gt=0)] = 2.0
-    """What both models' logits are divided by: the higher, the more the less probable classes count."""
+    """Divisor of both models' logits: a higher temperature gives less probable classes more influence."""
     weight: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """How much what the teacher says counts in the loss; the rest is the label's."""
+    """Weight of the teacher's outputs in the loss; the rest is the label's."""
 
 
 class Training(StrictModel):
-    """How the model is trained."""
+    """Training hyperparameters."""
 
     epochs: PositiveInt = 10
-    """Passes over the training rows, at most."""
+    """Maximum number of passes over the training rows."""
     max_steps: PositiveInt | None = None
-    """Optimizer steps, at most. An epoch that ends by it is validated and saved as others are."""
+    """Maximum number of optimizer steps. An epoch that ends at this limit is validated and saved like any other."""
     batch_size: Annotated[PositiveInt, DependsOnModel()] = 32
-    """Rows of one step over all workers: each takes batchSize / workers.count. By default 32, or the next multiple of
+    """Rows per batch over all workers; each takes batchSize / workers.count. By default 32, or the next multiple of
     workers.count."""
     optimizer: Optimizer = Optimizer(adam_w=AdamW())
     """The optimizer."""
     scheduler: Annotated[Scheduler, DependsOnModel()] = Scheduler(constant=Constant())
-    """The learning-rate schedule; by default `constant`; for a pretrained model, `linear` with a warm-up of a tenth
+    """The learning-rate schedule; by default `constant`, and for a pretrained model `linear` with a warm-up of a tenth
     of the steps."""
     gradient_clipping: Annotated[float, Field(gt=0)] | None = None
-    """Largest L2 norm of all gradients together; larger ones are scaled down to it."""
+    """Maximum L2 norm of all gradients; larger ones are scaled down to it."""
     gradient_accumulation: PositiveInt = 1
-    """Batches whose gradients are averaged into one optimizer step."""
+    """Number of batches to average the gradients over for one optimizer step."""
     validate_every_steps: PositiveInt | None = None
-    """Optimizer steps between validations inside an epoch, each of which saves a checkpoint that may be the best one;
-    there is a validation after each epoch in any case."""
+    """Optimizer steps between validations within an epoch, each with a checkpoint that may be the best one. The model
+    is also validated after each epoch."""
     early_stopping: EarlyStopping | None = None
-    """Ends training when it no longer helps."""
+    """Ends training when the checkpoints' metric has stopped improving."""
     distillation: Distillation | None = None
-    """Trains on what a larger model, the teacher, says to the rows, besides their labels."""
+    """Trains on the outputs of a larger model, the teacher, as well as on the labels."""
     precision: Literal["auto", "bf16", "fp16", "float32"] = "auto"
-    """bf16: forward pass in bfloat16, weights in float32. fp16: the same in float16, with losses scaled so that small
-    gradients are not lost. auto: bf16 where the hardware makes it faster, fp16 on GPUs without it, float32
-    otherwise. But for float32, GPUs multiply what stays in float32 as TF32. CPUs without units for it emulate bf16, and
-    most of them fp16, many times as slowly as float32."""
+    """bf16: forward pass in bfloat16, weights in float32. fp16: the same in float16, with loss scaling to preserve
+    small gradients. auto: bf16 if the hardware accelerates it, fp16 on GPUs without bf16, float32 otherwise. With any
+    precision but float32, GPUs use TF32 for the remaining float32 matrix products. CPUs without bf16 units emulate it,
+    and most CPUs emulate fp16, many times slower than float32."""
     sharding: Literal["none", "full", "auto"] = "none"
-    """full: each worker keeps a part of the weights, their gradients and the optimizer's state, for models that are too
-    large for one GPU (PyTorch's FSDP2). none: each worker keeps all of them, which is faster where they fit. auto: full
-    where they would take more than half of a GPU's memory."""
+    """full: each worker holds one shard of the weights, gradients and optimizer state, for models that are too large
+    for one GPU (PyTorch's FSDP2). none: each worker holds all of them, which is faster if they fit. auto: full if they
+    would take more than half of a GPU's memory."""
     cpu_offload: bool = False
-    """Keeps what is sharded in the memory of the workers' machines and brings to the GPU what it is computing with:
-    slower, for what does not fit otherwise."""
+    """Keeps shards in host memory and copies them to the GPU when needed: slower, for models that do not fit
+    otherwise."""
     activation_checkpointing: bool = False
-    """Keeps only what each layer begins with for the backward pass, which computes the rest again: less memory, about
-    a third more time."""
+    """Keeps only each layer's input for the backward pass, which recomputes the rest: less memory, about a third more
+    time."""
     compile: bool = False
-    """Has PyTorch compile the training steps (`torch.compile`), which takes minutes at the start and needs a C++
-    compiler: faster on GPUs for most models. A run that is continued may then differ in the last digits."""
+    """Compiles the training steps with `torch.compile`: faster on GPUs for most models, but takes minutes at the start
+    and needs a C++ compiler. A resumed run may then differ in the last digits."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seeds the split, the initial weights, dropout and the order of rows."""
+    """Seed of the split, the initial weights, dropout and the order of rows."""
 
 
 class Checkpoints(StrictModel):
-    """What is kept while training."""
+    """Checkpoint selection and retention."""
 
     metric: Annotated[str, Field(min_length=1)] = "validation_loss"
-    """The reported metric that tells the best checkpoint."""
+    """The reported metric that selects the best checkpoint."""
     mode: Literal["min", "max"] | None = None
-    """Whether less is better or more; by default min for a metric that ends in `loss`, `error` or
+    """Whether the metric is minimized or maximized; by default min for a metric that ends in `loss`, `error` or
     `perplexity`, max otherwise."""
     keep: PositiveInt = 1
-    """How many of the best checkpoints stay, besides the latest."""
+    """How many of the best checkpoints to keep in addition to the latest."""
     every_steps: PositiveInt | None = None
-    """Optimizer steps between checkpoints inside an epoch; there is one after each epoch in any case."""
+    """Optimizer steps between checkpoints within an epoch; there is also one after each epoch."""
 
     @property
     def lower_is_better(self) -> bool:

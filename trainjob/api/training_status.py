@@ -1,4 +1,4 @@
-"""`status.training`: what the training process says of itself, on a laptop and in a cluster."""
+"""`status.training`: the progress reported by the training process, on a laptop and in a cluster."""
 
 from typing import Annotated, Literal
 
@@ -10,9 +10,9 @@ from trainjob.schema.base import StrictModel
 Time = Annotated[AwareDatetime, Field(description="Time, RFC 3339.")]
 LONGEST_TEXT = 4096
 MOST_ENTRIES = 100
-"""Of a map or list. What is longer is cut before it is written, and refused by the API server."""
+"""Maximum items of a map or list. Longer ones are truncated before writing; the API server would reject them."""
 LONGEST_KEY = 253
-"""Of a map, likewise: the name of a metric or the path of a field."""
+"""Maximum length of a map's key: the name of a metric or the path of a field."""
 
 Stage = Literal["Preparing", "Starting", "Training", "Evaluating", "Finished"]
 
@@ -21,28 +21,28 @@ class CheckpointStatus(StrictModel):
     """One checkpoint in the run's storage."""
 
     uri: str = ""
-    """Its folder; `trainjob predict` and `trainjob.Predictor.load` take it as it is."""
+    """Its folder, for `trainjob predict` and `trainjob.Predictor.load`."""
     step: int = 0
     """Optimizer steps taken."""
     metric: str | None = None
-    """The metric that ranks checkpoints."""
+    """The metric for ranking checkpoints."""
     value: float | None = None
-    """Its value, where the checkpoint was validated."""
+    """The metric's value, if the checkpoint was validated."""
 
 
 class Failure(StrictModel):
-    """Why training ended without a model."""
+    """The reason why training ended without a model."""
 
     rank: int | None = None
-    """The worker that failed; none where it was the driver."""
+    """Rank of the failed worker; none if the driver failed."""
     exception: str
-    """Its type."""
+    """The exception's type."""
     message: str = ""
-    """What it said."""
+    """The exception's message."""
     traceback: str = ""
-    """The end of its traceback."""
+    """The end of the traceback."""
     retryable: bool = True
-    """Whether another attempt is worth making: not after a mistake in the TrainJob, nor once `spec.retries` is used
+    """Whether another attempt may succeed: false after a mistake in the TrainJob, and once `spec.retries` is used
     up."""
 
 
@@ -50,92 +50,92 @@ class BestTrial(StrictModel):
     """The best trial so far."""
 
     number: int = 0
-    """Its number, from 1."""
+    """The trial's number, from 1."""
     value: float | None = None
-    """The checkpoints' metric at its best."""
+    """Its best value of the checkpoints' metric."""
     parameters: dict[str, str] = {}
-    """What was tuned, by the path of the field in the spec."""
+    """Its hyperparameters, by the path of the field in the spec."""
 
 
 class TuningStatus(StrictModel):
     """The trials of `spec.tuning`."""
 
     ended: str = ""
-    """How many trials have ended, of how many: `5/8`."""
+    """The number of ended trials and of all trials, such as `5/8`."""
     total: int = 0
-    """Trials in all."""
+    """Total number of trials."""
     done: int = 0
-    """Trials that were trained to their end."""
+    """Trials that completed training."""
     running: int = 0
-    """Trials that are under way."""
+    """Running trials."""
     stopped: int = 0
-    """Trials that the scheduler stopped early."""
+    """Trials stopped early by the scheduler."""
     failed: int = 0
-    """Trials that diverged, ran out of memory or failed otherwise."""
+    """Trials that diverged, ran out of memory, or failed otherwise."""
     best: BestTrial | None = None
     """The best trial so far."""
 
 
 class Phase(StrictModel):
-    """Work that takes long and is no training step."""
+    """Long-running work other than training steps."""
 
     name: str = ""
-    """What is done, such as `reading`, `validation`, `test` or `trials`, or what is waited for."""
+    """The kind of work, such as `reading`, `validation`, `test` or `trials`, or what the run is waiting for."""
     done: int = 0
-    """How many are done."""
+    """Completed units."""
     total: int | None = None
-    """Of how many, where known."""
+    """Total units, if known."""
     unit: str = ""
-    """Of what, such as `bytes` or `rows`; `s` where nothing but the seconds can be counted."""
+    """The unit, such as `bytes` or `rows`; `s` if only elapsed seconds can be counted."""
 
 
 class TrainingStatus(StrictModel):
-    """A snapshot of the run; each one replaces the one before."""
+    """A snapshot of the run; each replaces the previous one."""
 
     stage: Stage = "Preparing"
-    """What the run is doing."""
+    """The run's current stage."""
     message: str = ""
-    """A word on it, such as where the run continues from, or which metrics are not finite and therefore not listed."""
+    """Details, such as the checkpoint that the run resumes from, or metrics that are not listed because they are not
+    finite."""
     epoch: int = 0
-    """Current epoch, from 1; of a function, what it reports as `epoch`, or else the number of its reports."""
+    """Current epoch, from 1; for a function, the reported `epoch`, or else the number of its reports."""
     epochs: int | None = None
-    """Epochs in all, where known."""
+    """Total epochs, if known."""
     epochs_completed: int = 0
-    """Epochs validated; of a function, its reports. `metrics` are of the last of them."""
+    """Validated epochs; for a function, the number of its reports. `metrics` belong to the last one."""
     step: int = 0
-    """Optimizer steps taken; of a function, its reports."""
+    """Optimizer steps taken; for a function, the number of its reports."""
     steps: int | None = None
-    """Optimizer steps in all, where known."""
+    """Total optimizer steps, if known."""
     percent: float | None = 0.0
-    """How much of the whole run is done, validation and evaluation included, where known; 100 once it has
-    finished."""
+    """Progress of the whole run in percent, including validation and evaluation, if known; 100 at the end."""
     eta: float | None = None
-    """Seconds to go, where known: of the phase, while there is one, or else of training."""
+    """Remaining seconds, if known: of the current phase, or else of training."""
     phase: Phase | None = None
-    """What takes longer than a few seconds now, besides training steps."""
+    """Current work, other than training steps, that takes longer than a few seconds."""
     workers: int | None = None
-    """Workers that train now: of an elastic job, between `spec.workers.minimum` and `count`."""
+    """Current number of workers; for an elastic job, between `spec.workers.minimum` and `count`."""
     samples_per_second: float | None = None
-    """Training rows a second over all workers, of late."""
+    """Recent training rows per second over all workers."""
     tokens_per_second: float | None = None
-    """Of a language model: tokens a second that it learned from, over all workers, of late."""
+    """For a language model: recent learned tokens per second over all workers."""
     padding: float | None = None
-    """Of texts: the share of padding in the training batches of late, 0 to 1."""
+    """For texts: the fraction of padding in recent training batches, 0 to 1."""
     loss: float | None = None
-    """Training loss of late, over all workers."""
+    """Recent training loss over all workers."""
     learning_rate: float | None = None
     """Current learning rate."""
     metrics: dict[str, Number] = {}
     """Metrics of the last completed epoch."""
     latest_checkpoint: CheckpointStatus | None = None
-    """The checkpoint that a retry continues from."""
+    """The checkpoint that a retry resumes from."""
     best_checkpoint: CheckpointStatus | None = None
     """The best checkpoint so far."""
     tuning: TuningStatus | None = None
     """The trials of `spec.tuning`."""
     evaluation: dict[str, float] = {}
-    """Scores of the best checkpoint, once training has finished: `validation_…` and, with a test set, `test_…`."""
+    """Scores of the best checkpoint after training: `validation_…` and, with a test set, `test_…`."""
     failure: Failure | None = None
-    """Why training ended without a model; of the last attempt, until the next one has something to tell."""
+    """The reason why training ended without a model, for the last attempt, until the next one reports."""
     updated_time: Time | None = None
-    """When this was written."""
+    """The time of this report."""

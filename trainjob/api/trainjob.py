@@ -1,4 +1,4 @@
-"""The TrainJob: one YAML document that a laptop and a cluster both take."""
+"""The TrainJob: one YAML document for laptop and cluster."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -16,31 +16,31 @@ from trainjob.schema.fields import PositiveInt
 from trainjob.schema.uris import ENDPOINT, FolderURI
 
 GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
-"""What Kubernetes calls the type."""
+"""The type's names in Kubernetes."""
 
 
 class Workers(StrictModel):
-    """The processes that train, and what each of them gets."""
+    """The training processes and their resources."""
 
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Worker processes."""
+    """Number of worker processes."""
     minimum: PositiveInt | None = None
-    """With how many of them training goes on where nodes are lost, until there is room for more; by default with no
-    fewer than `count`. A batch keeps its rows. Only in a cluster: on one machine all of them train."""
+    """Elastic training: after losing nodes, training continues with this many workers or more, up to `count`; by
+    default exactly `count`. The batch size does not change. Only in a cluster."""
     cpus: CPUs | None = None
-    """CPU cores of each worker; on one machine, by default its cores are shared out evenly."""
+    """CPU cores of each worker; on one machine, its cores are divided evenly by default."""
     gpus: Annotated[int, Field(ge=0, le=1)] = 0
-    """GPUs of each worker process: 0 or 1. With 0 it trains on the CPU, whatever GPUs there are."""
+    """GPUs of each worker process: 0 or 1. With 0, it trains on the CPU even if there are GPUs."""
     node_pool: ResourceName | None = None
-    """The operator's node pool that the workers run on; by default, any node with room."""
+    """The operator's node pool for the workers; by default, any node with enough resources."""
     per_pod: PositiveInt | None = None
-    """Workers that share a pod; by default as many as a node of the pool has GPUs, otherwise 1."""
+    """Workers per pod; by default the number of GPUs of a node in the pool, otherwise 1."""
     memory: Quantity | None = None
-    """Memory of each worker; shared memory is taken out of it."""
+    """Memory of each worker, including shared memory."""
 
 
 class Head(StrictModel):
-    """The head pod, where the driver and Ray's own processes run; only in a cluster."""
+    """The head pod, which runs the driver and Ray's own processes; only in a cluster."""
 
     cpus: CPUs | None = None
     """CPU cores; by default the operator's setting."""
@@ -49,62 +49,63 @@ class Head(StrictModel):
 
 
 class Storage(OneOf):
-    """Where a run's checkpoints, model, metrics and report are kept: `uri` or `persistentVolumeClaim`."""
+    """The storage of a run's checkpoints, model, metrics and report: `uri` or `persistentVolumeClaim`."""
 
     choices: ClassVar[tuple[str, ...]] = ("uri", "persistent_volume_claim")
 
     uri: FolderURI | None = None
-    """A folder: a path (relative to this YAML), `s3://` or `gs://`. The run's own folder is made inside it."""
+    """A folder: a path (relative to this YAML), `s3://` or `gs://`. The run's own folder is created inside it."""
     persistent_volume_claim: ResourceName | None = None
     """A PersistentVolumeClaim that all of a job's pods can mount at once (ReadWriteMany); only in a cluster."""
     endpoint: Annotated[str, Field(pattern=ENDPOINT)] | None = None
-    """An S3 server other than Amazon's, for storage and dataset alike."""
+    """An S3 server other than Amazon's, for both storage and dataset."""
     secret_name: ResourceName | None = None
-    """Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on a laptop these come from the environment."""
+    """Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on a laptop, the environment provides them."""
 
 
 class TrainJobSpec(StrictModel):
-    """What to train and on what."""
+    """The model, its data, and the training configuration."""
 
     model: Model
-    """What is trained."""
+    """The model to train."""
     dataset: Dataset | None = None
-    """What the model learns from; a function may do without."""
+    """The training, validation and test data; optional for a function."""
     training: Training = Training()
-    """How the model is trained."""
+    """Training hyperparameters."""
     checkpoints: Checkpoints = Checkpoints()
-    """What is kept while training."""
+    """Checkpoint selection and retention."""
     tuning: Tuning | None = None
-    """Trains several times with other hyperparameters, and keeps the best model."""
+    """Trains several models with different hyperparameters and keeps the best."""
     baselines: Baselines | None = None
-    """What the trained model is compared with; `{}`: nothing. By default the most frequent class, and logistic
-    regression on the TF-IDF of texts or on the pixels of images; for other models there are none."""
+    """Baselines to compare the trained model with; `{}` for none. By default, classifiers are compared with the most
+    frequent class, and with logistic regression on the TF-IDF of texts or on the pixels of images; other models have no
+    baselines."""
     workers: Workers = Workers()
-    """The processes that train. They may change: the next attempt has the new ones, or a job that was
-    suspended."""
+    """The training processes. They can be changed; the change takes effect at the next attempt, or when a suspended job
+    resumes."""
     head: Head = Head()
-    """The head pod, where the driver and Ray's own processes run; only in a cluster."""
+    """The head pod, which runs the driver and Ray's own processes; only in a cluster."""
     storage: Storage | None = None
-    """Where the run is kept. By default: on a laptop in the folder `runs`; in a cluster where the operator's
-    administrator says."""
+    """The storage of the run. By default, the folder `runs` on a laptop, and the administrator's default in a
+    cluster."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
-    """How often a failed run is started again; it continues from its latest checkpoint."""
+    """How often a failed run is restarted; it resumes from its latest checkpoint."""
     pods: Pods = Pods()
-    """What the job's pods have besides; only in a cluster."""
+    """Additional settings of the job's pods; only in a cluster."""
     deadlines: Deadlines = Deadlines()
-    """How long the job may take; only in a cluster."""
+    """Time limits of the job; only in a cluster."""
     ttl_after_finished: Duration | None = None
-    """When the TrainJob is deleted after its end; by default never. Its storage stays. Only in a cluster. Where Git or
-    a chart holds the TrainJob, it would be created again, and train again: set `rayJobTTLAfterFinished` there."""
+    """Time from the job's end until the TrainJob is deleted; by default never. Its storage stays. Only in a cluster. If
+    Git or a chart manages the TrainJob, it would be created and trained again: use `rayJobTTLAfterFinished` instead."""
     ray_job_ttl_after_finished: Annotated[Duration | None, Field(alias="rayJobTTLAfterFinished")] = None
-    """When the RayJob is deleted after the job's end, and with it the pods that are left and their logs. The TrainJob
-    stays, with its status. By default the RayJob stays as long as the TrainJob. Only in a cluster."""
+    """Time from the job's end until the RayJob is deleted, with its remaining pods and their logs. The TrainJob and its
+    status stay. By default, the RayJob stays as long as the TrainJob. Only in a cluster."""
     suspend: bool = False
-    """Whether the job waits, without pods, until this is false; it continues from its latest checkpoint."""
+    """Whether the job is suspended: it has no pods until this is false, and then resumes from its latest checkpoint."""
 
     @property
     def places(self) -> int:
-        """Workers that there is room for: those of all trials that run at once."""
+        """Worker slots of the job: the workers of all trials that run at once."""
         return self.workers.count * (self.tuning.parallel if self.tuning is not None else 1)
 
     @model_validator(mode="after")
@@ -115,7 +116,7 @@ class TrainJobSpec(StrictModel):
         return self
 
     def has_part(self, path: str) -> bool:
-        """Whether a part is set, by itself or by a default that does not depend on the model."""
+        """Whether a field is set, explicitly or by a default that does not depend on the model."""
         part: Any = self
         for name in path.split("."):
             attribute = attribute_of(part, name) if isinstance(part, StrictModel) else name
@@ -127,7 +128,7 @@ class TrainJobSpec(StrictModel):
 
 
 class Metadata(StrictModel):
-    """Kubernetes' own metadata; what the cluster adds to it is accepted and ignored."""
+    """Kubernetes' own metadata; fields added by the cluster are accepted and ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -136,7 +137,7 @@ class Metadata(StrictModel):
     namespace: str | None = None
     """Namespace."""
     uid: str | None = None
-    """Given by the cluster; it tells runs of the same name apart in storage."""
+    """Set by the cluster; it distinguishes runs of the same name in storage."""
     labels: dict[str, str] = {}
     """Labels."""
     annotations: dict[str, str] = {}
@@ -153,6 +154,6 @@ class TrainJob(StrictModel):
     metadata: Metadata
     """Name, labels, annotations."""
     spec: TrainJobSpec
-    """What to train and on what."""
+    """The model, its data, and the training configuration."""
     status: dict[str, Any] | None = None
     """Written by the cluster; ignored in a file."""

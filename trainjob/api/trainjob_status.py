@@ -1,4 +1,4 @@
-"""`status`: what the cluster says of a TrainJob. The operator writes all of it but `training`."""
+"""`status` of a TrainJob in a cluster. The operator writes all of it except `training`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -18,71 +18,72 @@ class Condition(StrictModel):
     """A Kubernetes condition."""
 
     type: ConditionType
-    """Accepted: the operator could make a RayJob of it. Complete, Failed and Suspended: the phase. Reconciling: the job
-    is on its way. Stalled: nothing happens before somebody changes something. Ready: the model is trained."""
+    """Accepted: the operator was able to create a RayJob. Complete, Failed and Suspended: the phase. Reconciling: the
+    job is in progress. Stalled: the job cannot proceed until somebody changes something. Ready: the model is
+    trained."""
     status: Literal["True", "False", "Unknown"]
-    """Whether it holds."""
+    """Whether the condition is true."""
     reason: str
-    """Why, in one word."""
+    """The reason, in one word."""
     message: str = ""
-    """Why, for people."""
+    """The reason, for people."""
     last_transition_time: Time
-    """When `status` last changed."""
+    """The time of the last change of `status`."""
     observed_generation: int | None = None
-    """The spec's generation that this is about."""
+    """The spec's generation that this applies to."""
 
 
 class WorkersStatus(StrictModel):
     """The worker processes."""
 
     desired: Count
-    """Asked for."""
+    """Requested workers."""
     ready: Count
-    """In pods that are ready."""
+    """Workers in pods that are ready."""
 
 
 class Waiting(StrictModel):
-    """Why pods of the job are not running."""
+    """A reason why pods of the job are not running."""
 
     reason: str
-    """In one word, such as Unschedulable or ImagePullBackOff."""
+    """The reason in one word, such as Unschedulable or ImagePullBackOff."""
     pods: Count
-    """How many pods this holds back; 0 where they could not even be made."""
+    """Number of affected pods; 0 if they could not be created."""
     message: str = ""
-    """The cluster's own words."""
+    """The cluster's message."""
 
 
 class Interruptions(StrictModel):
-    """Losses of pods in the midst of training, which then went on from its latest checkpoint in the same attempt."""
+    """Pods lost during training, which then resumed from the latest checkpoint in the same attempt."""
 
     count: Count
-    """How many there have been; pods that are lost together may count as one."""
+    """Number of losses; pods that are lost together may count as one."""
     last_reason: str
-    """Why the last pod was lost, in one word, such as OOMKilled, Evicted or NodeLost."""
+    """The reason for the last loss in one word, such as OOMKilled, Evicted or NodeLost."""
     last_pod: str | None = None
-    """Its name; missing where it was gone before the operator saw why."""
+    """Name of the last lost pod; missing if it was deleted before the operator saw the reason."""
     last_time: Time
-    """When the operator saw it."""
+    """The time when the operator saw it."""
 
 
 class TrainJobStatus(StrictModel):
-    """How the job is doing."""
+    """The job's current state."""
 
     phase: Phase | None = None
-    """Where the job stands; Succeeded and Failed are final."""
+    """The job's phase; Succeeded and Failed are final."""
     reason: str | None = None
-    """Why it stands there, in one word."""
+    """The reason for the phase, in one word."""
     message: str | None = None
-    """Why it stands there, for people."""
+    """The reason for the phase, for people."""
     conditions: list[Condition] = []
-    """For `kubectl wait`, and for tools that judge by kstatus' rules."""
+    """Conditions for `kubectl wait` and for tools that use kstatus."""
     observed_generation: int | None = None
-    """The spec's generation that this status is about."""
+    """The spec's generation that this status applies to."""
     start_time: Time | None = None
-    """When the job was first allowed to start, whether or not it was accepted, moved on by its time in a queue since;
+    """The time when the job was first allowed to start, accepted or not, shifted by its time in a queue since then;
     `deadlines.total` counts from here."""
     completion_time: Time | None = None
-    """When the job ended."""
+    """The time when the job ended."""
     attempt: Count | None = None
     """The current attempt, from 1."""
     ray_job_name: str | None = None
@@ -90,24 +91,24 @@ class TrainJobStatus(StrictModel):
     ray_cluster_name: str | None = None
     """The current attempt's RayCluster."""
     head_pod_uid: Annotated[str | None, Field(alias="headPodUID")] = None
-    """UID of that RayCluster's head pod, which alone may write `training`."""
+    """UID of that RayCluster's head pod, the only pod that may write `training`."""
     dashboard_url: Annotated[str | None, Field(alias="dashboardURL")] = None
     """Ray's dashboard, within the cluster."""
     storage: Storage | None = None
-    """Where the run is kept: `spec.storage`, or the operator's default of the time when the job was first accepted."""
+    """The storage of the run: `spec.storage`, or the operator's default at the time when the job was first accepted."""
     workers: WorkersStatus | None = None
     """The worker processes."""
     waiting: list[Waiting] = []
-    """Why pods are not running."""
+    """The reasons why pods are not running."""
     interruptions: Interruptions | None = None
-    """Losses of pods in the midst of training."""
+    """Pods lost during training."""
     training: TrainingStatus | None = None
-    """What the training process says of itself."""
+    """Progress reported by the training process."""
 
 
 def read_status(body: Mapping[str, Any]) -> tuple[TrainJobStatus, list[str]]:
-    """The status of the TrainJob `body`, and what is wrong with it. Fields of another version, and those that cannot be
-    read, count as absent."""
+    """The status of the TrainJob `body`, and its problems. Fields of another version and unreadable fields count as
+    absent."""
     found: dict[str, Any] = dict(body.get("status") or {})
     try:
         return TrainJobStatus.model_validate(found, extra="ignore"), []

@@ -1,4 +1,4 @@
-"""`spec.tuning`: which hyperparameters are searched, and how."""
+"""`spec.tuning`: the search space and the search algorithm."""
 
 import types
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from trainjob.kinds import KINDS, kinds_with
 from trainjob.schema.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 
 Value = int | float | bool | str
-"""What a parameter is set to."""
+"""The value of a hyperparameter."""
 
 TRIALS = 10
 MOST_TRIALS = 1000
@@ -35,35 +35,35 @@ _NOT_TUNED = {f"model.{kind.field}.{name}" for kind in KINDS.values() for name i
 BATCH_SIZE = "training.batchSize"
 HIDDEN_SIZE, HEADS = "model.textClassifier.encoder.hiddenSize", "model.textClassifier.encoder.heads"
 DIVIDES = {BATCH_SIZE, HIDDEN_SIZE, HEADS}
-"""Must be a multiple of another number or divide one: these take lists of values, which can be checked one by one."""
+"""Fields with divisibility constraints. They take lists of values, which can be checked one by one."""
 GENERATED = ConfigDict(use_attribute_docstrings=False)
-"""For types that are in no file. Pydantic would look for their source in every module that is loaded, for seconds."""
+"""For types created at runtime: pydantic would search all loaded modules for their source, which takes seconds."""
 
 
 class Parameter(OneOf):
-    """What a hyperparameter is drawn from: exactly one of these."""
+    """The distribution of a hyperparameter: exactly one of these."""
 
     model_config = GENERATED
 
 
 @dataclass(frozen=True)
 class Step:
-    """A choice or an optional part on the way to a parameter."""
+    """A choice or an optional field in the path of a parameter."""
 
     path: str
-    """Of the part that must be set, such as training.optimizer.sgd."""
+    """Path of the field that must be set, such as training.optimizer.sgd."""
     is_default: bool
-    """Whether it is chosen where the parent says nothing."""
+    """Whether the parent's default selects it."""
 
 
 def _item(annotation: Any, metadata: list[Any]) -> Any:
-    """The type of one value, with the bounds of its field."""
+    """The type of one value, with its field's bounds."""
     kept = [note for note in metadata if type(note).__module__ == "annotated_types"]
     return Annotated[(annotation, *kept)] if kept else annotation
 
 
 def _plain(info: FieldInfo) -> tuple[Any, list[Any]]:
-    """A field's type without None and its bounds."""
+    """A field's type without None, and its bounds."""
     annotation, metadata = info.annotation, list(info.metadata)
     if get_origin(annotation) in (Union, types.UnionType):
         (annotation,) = (each for each in get_args(annotation) if each is not type(None))
@@ -74,7 +74,7 @@ def _plain(info: FieldInfo) -> tuple[Any, list[Any]]:
 
 
 def _leaves(part: type[StrictModel], path: str) -> Iterator[tuple[str, Any, str]]:
-    """Path, type of one value and description of every number, flag and choice of words inside `part`."""
+    """Path, value type and description of every number, flag and enumeration inside `part`."""
     for name, info in fields_of(part).items():
         place, nested = f"{path}.{name}", nested_model(info.annotation)
         annotation, metadata = _plain(info)
@@ -91,12 +91,12 @@ def _parameter(path: str, item: Any) -> type[Parameter]:
     pair: Any = Annotated[list[item], Field(min_length=2, max_length=2)]
     fields: dict[str, tuple[Any, str]] = {}
     if kind is float:
-        fields["uniform"] = (pair, "From the first to the second, all alike.")
-        fields["log_uniform"] = (pair, "From the first to the second, all magnitudes alike.")
+        fields["uniform"] = (pair, "Uniform between the two bounds.")
+        fields["log_uniform"] = (pair, "Log-uniform between the two bounds.")
     if kind is int and path not in DIVIDES:
-        fields["range"] = (pair, "Whole numbers from the first to the second, both included.")
+        fields["range"] = (pair, "Integers between the two bounds, both included.")
     fields["choice"] = (several, "One of these.")
-    fields["grid"] = (several, "Each of these; for `search: grid`.")
+    fields["grid"] = (several, "Every one of these; only for `search: grid`.")
     name = "".join(word[:1].upper() + word[1:] for word in path.split("."))
     definitions: Any = {
         field: (annotation | None, Field(default=None, description=text))
@@ -111,12 +111,12 @@ TUNABLE = {
     for path, item, text in _leaves(part, root)
     if root == "training" or path.split(".")[1] in kinds_with("tuning")
 }
-"""The type of one value of each hyperparameter that may be tuned, and what the field means, by its path in the spec."""
+"""The value type and description of each tunable hyperparameter, by its path in the spec."""
 
 if TYPE_CHECKING:
 
     class Parameters(StrictModel):
-        """What each hyperparameter is drawn from, by the path of its field in the spec."""
+        """The distribution of each hyperparameter, by the path of its field in the spec."""
 else:
 
     class _Generated(StrictModel):
@@ -125,7 +125,7 @@ else:
     Parameters = create_model(
         "Parameters",
         __base__=_Generated,
-        __doc__="What each hyperparameter is drawn from, by the path of its field in the spec.",
+        __doc__="The distribution of each hyperparameter, by the path of its field in the spec.",
         **{
             to_snake(path.replace(".", "_")): (
                 _parameter(path, item) | None,
@@ -137,24 +137,25 @@ else:
 
 
 class Tuning(StrictModel):
-    """Trains several times with other hyperparameters, and keeps the best model."""
+    """Trains several models with different hyperparameters and keeps the best."""
 
     parameters: Parameters
-    """What each hyperparameter is drawn from, by the path of its field in the spec."""
+    """The distribution of each hyperparameter, by the path of its field in the spec."""
     trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] | None = None
-    """How many trials; by default all combinations of a grid (of more, the first are taken), otherwise 10."""
+    """Number of trials; by default 10, or all combinations of a grid (a smaller number takes the first ones)."""
     parallel: Annotated[int, Field(ge=1, le=100)] = 1
     """Trials that run at once, each with workers.count workers."""
     search: Literal["random", "tpe", "grid"] = "random"
-    """random draws each trial by itself; tpe (Optuna's) learns from the trials before; grid takes every combination."""
+    """random draws each trial independently; tpe (Optuna's) learns from earlier trials; grid tries every
+    combination."""
     scheduler: Literal["none", "asha"] = "none"
-    """asha stops a trial early that is worse than most others were at that epoch."""
+    """asha stops a trial early if it is worse than most others at the same epoch."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """Seeds the search."""
+    """Seed of the search."""
 
     @property
     def tuned(self) -> dict[str, Parameter]:
-        """The parameters that are tuned by their paths."""
+        """The tuned parameters, by path."""
         found = {path: getattr(self.parameters, name) for name, path in _names().items()}
         return {path: cast("Parameter", parameter) for path, parameter in found.items() if parameter is not None}
 
@@ -192,12 +193,12 @@ def _names() -> dict[str, str]:
 
 
 def values_of(parameter: Parameter) -> list[Any]:
-    """The numbers, or other values, that the chosen distribution was given."""
+    """The values of the chosen distribution."""
     return getattr(parameter, parameter.chosen)
 
 
 def steps_to(path: str) -> list[Step]:
-    """The parts that must be set for a field to be tuned."""
+    """The optional parts that must be set so that a field can be tuned."""
     steps: list[Step] = []
     root, *names = path.split(".")
     part: type[StrictModel] = Model if root == "model" else Training
@@ -218,13 +219,13 @@ def _chosen(choice: OneOf) -> FieldInfo:
 
 
 def candidates(tuning: Tuning, path: str, otherwise: Any) -> list[Any]:
-    """The values that one of DIVIDES may have; `otherwise` where it is not tuned."""
+    """The candidate values of one of DIVIDES; [`otherwise`] if it is not tuned."""
     parameter = tuning.tuned.get(path)
     return [otherwise] if parameter is None else values_of(parameter)
 
 
 def set_in(document: dict[str, Any], path: str, value: Value) -> None:
-    """Sets a field of a spec as YAML has it."""
+    """Sets a field of a spec's YAML document."""
     *parents, name = path.split(".")
     for parent in parents:
         document = document[parent]
@@ -232,7 +233,7 @@ def set_in(document: dict[str, Any], path: str, value: Value) -> None:
 
 
 def number_of_trials(tuning: Tuning) -> int:
-    """That a search makes."""
+    """The number of trials of a search."""
     if tuning.search != "grid":
         return tuning.trials or TRIALS
     combinations = prod(len(values_of(parameter)) for parameter in tuning.tuned.values())

@@ -1,4 +1,4 @@
-"""What pydantic found, in words for the person who wrote the YAML."""
+"""Translates pydantic's errors for the author of the YAML."""
 
 import difflib
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ PATTERNS = {
     LAYER_NAME: "the name of a layer of the network, such as q_proj: letters, digits, '_' and '.'",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
 }
-"""Regular expressions of the TrainJob type in words."""
+"""Descriptions of the TrainJob type's regular expressions."""
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -59,7 +59,7 @@ _MUST = {
 
 
 def problems_of(error: ErrorDetails, root: type[StrictModel]) -> Iterator[tuple[FieldPath, str]]:
-    """(path, message) of each problem that one of pydantic's errors on a `root` stands for."""
+    """(path, message) of each problem in a pydantic error on a `root`."""
     if error["type"] == "conflicts":
         for path, message in error.get("ctx", {})["conflicts"]:
             yield (*error["loc"], *path.split(".")), message
@@ -110,7 +110,7 @@ def _reads_as(kind: str, text: str) -> bool:
 
 
 def show(value: Any) -> str:
-    """A value as YAML has it, on one line, shortened."""
+    """A value in YAML notation, on one line, shortened."""
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):
@@ -124,19 +124,19 @@ def show(value: Any) -> str:
 
 
 def fields_of(spec: type[StrictModel]) -> dict[str, FieldInfo]:
-    """The fields of a model by their names in YAML."""
+    """The fields of a model by their YAML names."""
     return {info.alias or name: info for name, info in spec.model_fields.items()}
 
 
 def nested_model(annotation: Any) -> type[StrictModel] | None:
-    """The model that a field of this type holds, if it holds one: Model, Model | None, list[Model]."""
+    """The model in a field of this type, if any: Model, Model | None, list[Model]."""
     if isinstance(annotation, type) and issubclass(annotation, StrictModel):
         return annotation
     return next((model for arg in get_args(annotation) if (model := nested_model(arg))), None)
 
 
 def model_at(path: FieldPath, root: type[StrictModel]) -> type[StrictModel]:
-    """The model that the field at `path` holds."""
+    """The model in the field at `path`."""
     model = root
     for name in path:
         if isinstance(name, str) and (info := fields_of(model).get(name)):

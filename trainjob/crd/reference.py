@@ -18,9 +18,9 @@ from trainjob.schema.base import OneOf, StrictModel
 _INTRODUCTION = """\
 # TrainJob reference
 
-`apiVersion: trainjob.dev/v1alpha1`, `kind: TrainJob`. Every field, its type and its default; `kubectl explain
-tj.spec` says the same. Where a type is a link, the field holds Kubernetes' own object, unchanged. Rules that span
-fields follow each table.
+All fields of `apiVersion: trainjob.dev/v1alpha1`, `kind: TrainJob`, with their types and defaults; `kubectl explain
+tj.spec` shows the same. If a type is a link, the field contains the Kubernetes object unchanged. Rules across fields
+follow each table.
 
 Generated from the TrainJob type by `python -m trainjob.crd`.
 """
@@ -36,7 +36,7 @@ def reference() -> str:
 
 
 def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[str]:
-    """A heading and a table of the fields of `model`, then the sections of the models that its fields hold."""
+    """A heading and a table of the fields of `model`, then the sections of the models in its fields."""
     yield f"## `{path}`\n\n{schema['description']}\n"
     fields = fields_of(model)
     if fields:
@@ -56,7 +56,7 @@ def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[st
 
 
 def _distributions(path: str, schema: Schema) -> Iterator[str]:
-    """One section for all of tuning's parameters, whose fields differ in their bounds alone."""
+    """One section for all of tuning's parameters, whose fields differ only in their bounds."""
     fields = {name: field for each in schema["properties"].values() for name, field in each["properties"].items()}
     yield f"## `{path}.*`\n\nExactly one of those that the parameter takes; values are bounded as the field itself.\n"
     yield "| field | |\n|---|---|"

@@ -1,4 +1,4 @@
-"""What the specs of all classifiers share."""
+"""Common parts of the classifiers' specs."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ METRICS: dict[str, Direction] = {
 """Precision, recall and F1 are macro averages."""
 SCORES = "trainjob.evaluation.scores.classes:ClassificationScores"
 _FINE_TUNING_RATE = 1e-4
-"""At 1e-3, good weights lose much of what they know."""
+"""At 1e-3, pretrained weights lose much of their knowledge."""
 _HEAD_RATE = 1e-1
 """A linear head on fixed features."""
 
@@ -33,36 +33,35 @@ class Loss(OneOf):
         """Softmax cross-entropy over the classes."""
 
     class BinaryCrossEntropy(StrictModel):
-        """One sigmoid a class against the one-hot label."""
+        """One sigmoid per class against the one-hot label."""
 
     cross_entropy: CrossEntropy | None = None
     """Softmax cross-entropy over the classes."""
     binary_cross_entropy: BinaryCrossEntropy | None = None
-    """One sigmoid a class against the one-hot label."""
+    """One sigmoid per class against the one-hot label."""
 
 
 class ClassWeights(OneOf):
-    """How much each class counts in the loss."""
+    """Weight of each class in the loss."""
 
     class Balanced(StrictModel):
-        """Rows / (classes * rows of the class), counted on the training part."""
+        """Rows / (classes * rows of the class), counted on the training set."""
 
     balanced: Balanced | None = None
-    """Weights inverse to the classes' frequency in the training part."""
+    """Weights inverse to the classes' frequency in the training set."""
     values: dict[str, Weight] | None = None
     """A weight for each class by name; every class must be named."""
 
 
 class Classifier(OneOf):
-    """What text and image classifiers share."""
+    """Common fields of text and image classifiers."""
 
     dropout: Dropout = 0.1
     """Probability of dropping an activation before the linear head."""
     loss: Loss = Loss(cross_entropy=Loss.CrossEntropy())
-    """What training minimizes."""
+    """The loss function."""
     class_weights: ClassWeights | None = None
-    """How much each class counts in the loss, also in the losses that are reported; every row counts the same by
-    default."""
+    """Weight of each class in the loss, including reported losses; by default, every row has the same weight."""
 
     @staticmethod
     def rate_of(pretrained: str | None, freeze_encoder: bool) -> float:

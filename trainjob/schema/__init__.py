@@ -1,1 +1,1 @@
-"""What all types that YAML and JSON are checked against share: base classes and patterns."""
+"""Base classes and patterns for the types that validate YAML and JSON."""

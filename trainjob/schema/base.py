@@ -1,4 +1,4 @@
-"""What all types that YAML and JSON are checked against share."""
+"""Base classes for the types that validate YAML and JSON."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 
 class StrictModel(BaseModel):
-    """Base of what YAML and JSON hold: camelCase names, unknown fields refused, docstrings as descriptions."""
+    """Base of YAML and JSON types: camelCase names, no unknown fields, docstrings as descriptions."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -25,17 +25,17 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True)
 class DependsOnModel:
-    """Says that a field's default is chosen by `trainjob.api.defaults`, so that its class has none to show."""
+    """Marks a field whose default `trainjob.api.defaults` chooses, so its class has no default to show."""
 
 
 def depends_on_model(info: FieldInfo) -> bool:
-    """Whether the field's default is chosen by the model."""
+    """Whether the field's default depends on the model."""
     return any(isinstance(note, DependsOnModel) for note in info.metadata)
 
 
 def refuse_conflicts(conflicts: Iterable[tuple[str, str]]) -> None:
-    """Raises what a validator raises of fields that do not fit together: (path of the field to change, relative to
-    the part that is validated; what is wrong)."""
+    """Raises a validation error for conflicting fields, given as (path of the field to correct, relative to the
+    validated model; message)."""
     found = list(conflicts)
     if found:
         text = "; ".join(f"{path}: {message}" for path, message in found)
@@ -58,7 +58,7 @@ class OneOf(StrictModel):
 
     @classmethod
     def in_yaml(cls, name: str) -> str:
-        """What a field is called in YAML."""
+        """A field's name in YAML."""
         return cls.model_fields[name].alias or name
 
     @model_validator(mode="after")

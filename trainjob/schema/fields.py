@@ -1,4 +1,4 @@
-"""Field types that several kinds of model share."""
+"""Field types for several kinds of model."""
 
 from typing import Annotated
 

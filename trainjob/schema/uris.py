@@ -1,4 +1,4 @@
-"""Regular expressions of what a TrainJob may name: only schemes that trainjob reads, and no line breaks."""
+"""Regular expressions of paths and URIs in a TrainJob: only supported schemes, and no line breaks."""
 
 from typing import Annotated
 
@@ -6,13 +6,13 @@ from pydantic import Field
 
 _CHARACTER = r"[^\x00-\x1f\x7f]"
 _STEP = r"[^/\x00-\x1f\x7f]*[^/:\x00-\x1f\x7f]"
-"""The first step of a relative path: it cannot end in a colon, as a scheme does."""
+"""The first part of a relative path; it cannot end in a colon, as a scheme does."""
 _PATH = rf"({_STEP})?/{_CHARACTER}*|{_STEP}"
 _BUCKET = rf"(s3|gs)://[A-Za-z0-9][A-Za-z0-9_.-]*(/{_CHARACTER}*)?"
 _HUB = rf"hf://datasets/[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+(@[A-Za-z0-9_.%-]+)?(/{_CHARACTER}*)?"
-"""A data set of the Hugging Face hub, at a branch, tag or commit where one is given: `@refs%2Fconvert%2Fparquet`."""
+"""A data set on the Hugging Face hub, optionally at a branch, tag or commit: `@refs%2Fconvert%2Fparquet`."""
 _WEB = r"https?://[^/\s@]+(/\S*)?"
-"""Without a user and a password, which would be kept wherever the address is."""
+"""Without user and password, which would be stored wherever the URL is."""
 
 PATH = rf"^({_PATH})$"
 MODEL = rf"^({_PATH}|{_BUCKET})$"

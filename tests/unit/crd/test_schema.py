@@ -87,7 +87,7 @@ def test_values_are_bounded_as_the_type_says() -> None:
         "format": "int64",
         "minimum": 1,
         "default": 10,
-        "description": "Passes over the training rows, at most.",
+        "description": "Maximum number of passes over the training rows.",
     }
     assert at(".spec.training.gradientClipping")["exclusiveMinimum"] is True
     assert at(".spec.training.precision")["enum"] == ["auto", "bf16", "fp16", "float32"]

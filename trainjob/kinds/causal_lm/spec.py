@@ -11,13 +11,13 @@ from trainjob.schema.base import OneOf, StrictModel, refuse_conflicts
 from trainjob.schema.fields import Dropout, LayerName, PositiveInt, Pretrained
 
 _FINE_TUNING_RATE = 2e-5
-"""A pretrained language model knows more that can be lost than an encoder."""
+"""A pretrained language model has more knowledge to lose than an encoder."""
 _LORA_RATE = 2e-4
-"""An adapter begins at zero, and what is known already stays."""
+"""An adapter starts at zero, and the pretrained weights do not change."""
 
 
 class Decoder(StrictModel):
-    """A transformer decoder of Llama's shape trained from scratch, with a byte-level BPE tokenizer of its own."""
+    """A Llama-style transformer decoder trained from scratch, with its own byte-level BPE tokenizer."""
 
     layers: PositiveInt = 4
     """Transformer layers."""
@@ -28,7 +28,8 @@ class Decoder(StrictModel):
     dropout: Dropout = 0.0
     """Probability of dropping an attention weight."""
     vocabulary_size: Annotated[int, Field(ge=300, le=1_000_000)] = 8192
-    """Most tokens that the tokenizer learns from the training texts; 256 of them are single bytes."""
+    """Maximum size of the tokenizer's vocabulary, learned from the training texts; 256 of its tokens are single
+    bytes."""
 
     @model_validator(mode="after")
     def _heads_divide_hidden_size(self) -> Self:
@@ -42,17 +43,16 @@ class Decoder(StrictModel):
 
 
 class LoRA(StrictModel):
-    """Low-rank matrices that are trained beside linear layers of a pretrained network, which stays as it is."""
+    """Low-rank matrices trained beside linear layers of a frozen pretrained network."""
 
     rank: Annotated[int, Field(ge=1, le=65_536)] = 16
-    """Rows of the one matrix, columns of the other."""
+    """Rank of the adapter's matrices."""
     alpha: Annotated[float | None, Field(gt=0)] = None
-    """What the matrices give is multiplied by alpha / `rank`; by default, twice the rank."""
+    """The adapter's output is scaled by alpha / `rank`; by default, twice the rank."""
     dropout: Dropout = 0.0
-    """Probability of dropping a value that the matrices are given."""
+    """Probability of dropping an input value of the adapter."""
     target_modules: Annotated[list[LayerName], Field(min_length=1, max_length=100)] | None = None
-    """The linear layers' names, such as `q_proj`, or ends of their paths; by default all but the one that gives the
-    logits."""
+    """Names of linear layers, such as `q_proj`, or suffixes of their paths; by default all except the output layer."""
 
 
 class CausalLM(OneOf):
@@ -85,9 +85,9 @@ class CausalLM(OneOf):
     decoder: Decoder | None = None
     """A small decoder trained from scratch."""
     max_length: Annotated[int, Field(ge=8, le=131_072)] = 512
-    """Tokens of a training row: shorter texts lie in one side by side, longer ones are cut into several."""
+    """Tokens of a training row: shorter texts are packed together, longer ones are split."""
     lora: LoRA | None = None
-    """Train an adapter, and not the pretrained decoder itself; `{}` for the usual one."""
+    """Train an adapter instead of the pretrained decoder itself; `{}` for the default adapter."""
 
     @model_validator(mode="after")
     def _lora_needs_pretrained(self) -> Self:

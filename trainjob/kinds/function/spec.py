@@ -10,7 +10,7 @@ from trainjob.schema.base import StrictModel
 
 
 class Function(StrictModel):
-    """A Ray Train loop of your own, run unmodified on every worker."""
+    """Your own Ray Train loop, run unmodified on every worker."""
 
     facts: ClassVar[Facts] = Facts(
         field="function",
@@ -27,7 +27,7 @@ class Function(StrictModel):
     )
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
-    """`module:function`; the module lies beside the YAML or is installed."""
+    """`module:function`; the module is beside the YAML or installed."""
     config: dict[str, Any] = {}
     """Passed to the function as its only argument."""
 

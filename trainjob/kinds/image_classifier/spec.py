@@ -22,13 +22,13 @@ class CNN(StrictModel):
     """Blocks of two 3x3 convolutions, batch normalization and pooling, then a hidden layer."""
 
     channels: Annotated[list[PositiveInt], Field(min_length=1, max_length=8)] = [32, 64]
-    """Channels of each block; every block halves height and width."""
+    """Channels of each block; each block halves height and width."""
     hidden: PositiveInt = 128
     """Width of the hidden layer before the head."""
 
 
 class ImageSize(StrictModel):
-    """What every image is resized to."""
+    """The size that every image is resized to."""
 
     height: Annotated[int, Field(ge=1, le=4096)]
     """Pixels."""
@@ -37,17 +37,17 @@ class ImageSize(StrictModel):
 
 
 class Augmentation(StrictModel):
-    """Random changes of each training image, others in every epoch."""
+    """Random changes to each training image, different in every epoch."""
 
     crop: Annotated[float, Field(gt=0, le=1)] = 0.35
-    """Smallest share of the image that is cut out, in a random place and with sides of 3:4 to 4:3 of the image's, and
-    resized to the whole; 1 for no cut."""
+    """Smallest fraction of the image's area for a random crop, which is resized to the full size; its aspect ratio is
+    3:4 to 4:3 of the image's. 1 for no crop."""
     flip: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Probability of swapping left and right."""
+    """Probability of a horizontal flip."""
 
 
 class ImageClassifier(Classifier):
-    """A network for images: one label for each grey or RGB image."""
+    """An image network: one label for each grayscale or RGB image."""
 
     choices: ClassVar[tuple[str, ...]] = ("pretrained", "mlp", "cnn")
     facts: ClassVar[Facts] = Facts(
@@ -66,19 +66,19 @@ class ImageClassifier(Classifier):
     )
 
     pretrained: Pretrained | None = None
-    """A transformers image classifier, which gets a new head: a name on the Hugging Face hub or a folder, also on
+    """A transformers image classifier, whose head is replaced: a name on the Hugging Face hub or a folder, also on
     s3:// or gs://."""
     freeze_encoder: bool = False
-    """Train the head alone and leave the rest of a pretrained network as it is."""
+    """Train only the head and freeze the rest of a pretrained network."""
     mlp: MLP | None = None
     """A multi-layer perceptron."""
     cnn: CNN | None = None
     """A convolutional network."""
     size: ImageSize | None = None
-    """What every image is resized to; by default all images must have one size, and keep it. For a pretrained network
-    its image processor says what they become."""
+    """The size that every image is resized to; by default, all images must have the same size and keep it. A pretrained
+    network's image processor determines the size itself."""
     augmentation: Augmentation | None = None
-    """Random cuts and mirror images to train on, `{}` for the usual ones; by default images stay as they are."""
+    """Random crops and flips of training images; `{}` for the default ones. Off by default."""
 
     @model_validator(mode="after")
     def _fits_the_network(self) -> Self:

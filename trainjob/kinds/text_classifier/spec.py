@@ -13,7 +13,7 @@ from trainjob.schema.fields import Dropout, PositiveInt, Pretrained
 
 
 class Encoder(StrictModel):
-    """A transformer encoder trained from scratch, with a WordPiece tokenizer of its own."""
+    """A transformer encoder trained from scratch, with its own WordPiece tokenizer."""
 
     layers: PositiveInt = 2
     """Transformer layers."""
@@ -22,7 +22,7 @@ class Encoder(StrictModel):
     heads: PositiveInt = 4
     """Attention heads of each layer."""
     vocabulary_size: Annotated[int, Field(ge=100, le=1_000_000)] = 8192
-    """Most tokens that the WordPiece tokenizer learns from the training texts."""
+    """Maximum vocabulary size of the WordPiece tokenizer, learned from the training texts."""
 
     @model_validator(mode="after")
     def _heads_divide_hidden_size(self) -> Self:
@@ -65,14 +65,14 @@ class TextClassifier(Classifier):
     """Probability of dropping an activation before the linear head and, in an encoder from scratch, a value of the
     token embeddings."""
     pretrained: Pretrained | None = None
-    """A transformers encoder, or a decoder, which classifies by a text's last token: a name on the Hugging Face hub or
-    a folder, also on s3:// or gs://. A decoder's tokenizer without a padding token pads with its eos_token."""
+    """A transformers encoder, or a decoder that classifies by a text's last token: a name on the Hugging Face hub or a
+    folder, also on s3:// or gs://. A decoder's tokenizer without a padding token pads with its eos_token."""
     encoder: Encoder | None = None
     """A small encoder trained from scratch."""
     max_length: Annotated[int, Field(ge=4, le=8192)] = 128
-    """Longest text in tokens; what is beyond it is cut off."""
+    """Maximum tokens of a text; longer texts are truncated."""
     freeze_encoder: bool = False
-    """Train the head alone and leave the encoder as it is."""
+    """Train only the head and freeze the encoder."""
 
     @model_validator(mode="after")
     def _freeze_needs_pretrained(self) -> Self:
