@@ -38,6 +38,8 @@ def evaluate(
     folder = Folder(run)
     is_language = is_language_model(model_folder(folder, variant))
     scores = _language_scores(folder, data) if is_language else _scores(folder, variant, data)
+    if not is_language:
+        _tell_of_precision(folder)
     if as_json:
         print(printable_json(scores.model_dump_json(by_alias=True, indent=2)))
     else:
@@ -78,6 +80,19 @@ def _scores(folder: "Folder", variant: str | None, data: str) -> "Classification
     if not confusion.rows:
         raise UserError(f"{data} holds no rows")
     return classification_scores(confusion, loss_sum, predictor.classes)
+
+
+def _tell_of_precision(folder: "Folder") -> None:
+    """Gives a Notice where the run has scored its model in another precision."""
+    from trainjob.runs.model import run_folder_of
+    from trainjob.runs.summary import read_summary
+
+    summary = read_summary(run_folder_of(folder))
+    if summary is not None and summary.precision not in (None, "float32"):
+        notify(
+            f"scored in float32, in which `trainjob predict` works; the run scored in {summary.precision}, so the last "
+            "digits in its report may differ"
+        )
 
 
 def _language_scores(folder: "Folder", data: str) -> "LanguageScores":

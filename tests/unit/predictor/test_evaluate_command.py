@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -6,10 +7,12 @@ import pytest
 from pyarrow import csv
 from sklearn.metrics import confusion_matrix, f1_score
 
+from predictor_runs import finish
 from trainjob import Predictor
 from trainjob.cli.evaluate import evaluate
 from trainjob.errors import Notice, UserError
 from trainjob.evaluation import ClassificationScores, Confusion
+from trainjob.storage import Folder
 
 
 def test_scores_of_texts_equal_those_of_the_predictions(
@@ -79,3 +82,18 @@ def test_a_run_that_drops_rows_scores_the_others(
     scores = ClassificationScores.model_validate_json(capsys.readouterr().out)
     evaluate(str(text_run), str(text_csv), as_json=True)
     assert scores == ClassificationScores.model_validate_json(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "float32"])
+def test_another_precision_than_the_runs_is_said(
+    precision: str, tmp_path: Path, text_run: Path, text_csv: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    run = shutil.copytree(text_run, tmp_path / "run")
+    finish(Folder(str(run)))
+    summary = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").write_text(json.dumps(summary | {"precision": precision}))
+    evaluate(str(run), str(text_csv))
+    said = [str(notice.message) for notice in recwarn if notice.category is Notice]
+    assert any("scored in float32" in text and "the run scored in bf16" in text for text in said) == (
+        precision == "bf16"
+    )
