@@ -1,6 +1,6 @@
 """Writes the data of trainjob.yaml: scikit-learn's diabetes study (Efron et al., 2004), as one CSV file.
 
-Ten measurements of each of 442 patients, standardized, and how far the disease had progressed a year later.
+Ten standardized measurements of each of 442 patients, and the progression of the disease after a year.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A Ray Train loop as one would write it without trainjob: it regresses the disease's progression on ten measurements.
+"""A plain Ray Train loop, written without trainjob: a regression of the disease's progression on ten measurements.
 
-trainjob runs `train_loop` on every worker, with `model.function.config` as its argument. Everything that it uses is
-Ray Train's own: https://docs.ray.io/en/latest/train/getting-started-pytorch.html
+trainjob runs `train_loop` on every worker with `model.function.config` as its argument. The loop uses only Ray
+Train's API: https://docs.ray.io/en/latest/train/getting-started-pytorch.html
 """
 
 import tempfile
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 TARGET = "progression"
 SCALE = 100.0
-"""The model predicts in hundreds of points, numbers near one."""
+"""The model predicts hundreds of points, which are numbers near 1."""
 STATE = "state.pt"
 
 

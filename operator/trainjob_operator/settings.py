@@ -1,4 +1,4 @@
-"""The operator's settings: one YAML file, in a cluster from the chart's values."""
+"""The operator's settings: one YAML file, generated from the chart's values in a cluster."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -28,35 +28,35 @@ Capability = Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")]
 
 
 class NodePool(StrictModel):
-    """Nodes that are alike; a TrainJob names them in `spec.workers.nodePool`."""
+    """A group of similar nodes, which a TrainJob selects with `spec.workers.nodePool`."""
 
     node_selector: Labels = {}
     """Labels of the pool's nodes."""
     tolerations: list[Toleration] = []
-    """Taints that the pool's nodes have."""
+    """Tolerations for the taints of the pool's nodes."""
     affinity: Affinity | None = None
-    """Affinity of the pods; a job may add kinds of affinity that the pool has not."""
+    """Affinity of the pods; a job may add kinds of affinity that the pool does not set."""
     gpu_resource: Annotated[str, Field(pattern=r"^(nvidia|amd)\.com/.+$")] = "nvidia.com/gpu"
-    """Name of the GPU resource, of NVIDIA or AMD: nvidia.com/gpu, nvidia.com/mig-3g.40gb, amd.com/gpu …"""
+    """Name of the GPU resource, for NVIDIA or AMD: nvidia.com/gpu, nvidia.com/mig-3g.40gb, amd.com/gpu …"""
     gpus_per_node: Annotated[int, Field(ge=1)] = 1
-    """GPUs of one node: as many workers share a pod, so that they talk over the node's own links.
-    Always 1 for slices (MIG)."""
+    """GPUs per node, and workers per pod, so that workers communicate over the node's own links. Always 1 for slices
+    (MIG)."""
     resources: dict[DeviceName, Annotated[int, Field(ge=1)]] = {}
-    """Devices of each pod besides GPUs, by the names of their resources: `rdma/hca: 1`, `vpc.amazonaws.com/efa: 4`."""
+    """Devices of each pod other than GPUs, by resource name: `rdma/hca: 1`, `vpc.amazonaws.com/efa: 4`."""
     env: dict[VariableName, str] = {}
-    """Environment variables of the pods, such as NCCL's; a job's own take their place."""
+    """Environment variables of the pods, such as NCCL's; a job's own override them."""
     annotations: Annotations = {}
     """Annotations of the pods, such as the name of a second network."""
     capabilities: list[Capability] = []
-    """Capabilities of the pods, such as IPC_LOCK, which is more than Pod Security's level `baseline` allows."""
+    """Capabilities of the worker pods, such as IPC_LOCK, which exceeds Pod Security's level `baseline`."""
     runtime_class_name: ResourceName | None = None
     """Runtime class of the pods."""
     priority_class_name: ResourceName | None = None
     """Priority class of the pods."""
     pod: KubernetesObject = {}
-    """Any other fields of the pods' spec; the administrator's, so they may be what a TrainJob may not ask for."""
+    """Any other fields of the pods' spec. The administrator may set fields here that a TrainJob may not request."""
     namespaces: list[ResourceName] = []
-    """Namespaces whose TrainJobs may use the pool; all, if none is named."""
+    """Namespaces whose TrainJobs may use the pool; all if empty."""
 
     def admits(self, namespace: str | None) -> bool:
         """Whether TrainJobs of a namespace may use the pool."""
@@ -68,8 +68,8 @@ class NodePool(StrictModel):
 
     @property
     def is_sliced(self) -> bool:
-        """Whether its GPUs are slices (MIG). A process can use a single one, and no two of a pod can be told apart by
-        their number, as Ray tells its workers' GPUs: each worker has a pod of its own."""
+        """Whether its GPUs are slices (MIG). A process can use only one slice, and Ray identifies workers' GPUs by
+        numbers, which slices in a pod do not have. Each worker therefore has its own pod."""
         return self.gpu_resource.startswith("nvidia.com/mig-")
 
     @model_validator(mode="after")
@@ -125,7 +125,7 @@ _NOT_A_POOLS = {
     "automountServiceAccountToken": "workers get no token",
     "imagePullSecrets": "set imagePullSecrets of the settings",
 }
-"""Fields of a pod's spec that the operator would override, and what to do instead."""
+"""Pod spec fields that the operator would override, with alternatives."""
 
 
 def _has_name(volume: Any) -> bool:
@@ -133,7 +133,7 @@ def _has_name(volume: Any) -> bool:
 
 
 class Resources(StrictModel):
-    """What a container asks for and may use at most."""
+    """A container's resource requests and limits."""
 
     cpus: CPUs
     """CPU cores."""
@@ -142,27 +142,27 @@ class Resources(StrictModel):
 
 
 class Defaults(StrictModel):
-    """What a TrainJob gets for what it does not say."""
+    """Defaults for TrainJobs."""
 
     storage: Storage | None = None
-    """`spec.storage`. The runs of each namespace are kept in a folder of its name in `uri`."""
+    """Default for `spec.storage`. Each namespace's runs are in a folder of its name in `uri`."""
     namespace_storage: dict[ResourceName, Storage] = {}
-    """`spec.storage` by namespace, in place of `storage`; `uri` is taken as it is."""
+    """Default for `spec.storage` by namespace, instead of `storage`; `uri` is used unchanged."""
     head: Resources = Resources(cpus=1, memory="4Gi")
-    """The head pod, where the driver and Ray's own processes run. It offers no CPU to training."""
+    """The head pod, which runs the driver and Ray's own processes. It offers no CPU for training."""
     worker_cpus: CPUs = 1
     """CPU cores of each worker."""
     worker_memory: Quantity = "4Gi"
     """Memory of each worker."""
     data_cpus: CPUs = 1
-    """CPU cores of every worker pod that are kept for Ray Data: a job whose workers take them all would hang."""
+    """CPU cores of every worker pod reserved for Ray Data; without them, a job would hang."""
     scratch: Quantity = "64Gi"
-    """Most that a pod may keep in /tmp, and in /home/trainjob; one that has more is evicted."""
+    """Maximum size of a pod's /tmp, and of its /home/trainjob; a pod that exceeds it is evicted."""
     cpu_limits: bool = False
-    """Whether containers have a CPU limit, which equals their request; for clusters whose quotas or LimitRanges ask for
+    """Whether containers have a CPU limit equal to their request, for clusters whose quotas or LimitRanges require
     one."""
     start_deadline: Duration | None = None
-    """`spec.deadlines.start`."""
+    """Default for `spec.deadlines.start`."""
     labels: Labels = {}
     """Labels of every pod."""
     annotations: Annotations = {}
@@ -180,42 +180,42 @@ class Defaults(StrictModel):
 
 
 class Network(StrictModel):
-    """Who may reach the Ray processes of a job, which run any code that they are given."""
+    """Access to the Ray processes of a job, which execute any code they receive."""
 
     ray_tokens: bool = True
-    """Whether Ray takes requests only with the token of the job's own cluster, which KubeRay keeps in a Secret."""
+    """Whether Ray requires the token of the job's own cluster, which KubeRay keeps in a Secret."""
     policies: bool = True
-    """Whether each job has a NetworkPolicy, by which only its own pods and KubeRay reach its pods."""
+    """Whether each job has a NetworkPolicy that lets only its own pods and KubeRay reach its pods."""
     kuberay_namespace: ResourceName | None = None
-    """Namespace of KubeRay's operator; any, if none is named."""
+    """Namespace of KubeRay's operator; any if empty."""
     kuberay_labels: Labels = {"app.kubernetes.io/component": "kuberay-operator"}
-    """Labels of its pods."""
+    """Labels of KubeRay's operator pods."""
 
 
 class Settings(StrictModel):
     """All of the operator's settings."""
 
     image: Name
-    """Image with trainjob in it, for TrainJobs that name none."""
+    """Default image of TrainJobs, with trainjob installed."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
-    """When the image is pulled."""
+    """Pull policy of the image."""
     image_pull_secrets: list[ResourceName] = []
     """Secrets for pulling the image, in addition to the job's own."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "2.60.0"
-    """Ray's version in the image."""
+    """Ray version in the image."""
     node_pools: dict[ResourceName, NodePool] = {}
     """Node pools by name."""
     defaults: Defaults = Defaults()
-    """What a TrainJob gets for what it does not say."""
+    """Defaults for TrainJobs."""
     unrestricted_namespaces: list[ResourceName] = []
-    """Namespaces whose TrainJobs may ask for more than Pod Security's level `restricted` allows."""
+    """Namespaces whose TrainJobs may exceed Pod Security's level `restricted`."""
     network: Network = Network()
-    """Who may reach the Ray processes of a job."""
+    """Access to the Ray processes of a job."""
     namespaces: list[ResourceName] = []
-    """Namespaces that are watched; all, if none is named."""
+    """Watched namespaces; all if empty."""
 
 
 def load_settings(path: Path) -> Settings:
-    """Raises UserError that names every wrong field and its line. The YAML is read as a TrainJob's is."""
+    """Parses the settings' YAML like a TrainJob's. Raises UserError with every wrong field and its line."""
     document = read_document(path)
     return checked(without_nulls(document.data, Settings), document, Settings)
