@@ -84,7 +84,7 @@ class QuoteCheck:
             lines = self._lines + lines_before(closing) - opened
             if _is_escaped(text, closing):
                 self.bad.setdefault(self._rows + int(rows[lines_before(closing)]), BadQuote(ESCAPED))
-            elif lines:
+            elif lines and not self._ends_in_blanks(text, closing):
                 self.bad.setdefault(self._rows + int(rows[lines_before(closing)]), BadQuote(NOT_CLOSED, lines))
         is_doubled = np.diff(toggles, prepend=-2) == 1
         openings = toggles[int(self._inside) :: 2][~is_doubled[int(self._inside) :: 2]]
@@ -94,6 +94,13 @@ class QuoteCheck:
         self._rows += int(rows[-1])
         self._lines += len(ends)
         self._last = int(text[-1])
+
+    def _ends_in_blanks(self, text: np.ndarray, closing: int) -> bool:
+        """Whether only blanks are between the closing quote and the end of the value, as some programs write them."""
+        end = closing + 1
+        while end < len(text) and text[end] == ord(" "):
+            end += 1
+        return end == len(text) or text[end] in (ord(self.delimiter), *_LINE_BREAKS)
 
     def _toggles(self, text: np.ndarray) -> tuple[np.ndarray, list[tuple[int | None, int]]]:
         """Where quoted values begin and end, int64 [m]; and of those that go on after their closing quote, the places

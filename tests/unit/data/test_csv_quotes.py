@@ -34,6 +34,7 @@ def found(text: str, pieces: int = 1 << 20) -> dict[int, tuple[str, int]]:
         ('"a ""b"" c,x\nd,y\n"e,x\nf,y\n', {1: (NOT_CLOSED, 2)}),
         ('"he said \\"so\\" twice",x\n"\\\\" and,x\n"\\\\\\"",x\n"y",y\n', {1: (ESCAPED, 0), 3: (NOT_CLOSED, 1)}),
         ('"a\n""b""\n\nc",x\n"",y\n"""",x\n"""d""",y\n', {}),
+        ('"a\nb"  ,x\n"c\nd" \r\ne,y\n', {}),
         ('5" by 7",x\na "b" c,y\n"Hello" she said,x\nC:\\,"y"\n', {}),
     ],
 )
