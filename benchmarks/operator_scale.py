@@ -30,7 +30,7 @@ from operator_jobs import RUNNING, is_running
 from cluster.control_plane import ControlPlane
 from cluster.jobs import document
 from control_plane.operator_process import OperatorProcess, operator
-from trainjob_operator.reconcile import LONGEST_SECONDS
+from trainjob_operator.reconcile import MAX_REQUEUE_SECONDS
 
 COMPLETE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
 AIMS: Aims = {
@@ -147,7 +147,7 @@ class ScaleBench(Bench):
             self.note("many: start → all looked at, s", time.perf_counter() - since)
             self.note("many: writes", await jobs.server_writes() - before)
             spent, begun = cpu_seconds(watched), time.perf_counter()
-            await asyncio.sleep(LONGEST_SECONDS + 60)  # in which it looks at all of them once more
+            await asyncio.sleep(MAX_REQUEUE_SECONDS + 60)  # in which it looks at all of them once more
             self.note("many: CPU, % of a core", 100 * (cpu_seconds(watched) - spent) / (time.perf_counter() - begun))
             self.note("many: RSS, MB", watched.memory_info().rss / 1e6)
             self.note("many: most RSS, MB", peak_mb(watched.pid))

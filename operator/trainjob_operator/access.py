@@ -1,4 +1,4 @@
-"""What the operator needs of the API server: the policy of who may report progress, and to list what it watches."""
+"""Waits until the operator has the access it needs: the admission policy for progress reports, and list permissions."""
 
 import asyncio
 import logging
@@ -12,66 +12,67 @@ from aiohttp import ClientError
 from trainjob_operator.api import PODS, POLICIES, POLICY_BINDINGS, RAY_JOBS, TRAIN_JOBS, Api, ApiError, Resource
 
 RETRY_SECONDS = 5.0
-"""Between two attempts at the start."""
+"""Time between two checks at startup."""
 POLICY_SECONDS = 60.0
-"""Between two looks at the policy afterwards."""
+"""Time between two checks of the policy after startup."""
 
 logger = logging.getLogger("trainjob.operator")
 
 
 @dataclass
-class Access:
-    """Whether it has that, and why not."""
+class AccessCheck:
+    """Checks the operator's access and keeps the current problem for /readyz."""
 
     namespaces: list[str]
-    """That are watched; all, if none is named."""
+    """The watched namespaces; all of them if the list is empty."""
     policy: str | None
-    """Name of the policy that says who may write a TrainJob's progress, and of its binding."""
+    """Name of the ValidatingAdmissionPolicy that restricts who may report progress, and of its binding; None to skip
+    the check."""
     problem: str = ""
     """What is missing; empty if nothing is."""
 
-    async def gain(self, api: Api) -> None:
-        """Returns once nothing is missing. It has to be there before kopf begins, which takes no notice of a CRD that
-        discovery names later."""
+    async def wait(self, api: Api) -> None:
+        """Returns once nothing is missing. This must precede kopf's start: kopf ignores CRDs that appear in discovery
+        later."""
         if self.policy is not None:
-            await self._until(lambda: self._check_policy(api), self._no_policy)
+            await self._retry(lambda: self._check_policy(api), self._policy_problem)
         for resource in (TRAIN_JOBS, RAY_JOBS, PODS):
-            await self._until(partial(self._check_list, api, resource), f"{resource[1]} cannot be listed")
+            await self._retry(partial(self._check_list, api, resource), f"{resource[1]} cannot be listed")
         self.problem = ""
 
     async def watch_policy(self, api: Api) -> None:
-        """Looks for the policy again and again, and says when it is gone; work goes on, as the permissions that it
-        narrows are others'. A server that does not answer says nothing about it."""
+        """Checks the policy periodically and reports when it is gone. Work goes on, since the policy restricts other
+        accounts, not the operator. A server that does not answer is no sign that the policy is gone."""
         while self.policy is not None:
             await asyncio.sleep(POLICY_SECONDS)
             try:
                 await self._check_policy(api)
             except (ApiError, ClientError, OSError) as error:
                 if isinstance(error, ApiError) and error.status in (403, 404, 409):
-                    self._say(f"{self._no_policy}: {error}")
+                    self._report(f"{self._policy_problem}: {error}")
             else:
                 self.problem = ""
 
-    async def _until(self, attempt: Callable[[], Awaitable[None]], problem: str) -> None:
-        """Tries until it succeeds; meanwhile there is this problem."""
+    async def _retry(self, attempt: Callable[[], Awaitable[None]], problem: str) -> None:
+        """Repeats the attempt until it succeeds, and reports `problem` meanwhile."""
         while True:
             try:
                 return await attempt()
             except (ApiError, ClientError, OSError) as error:
-                self._say(f"{problem}: {error or type(error).__name__}")
+                self._report(f"{problem}: {error or type(error).__name__}")
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _say(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         self.problem = problem
         logger.warning("%s; trying again", problem)
 
     @property
-    def _no_policy(self) -> str:
+    def _policy_problem(self) -> str:
         what = f"the policy {self.policy}, without which every service account may write any TrainJob's status"
         return f"{what}, is not in force"
 
     async def _check_policy(self, api: Api) -> None:
-        """Raises ApiError unless the policy and its binding are there and deny."""
+        """Raises ApiError unless the policy and its binding exist and deny requests."""
         name = str(self.policy)
         policy, binding = await api.get(POLICIES, None, name), await api.get(POLICY_BINDINGS, None, name)
         missing = [kind for kind, found in (("policy", policy), ("binding", binding)) if found is None]
@@ -81,15 +82,15 @@ class Access:
             )
         denies = binding["spec"]["policyName"] == name and "Deny" in binding["spec"]["validationActions"]
         if not denies or policy["spec"].get("failurePolicy") != "Fail":
-            raise ApiError(409, "it or its binding was changed so that it denies nothing")
+            raise ApiError(409, "the policy or its binding was changed and no longer denies anything")
 
     async def _check_list(self, api: Api, resource: Resource) -> None:
         await self._check_any(api, resource)
         await api.discover(resource)
 
     async def _check_any(self, api: Api, resource: Resource) -> None:
-        """Raises ApiError where a resource can be listed in none of the namespaces: whoever takes the permission away
-        in one, or deletes it, does not stop the others. What is refused there is told by its watch."""
+        """Raises ApiError if the resource cannot be listed in any of the namespaces. One namespace that was deleted, or
+        where the permission was revoked, must not stop the others; its own watch reports the problem."""
         *others, last = self.namespaces or (None,)
         for namespace in others:
             with suppress(ApiError):

@@ -1,4 +1,4 @@
-"""The requests that the operator makes of the API server. Objects are plain dictionaries, as in YAML."""
+"""The operator's requests to the API server. Objects are plain dictionaries, as in YAML."""
 
 import json
 import re
@@ -41,11 +41,11 @@ METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 TIMEOUT_SECONDS = 30
 
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that YAML takes in an escaped form only."""
+"""Characters that YAML accepts only in escaped form."""
 
 
 class ApiError(Exception):
-    """The API server's refusal, by its HTTP status and in its words."""
+    """A refusal by the API server, with its HTTP status and message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -53,18 +53,18 @@ class ApiError(Exception):
 
 
 class Api:
-    """Reads and writes single objects of a namespace."""
+    """Reads and writes Kubernetes objects."""
 
     def __init__(self, client: ApiClient, timeout: float = TIMEOUT_SECONDS) -> None:
-        """A request ends after `timeout` seconds."""
+        """Requests time out after `timeout` seconds."""
         self._client, self._timeout = client, timeout
-        self._under_way: dict[object, float] = {}
+        self._pending: dict[object, float] = {}
         self._server_time: tuple[datetime, float] | None = None
-        """The API server's time at its last answer, and what this machine's monotonic clock said then."""
+        """The API server's time in its last response, and this machine's monotonic clock at that moment."""
 
     @property
     def now(self) -> datetime:
-        """The API server's time, in whole seconds: clocks of machines differ, and this one is every replica's."""
+        """The API server's time in whole seconds. Machines' clocks differ; this one is the same for every replica."""
         if self._server_time is None:
             return datetime.now(UTC)
         then, since = self._server_time
@@ -72,12 +72,12 @@ class Api:
 
     @property
     def longest_wait(self) -> float:
-        """For how many seconds the oldest request under way has been so."""
+        """Seconds that the oldest pending request has been waiting."""
         now = time.monotonic()
-        return now - min(self._under_way.values(), default=now)
+        return now - min(self._pending.values(), default=now)
 
     async def get(self, resource: Resource, namespace: str | None, name: str) -> KubernetesObject | None:
-        """The object, or None where there is none; None as the namespace is for those that are in none."""
+        """The object, or None if it does not exist. The namespace of cluster-scoped objects is None."""
         try:
             return await self._send("GET", _path(resource, namespace, name))
         except ApiError as error:
@@ -86,7 +86,7 @@ class Api:
             raise
 
     async def list(self, resource: Resource, namespace: str, **query: str) -> list[KubernetesObject]:
-        """All objects by `labelSelector`."""
+        """All objects that match the query, such as a `labelSelector`."""
         return (await self._send("GET", _path(resource, namespace), query=query))["items"]
 
     async def pages(
@@ -97,8 +97,8 @@ class Api:
         accept: str = "application/json",
         **query: str,
     ) -> AsyncGenerator[Sequence[KubernetesObject]]:
-        """All objects by `labelSelector` or `fieldSelector`, in a namespace or everywhere; so many at a time, as one
-        may take a megabyte."""
+        """All objects that match `labelSelector` or `fieldSelector`, in a namespace or in all, in pages of `page`
+        objects: one object may take a megabyte."""
         query["limit"] = str(page)
         while True:
             answer = await self._send("GET", _path(resource, namespace), query=query, accept=accept)
@@ -108,7 +108,7 @@ class Api:
             query["continue"] = token
 
     async def keys(self, resource: Resource, namespaces: Sequence[str], page: int = 100) -> set[tuple[str, str]]:
-        """Namespace and name of each object in these namespaces or, if none is named, in all."""
+        """Namespace and name of each object in these namespaces, or in all if the list is empty."""
         found: set[tuple[str, str]] = set()
         for namespace in namespaces or (None,):
             async for items in self.pages(resource, namespace, page, METADATA):
@@ -116,17 +116,17 @@ class Api:
         return found
 
     async def check_list(self, resource: Resource, namespace: str | None) -> None:
-        """Raises ApiError where a resource cannot be listed in a namespace or, for None, everywhere."""
+        """Raises ApiError if the resource cannot be listed in the namespace (None: in the whole cluster)."""
         await self._send("GET", _path(resource, namespace), query={"limit": "1"}, accept=METADATA)
 
     async def discover(self, resource: Resource) -> None:
-        """Raises ApiError as long as the API server's discovery, which lags behind a new CRD, has no such resource."""
+        """Raises ApiError while the API server's discovery, which lags behind a new CRD, does not have the resource."""
         root, plural = resource
         served = {each["name"] for each in (await self._send("GET", root))["resources"]}
         groups = (await self._send("GET", "/apis"))["groups"]
         roots = {"/api/v1", *(f"/apis/{each['groupVersion']}" for group in groups for each in group["versions"])}
         if plural not in served or root not in roots:
-            raise ApiError(404, "the API server's discovery does not name them yet")
+            raise ApiError(404, "the API server's discovery does not list them yet")
 
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
         return await self._send("POST", _path(resource, namespace), body, {"fieldManager": MANAGER})
@@ -134,8 +134,8 @@ class Api:
     async def apply(
         self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any], version: str | None = None
     ) -> KubernetesObject:
-        """Server-side apply of the object, which takes back fields of ours that others have changed. With a `version`,
-        the API server refuses it if the object has changed since that resourceVersion."""
+        """Applies the object server-side, reverting changes by others to the operator's fields. With a `version`, fails
+        if the object has changed since that resourceVersion."""
         query = {"fieldManager": MANAGER, "force": "true"}
         if version is not None:
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
@@ -150,16 +150,16 @@ class Api:
     async def patch(
         self, resource: Resource, namespace: str, name: str, patch: Sequence[Mapping[str, Any]]
     ) -> KubernetesObject:
-        """JSON Patch; of the object's status, where the name ends in /status."""
+        """Applies a JSON Patch, to the object's status if the name ends in /status."""
         path, query = _path(resource, namespace, name), {"fieldManager": MANAGER}
         return await self._send("PATCH", path, patch, query, "application/json-patch+json")
 
     async def replace(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> KubernetesObject:
-        """Writes an object as a whole, unless it has changed since its `resourceVersion`."""
+        """Replaces the whole object. Fails if it has changed since its `resourceVersion`."""
         return await self._send("PUT", _path(resource, namespace, name), body, {"fieldManager": MANAGER})
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
-        """Deletes the object of this UID, and then what it owns; one that has gone is fine."""
+        """Deletes the object with this UID and, in the background, its dependents. A missing object is no error."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
             await self._send("DELETE", _path(resource, namespace, name), body)
@@ -169,13 +169,13 @@ class Api:
 
     @contextmanager
     def _counted(self) -> Generator[None]:
-        """In the block a request is under way."""
+        """Counts a request as pending during the block."""
         request = object()
-        self._under_way[request] = time.monotonic()
+        self._pending[request] = time.monotonic()
         try:
             yield
         finally:
-            del self._under_way[request]
+            del self._pending[request]
 
     async def _send(
         self,
@@ -201,8 +201,8 @@ class Api:
 
 @asynccontextmanager
 async def api_client(may_write: Callable[[], bool] = lambda: True) -> AsyncGenerator[ApiClient]:
-    """A client of the cluster that this pod runs in, or else of the one that KUBECONFIG names; while `may_write` says
-    no, none of its requests changes anything. Raises UserError where there is no cluster."""
+    """A client of the cluster that this pod runs in, otherwise of the one in KUBECONFIG. Sends no write request while
+    `may_write` returns False. Raises UserError if there is no cluster."""
     configuration = Configuration(
         client_session_kwargs={
             "middlewares": [writes_only_while(may_write)],
@@ -221,13 +221,13 @@ async def api_client(may_write: Callable[[], bool] = lambda: True) -> AsyncGener
 
 
 def writes_only_while(may_write: Callable[[], bool]) -> ClientMiddlewareType:
-    """Has a request that does more than read fail where `may_write` says no at the moment that its body is sent: the
-    process may have been held up while it waited for a connection."""
+    """Middleware that fails a write request if `may_write` returns False when its body is sent: the process may have
+    been delayed while it waited for a connection."""
 
     class Body(BytesPayload):
         async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
             if not may_write():
-                raise ApiError(409, "this replica does not lead any more, so it writes nothing")
+                raise ApiError(409, "this replica is no longer the leader and writes nothing")
             await super().write_with_length(writer, content_length)
 
     async def guarded(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
@@ -240,13 +240,13 @@ def writes_only_while(may_write: Callable[[], bool]) -> ClientMiddlewareType:
 
 
 def _yaml(body: Mapping[str, Any]) -> str:
-    """JSON that is YAML, too: JSON escapes characters beyond U+FFFF in two halves, which YAML refuses."""
+    """JSON that is also valid YAML: JSON escapes characters beyond U+FFFF as surrogate pairs, which YAML rejects."""
     text = json.dumps(body, ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
 
 def _message(answer: bytes) -> str:
-    """A refusal's words; not all are Kubernetes' objects, such as those of a server or proxy with too much to do."""
+    """The message of an error response. Overloaded servers and proxies do not send Kubernetes Status objects."""
     try:
         return json.loads(answer)["message"]
     except (ValueError, KeyError, TypeError):

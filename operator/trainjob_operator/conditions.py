@@ -1,4 +1,4 @@
-"""A TrainJob's conditions: for `kubectl wait`, and for tools that judge any resource by kstatus' rules."""
+"""A TrainJob's conditions, for `kubectl wait` and for tools that follow the rules of kstatus."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,15 +8,15 @@ from trainjob.api.trainjob_status import Condition, ConditionType
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.verdict import Verdict
 
-REFUSALS = ("NoStorage", "UnknownNodePool", "NotAllowed", "NameTaken", "SpecTooLarge", "InvalidSpec")
-"""Reasons of a TrainJob that gets no RayJob before somebody changes something."""
+STALLED_REASONS = ("NoStorage", "UnknownNodePool", "NotAllowed", "NameTaken", "SpecTooLarge", "InvalidSpec")
+"""Reasons why a TrainJob gets no RayJob until somebody changes something."""
 
 
 def conditions_of(
     before: Sequence[Condition], verdict: Verdict, error: RayJobError | None, generation: int, now: datetime
 ) -> list[Condition]:
-    """All conditions, each with the time at which its status last changed. At most one of Reconciling and Stalled is
-    True, as kstatus wants it."""
+    """All conditions, each with the time of its last transition. At most one of Reconciling and Stalled is True, as
+    kstatus requires."""
     old = {condition.type: condition for condition in before}
 
     def condition(name: ConditionType, holds: bool, reason: str, message: str = "") -> Condition:
@@ -39,7 +39,7 @@ def conditions_of(
         "Reconciling": _is_reconciling(verdict),
         "Stalled": _is_stalled(verdict),
     }
-    message = verdict.message or f"{verdict.phase}: {verdict.reason}"  # Helm and Flux show this alone
+    message = verdict.message or f"{verdict.phase}: {verdict.reason}"  # the only part that Helm and Flux show
     others = [
         condition(name, holds, verdict.reason if holds else "Not" + name, message if holds else "")
         for name, holds in held.items()
@@ -49,17 +49,17 @@ def conditions_of(
 
 
 def with_generation(conditions: Sequence[Condition], generation: int) -> list[Condition]:
-    """The same conditions, about another generation of the spec."""
+    """The same conditions for another generation of the spec."""
     return [condition.model_copy(update={"observed_generation": generation}) for condition in conditions]
 
 
 def _is_stalled(verdict: Verdict) -> bool:
-    """Whether nothing will happen before somebody changes something."""
-    return verdict.phase == "Failed" or (verdict.phase == "Pending" and verdict.reason in REFUSALS)
+    """Whether the job cannot proceed until somebody changes something."""
+    return verdict.phase == "Failed" or (verdict.phase == "Pending" and verdict.reason in STALLED_REASONS)
 
 
 def _is_reconciling(verdict: Verdict) -> bool:
-    """Whether the operator, KubeRay, a queue or the training is at work. A job that its user has suspended waits for
-    the user: nothing is at work, and nothing is wrong."""
+    """Whether the operator, KubeRay, a queue or the training is at work. A job that its user has suspended is neither
+    reconciling nor stalled."""
     is_over = verdict.phase in ("Succeeded", "Failed") or verdict.reason == "Suspended"
     return not is_over and not _is_stalled(verdict)

@@ -1,4 +1,4 @@
-"""When a job must have started and when it must be done: pure functions."""
+"""Deadlines for the start and the end of a job: pure functions."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -6,20 +6,20 @@ from datetime import UTC, datetime, timedelta
 from trainjob.api import TrainJob
 from trainjob.api.cluster import seconds
 from trainjob.api.trainjob_status import TrainJobStatus, Waiting
-from trainjob_operator.diagnosis import words_of_waiting
+from trainjob_operator.diagnosis import waiting_message
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.head import time_of
-from trainjob_operator.verdict import DELETING, HAVE_STARTED, Observed, Verdict, has_reported
+from trainjob_operator.head import parse_time
+from trainjob_operator.verdict import DELETING, STARTED_JOB_STATUSES, Observed, Verdict, has_reported
 
-KUBERAYS_TURN = timedelta(minutes=1)
-"""How much longer KubeRay has to end an attempt whose pods are not ready in time: it then starts the next attempt, if
-one is left. Where it cannot create an object, it looks again only after up to a quarter of an hour."""
+KUBERAY_GRACE = timedelta(minutes=1)
+"""Extra time for KubeRay to end an attempt whose pods are not ready in time, so that it can start the next attempt. If
+it cannot create an object, it may retry only after 15 minutes."""
 
 
-def end_by_deadline(
+def deadline_verdict(
     job: TrainJob, start: datetime | None, before: TrainJobStatus, observed: Observed, now: datetime
 ) -> Verdict | None:
-    """How a job that was first allowed to start at `start` ends if one of its deadlines is over."""
+    """The final verdict if one of the job's deadlines has passed. `start` is when the job was first free to start."""
     total, begin = total_deadline(job, start), start_deadline(job, start, before, observed)
     if total is not None and now >= total:
         return Verdict(
@@ -33,52 +33,52 @@ def end_by_deadline(
 
 
 def total_deadline(job: TrainJob, start: datetime | None) -> datetime | None:
-    """When `spec.deadlines.total` is over for a job that was first allowed to start then."""
+    """When `spec.deadlines.total` ends for a job that was first free to start at `start`."""
     total = job.spec.deadlines.total
-    return None if total is None or start is None else later(start, timedelta(seconds=seconds(total)))
+    return None if total is None or start is None else add_clamped(start, timedelta(seconds=seconds(total)))
 
 
 def start_deadline(
     job: TrainJob, start: datetime | None, before: TrainJobStatus, observed: Observed
 ) -> datetime | None:
-    """When the present attempt's driver must have started; None where it has, or where the job is not to start now."""
-    begin = None if observed.start_seconds is None else _begin_of_attempt(job, start, before, observed)
-    return None if begin is None else later(begin, timedelta(seconds=observed.start_seconds or 0))
+    """When the driver of the current attempt must have started; None if it has, or if the job should not start now."""
+    begin = None if observed.start_seconds is None else _attempt_start(job, start, before, observed)
+    return None if begin is None else add_clamped(begin, timedelta(seconds=observed.start_seconds or 0))
 
 
-def later(time: datetime, by: timedelta) -> datetime:
-    """That time moved by so much, or as far as a datetime goes: a status may hold any time."""
+def add_clamped(time: datetime, by: timedelta) -> datetime:
+    """`time` + `by`, clamped to the range of datetime: a status may hold any time."""
     try:
         return time + by
     except OverflowError:
         return (datetime.max if by > timedelta() else datetime.min).replace(tzinfo=UTC)
 
 
-def with_reasons(message: str, waiting: Iterable[Waiting], error: RayJobError | None = None) -> str:
-    """The message of a job that a deadline has ended, and what kept it from getting on until then."""
-    reasons = [f"{each.reason}: {words_of_waiting(each)}" for each in waiting]
+def with_waiting_reasons(message: str, waiting: Iterable[Waiting], error: RayJobError | None = None) -> str:
+    """Adds what the job was waiting for to the message of a deadline."""
+    reasons = [f"{each.reason}: {waiting_message(each)}" for each in waiting]
     if error is not None:
         reasons.append(f"{error.reason}: {error}")
     return f"{message}; it waited for {'; '.join(reasons)}" if reasons else message
 
 
-def _begin_of_attempt(
+def _attempt_start(
     job: TrainJob, start: datetime | None, before: TrainJobStatus, observed: Observed
 ) -> datetime | None:
     ray_job = observed.ray_job
-    if ray_job is None:  # one that was lost had its start already
+    if ray_job is None:  # if it was deleted, the job has already started once
         is_refused = observed.error is not None and observed.error.reason != DELETING
         return start if is_refused and before.ray_job_name is None else None
     ray = ray_job.get("status", {})
     if job.spec.suspend or ray_job["spec"].get("suspend") or "deletionTimestamp" in ray_job["metadata"]:
         return None
     match ray.get("jobDeploymentStatus", ""), ray.get("jobStatus", ""):
-        case "", _ if "startTime" not in ray:  # KubeRay has not seen it
+        case "", _ if "startTime" not in ray:  # KubeRay has not seen the RayJob yet
             return start
         case "Initializing", _:
-            begin = time_of(ray.get("startTime"))
-            return None if begin is None else later(begin, KUBERAYS_TURN)
-        case "Running", ran if ran not in HAVE_STARTED and not has_reported(before.training, ray):
-            return time_of(ray.get("startTime"))
+            begin = parse_time(ray.get("startTime"))
+            return None if begin is None else add_clamped(begin, KUBERAY_GRACE)
+        case "Running", ran if ran not in STARTED_JOB_STATUSES and not has_reported(before.training, ray):
+            return parse_time(ray.get("startTime"))
         case _:
             return None

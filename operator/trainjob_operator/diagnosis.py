@@ -1,4 +1,4 @@
-"""Why pods are not running: a pure function of what the cluster holds."""
+"""Why pods are not running: a pure function of the cluster's objects."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,13 +6,13 @@ from typing import Any
 
 from trainjob.api.trainjob_status import Waiting
 
-NORMAL = ("PodInitializing", "ContainerCreating")
-"""Reasons of containers that are starting."""
+STARTING_REASONS = ("PodInitializing", "ContainerCreating")
+"""Waiting reasons of containers that are starting normally."""
 
-EXPLAINED = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreate")
-"""Events that tell why a pod does not start, where its own status does not."""
+EXPLAINING_EVENTS = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreate")
+"""Reasons of Events that explain why a pod does not start when its status does not."""
 
-MOST_REASONS = 10
+MAX_REASONS = 10
 
 
 def diagnose(
@@ -21,51 +21,54 @@ def diagnose(
     events: Iterable[Mapping[str, Any]],
     refusals: Iterable[tuple[str, str]] = (),
 ) -> list[Waiting]:
-    """What holds pods back, by reason, the most pods first, with the message of most of them. `cluster` is the
-    RayCluster's status, `events` are the pods', and `refusals` are reasons and messages of what could not be created
-    for the job."""
-    event_of = {event["involvedObject"].get("uid"): event for event in events if event.get("reason") in EXPLAINED}
+    """The reasons why pods wait, by number of pods in descending order, each with its most frequent message.
+
+    `cluster` is the RayCluster's status, `events` are the pods' Events, and `refusals` are reasons and messages about
+    objects that could not be created for the job.
+    """
+    explaining = (event for event in events if event.get("reason") in EXPLAINING_EVENTS)
+    event_of = {event["involvedObject"].get("uid"): event for event in explaining}
     messages: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
-        found = _why_by_node(pod)
+        found = _node_lost(pod)
         if found is None and "deletionTimestamp" not in pod["metadata"]:
-            found = _why(pod) or _why_by_event(pod, event_of)
+            found = _reason_from_status(pod) or _reason_from_event(pod, event_of)
         if found is not None:
             messages[found[0]][found[1]] += 1
     for condition in (cluster or {}).get("conditions", []):
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
             message = condition.get("message", "")
-            messages[_refusal(message, condition.get("reason", "FailedCreate"))][message] += 0
+            messages[_refusal_reason(message, condition.get("reason", "FailedCreate"))][message] += 0
     for reason, message in refusals:
-        messages[_refusal(message, reason)][message] += 0
+        messages[_refusal_reason(message, reason)][message] += 0
     waiting = [
         Waiting(reason=reason, pods=found.total(), message=min(found, key=lambda text: (-found[text], text))[:1024])
         for reason, found in messages.items()
     ]
-    return sorted(waiting, key=lambda item: (-item.pods, item.reason))[:MOST_REASONS]
+    return sorted(waiting, key=lambda item: (-item.pods, item.reason))[:MAX_REASONS]
 
 
-def words_of_waiting(waiting: Waiting) -> str:
-    """With the number of pods, if there are any."""
+def waiting_message(waiting: Waiting) -> str:
+    """The message of a waiting reason, with the number of pods if there are any."""
     pods = waiting.pods
     return f"{pods} pod{'s' if pods != 1 else ''} waiting: {waiting.message}" if pods else waiting.message
 
 
-def _why_by_node(pod: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Of a Ray pod on a node that has stopped answering: KubeRay makes no other before this one is gone for good, which
-    only the node can say, or whoever removes the node."""
+def _node_lost(pod: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Reason and message for a Ray pod whose node has stopped responding. KubeRay creates a replacement only once this
+    pod is gone, which only the node itself can confirm, or whoever removes the node."""
     metadata, conditions = pod["metadata"], {each["type"]: each for each in pod.get("status", {}).get("conditions", [])}
     ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
-    # Only the control plane says that a pod is not ready whose containers are, and gives no reason.
+    # The control plane marks such a pod as not ready, without a reason, while its containers still count as ready.
     is_lost = ready.get("status") == "False" and "reason" not in ready and containers.get("status") == "True"
     if not is_lost or "ray.io/node-type" not in metadata.get("labels", {}):
         return None
     node = pod["spec"].get("nodeName")
-    message = f"node {node} of pod {metadata['name']} does not answer"
-    return "NodeLost", f"{message}; if it stays away, take it out of service: the pod is then made elsewhere"
+    message = f"node {node} of pod {metadata['name']} does not respond"
+    return "NodeLost", f"{message}; if it does not come back, take it out of service to have the pod created elsewhere"
 
 
-def _why(pod: Mapping[str, Any]) -> tuple[str, str] | None:
+def _reason_from_status(pod: Mapping[str, Any]) -> tuple[str, str] | None:
     status = pod.get("status", {})
     if status.get("phase") in ("Succeeded", "Failed"):
         return None
@@ -74,8 +77,8 @@ def _why(pod: Mapping[str, Any]) -> tuple[str, str] | None:
             return condition.get("reason", "Unschedulable"), condition.get("message", "")
     for container in _containers(status):
         waiting = container.get("state", {}).get("waiting")
-        if waiting is not None and waiting.get("reason") not in (None, *NORMAL):
-            return waiting["reason"], _message(container, waiting)
+        if waiting is not None and waiting.get("reason") not in (None, *STARTING_REASONS):
+            return waiting["reason"], _container_message(container, waiting)
     return None
 
 
@@ -84,8 +87,8 @@ def _containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from status.get("containerStatuses", [])
 
 
-def _message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
-    """With how it last ended, which a crash loop's own message does not say."""
+def _container_message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
+    """The container's waiting message and how it last ended, which the message of a crash loop does not include."""
     message = f"container {container['name']}: {waiting.get('message', '')}"
     ended = container.get("lastState", {}).get("terminated")
     if ended is not None:
@@ -94,15 +97,15 @@ def _message(container: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
     return message
 
 
-def _why_by_event(pod: Mapping[str, Any], event_of: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+def _reason_from_event(pod: Mapping[str, Any], event_of: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     event = event_of.get(pod["metadata"]["uid"])
     if event is None or pod.get("status", {}).get("phase") != "Pending":
         return None
     return event["reason"], event.get("message", "")
 
 
-def _refusal(message: str, reason: str) -> str:
-    """What refused an object, by the API server's words; `reason` where they name nothing that is known."""
+def _refusal_reason(message: str, reason: str) -> str:
+    """A specific reason for a refused object, from the API server's message; otherwise `reason`."""
     signs = {
         "exceeded quota": "QuotaExceeded",
         "error looking up service account": "ServiceAccountMissing",

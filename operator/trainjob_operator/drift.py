@@ -1,17 +1,17 @@
-"""Drift: whether somebody has changed or removed a field that the operator has applied."""
+"""Detects fields that somebody has changed or removed since the operator applied them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 
 def has_drifted(actual: Any, desired: Any) -> bool:
-    """Whether `actual` lacks a field of `desired`, or has it with another value. It is no drift where others have added
-    fields, or items to lists whose items have names, such as containers and environment variables."""
+    """Whether a field of `desired` is missing from `actual` or has another value there. Added fields are no drift, nor
+    are items added to lists of named items, such as containers and environment variables."""
     return first_drift(actual, desired) is not None
 
 
 def first_drift(actual: Any, desired: Any) -> str | None:
-    """Path of the first field that has drifted, such as `spec.containers[ray-head].image`; None if none has."""
+    """Path of the first field that has drifted, such as `spec.containers[ray-head].image`; None if there is none."""
     return next(_drifts(actual, desired, ""), None)
 
 
@@ -39,6 +39,6 @@ def _drifts_of_list(actual: Sequence[Any], desired: Sequence[Any], path: str) ->
 
 
 def _are_named(items: Sequence[Any]) -> bool:
-    """Whether each item has a name of its own: the mounts of one volume share theirs."""
+    """Whether each item has a unique name; several mounts of one volume share theirs."""
     names = [item.get("name") for item in items if isinstance(item, Mapping)]
     return None not in names and len(set(names)) == len(items)

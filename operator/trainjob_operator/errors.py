@@ -1,14 +1,14 @@
-"""Errors that a TrainJob's status tells its user."""
+"""Errors that are reported in a TrainJob's status."""
 
 from trainjob.api.cluster import KubernetesObject
 
 
 class RayJobError(Exception):
-    """The RayJob could not be created, or could not be updated to what the TrainJob asks for."""
+    """The RayJob could not be created, or does not match the TrainJob."""
 
     def __init__(self, reason: str, message: str, ray_job: KubernetesObject | None = None) -> None:
         super().__init__(message)
         self.reason = reason
-        """Why, in one word, as the condition Accepted has it."""
+        """The reason of the condition Accepted, in CamelCase."""
         self.ray_job = ray_job
-        """The RayJob as it was written, where it is still not what the TrainJob asks for."""
+        """The RayJob as the API server returned it, if it does not match what was written."""

@@ -1,4 +1,4 @@
-"""What kopf watches: every change only marks its TrainJob for a reconciliation."""
+"""Handlers of kopf's watch events: every change only queues its TrainJob for reconciliation."""
 
 import hashlib
 import json
@@ -11,24 +11,24 @@ import kopf
 
 from trainjob.api.names import UID_LABEL
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
-from trainjob_operator.deadlines import later
-from trainjob_operator.head import time_of
+from trainjob_operator.deadlines import add_clamped
+from trainjob_operator.head import parse_time
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION
-from trainjob_operator.reconcile import KUBERAYS_END, LEAVES_PODS, Key
+from trainjob_operator.reconcile import KUBERAY_END_GRACE, REASONS_THAT_LEAVE_PODS, Key
 from trainjob_operator.status import FINAL
 
 Body = Mapping[str, Any]
 
 
 class Watcher:
-    """Adds TrainJobs to a queue as something about them changes."""
+    """Queues TrainJobs when they, their RayJobs or their pods change."""
 
     def __init__(self, add: Callable[[Key, bool], None]) -> None:
-        """`add` is called with a key, and whether it is urgent: what comes from a list mostly is not."""
+        """`add` is called with a key and whether it is urgent; objects from an initial list mostly are not."""
         self._add = add
         self._seen: dict[Key, bytes] = {}
-        """A digest of what counts of each TrainJob that is not settled."""
+        """A digest of the relevant fields of each TrainJob that is not settled."""
         self._phases: dict[Key, str] = {}
         self._numbers: Counter[tuple[str, str]] = Counter()
 
@@ -39,10 +39,9 @@ class Watcher:
         kopf.on.event("", "v1", "pods", labels=own, registry=registry)(self.owned_object)
 
     async def train_job(self, body: Body, **event: Any) -> None:
-        """Of its status only the trainer's verdict counts here: the operator's own writes and the progress of the
-        training call for nothing. But after a head was lost, the trainer may be the first to tell that there is another
-        driver: KubeRay has asked in vain again and again, and waits for up to a quarter of an hour until it asks again.
-        """
+        """Handles an event of a TrainJob. In its status only the trainer's final report matters here, neither progress
+        nor the operator's own writes. The exception is a lost head: the trainer may be the first to report that there
+        is a new driver, as KubeRay may wait up to 15 minutes before it asks again."""
         metadata, status = body["metadata"], body.get("status", {})
         key = (metadata["namespace"], metadata["name"])
         self._count(key, None if event["type"] == "DELETED" else status.get("phase") or "Pending")
@@ -63,17 +62,17 @@ class Watcher:
         is_new = "phase" not in status
         if _is_settled(body):
             self._seen.pop(key, None)
-        elif self._seen.get(key) != state or is_new or event["type"] is None:  # None: a list, after a gap
+        elif self._seen.get(key) != state or is_new or event["type"] is None:  # None: listed after a gap in the watch
             self._seen[key] = state
             self._add(key, event["type"] is not None or is_new)
 
     async def ray_job(self, body: Body, **event: Any) -> None:
-        """One that has just been created tells nothing new: KubeRay, which adds a finalizer, has not seen it yet."""
+        """Handles an event of a RayJob. A new one without a finalizer is ignored: KubeRay has not seen it yet."""
         if event["type"] != "ADDED" or body["metadata"].get("finalizers"):
             await self.owned_object(body, **event)
 
     async def owned_object(self, body: Body, **event: Any) -> None:
-        """A RayJob or a pod of some TrainJob. One that has not been seen yet will be reconciled anyway."""
+        """Queues the TrainJob that a RayJob or pod belongs to. An unknown TrainJob will be reconciled anyway."""
         metadata = body["metadata"]
         owners = [owner["name"] for owner in metadata.get("ownerReferences", []) if owner["kind"] == KIND]
         name = next(iter(owners), metadata.get("annotations", {}).get(NAME_ANNOTATION))
@@ -82,25 +81,25 @@ class Watcher:
             self._add(key, event["type"] is not None)
 
     async def forget_deleted(self, keys: Callable[[], Awaitable[set[Key]]]) -> None:
-        """Stops counting TrainJobs that are not among all `keys` any more: a watch that was broken does not tell what
-        was deleted meanwhile."""
+        """Stops counting TrainJobs that are no longer in `keys`, the list of all: deletions during a gap in the watch
+        go unreported."""
         known = set(self._phases)
         for key in known - await keys():
             self._count(key, None)
             self._seen.pop(key, None)
 
     def _count(self, key: Key, phase: str | None) -> None:
-        """Keeps the number of jobs by namespace and phase; a number that has come to 0 is not shown."""
+        """Updates the number of jobs by namespace and phase. Zeros are not exported."""
         before = self._phases.pop(key, None)
         if before is not None:
             self._numbers[key[0], before] -= 1
-            self._show(key[0], before)
+            self._export(key[0], before)
         if phase is not None:
             self._phases[key] = phase
             self._numbers[key[0], phase] += 1
-            self._show(key[0], phase)
+            self._export(key[0], phase)
 
-    def _show(self, namespace: str, phase: str) -> None:
+    def _export(self, namespace: str, phase: str) -> None:
         if self._numbers[namespace, phase]:
             JOBS.labels(namespace, phase).set(self._numbers[namespace, phase])
         else:
@@ -113,12 +112,12 @@ def _digest(*parts: Any) -> bytes:
 
 
 def _is_settled(body: Body) -> bool:
-    """Whether nothing is left to do for a TrainJob that has ended. One that ended lately may still hold its pods."""
+    """Whether nothing is left to do for a finished TrainJob. One that ended recently may still hold its pods."""
     status, spec = body.get("status", {}), body["spec"]
-    ended = time_of(status.get("completionTime"))
-    if ended is not None and datetime.now(UTC) < later(ended, 2 * KUBERAYS_END):
+    ended = parse_time(status.get("completionTime"))
+    if ended is not None and datetime.now(UTC) < add_clamped(ended, 2 * KUBERAY_END_GRACE):
         return False
-    if status.get("phase") not in FINAL or status.get("reason") in LEAVES_PODS:
+    if status.get("phase") not in FINAL or status.get("reason") in REASONS_THAT_LEAVE_PODS:
         return False
     if status.get("observedGeneration") != body["metadata"]["generation"]:
         return False

@@ -1,4 +1,4 @@
-"""What becomes of a job's head pod, where the driver runs: pure functions of what the cluster holds."""
+"""The state of a job's head pod, where the driver runs: pure functions of the cluster's objects."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,13 +11,15 @@ from trainjob_operator.pods import HEAD_CONTAINER
 Object = Mapping[str, Any]
 
 FIRST_REPORT = timedelta(seconds=5)
-"""Before that a new head has no driver yet, while the driver of a head that was deleted by force may still report."""
+"""How soon after its start a head may have a driver. Earlier reports come from the driver of a head that was
+force-deleted."""
 
 
-def why_head_is_lost(heads: Sequence[Object], before: TrainJobStatus, ray: Object) -> str | None:
-    """Why the head, and the driver with it, is lost and created again, if it is; KubeRay goes on saying RUNNING.
+def head_loss(heads: Sequence[Object], before: TrainJobStatus, ray: Object) -> str | None:
+    """A message if the head, and with it the driver, was lost and is being created again; KubeRay keeps reporting
+    RUNNING.
 
-    `heads` are the head pods of the present RayCluster, `before` the TrainJob's and `ray` the RayJob's status.
+    `heads` are the head pods of the current RayCluster, `before` is the TrainJob's status and `ray` the RayJob's.
     """
     running = [head for head in heads if _is_running(head)]
     doubtful = before.reason == "HeadLost" or any(_container(head).get("restartCount") for head in running)
@@ -28,8 +30,8 @@ def why_head_is_lost(heads: Sequence[Object], before: TrainJobStatus, ray: Objec
 
 
 def head_uid(pods: Sequence[Object], cluster: str | None, before: TrainJobStatus) -> str | None:
-    """UID of the head pod of the RayCluster `cluster`, by its owner: names and labels can be copied.
-    While there is none, or pods cannot be read, it is that of `before`."""
+    """UID of the head pod of the RayCluster `cluster`, identified by its owner, as names and labels can be forged. If
+    there is none at the moment, or pods cannot be read, the UID in `before`."""
     heads = [pod for pod in pods if cluster is not None and _is_head_of(pod, cluster)]
     newest = max(heads, key=lambda head: ("deletionTimestamp" not in head["metadata"], _created(head)), default=None)
     if newest is not None:
@@ -41,8 +43,8 @@ def _is_head_of(pod: Object, cluster: str) -> bool:
     metadata = pod["metadata"]
     owner = next((each for each in metadata.get("ownerReferences", ()) if each.get("controller")), {})
     is_owned = (owner.get("kind"), owner.get("name")) == ("RayCluster", cluster)
-    is_rays = owner.get("apiVersion", "").startswith("ray.io/")
-    return is_owned and is_rays and metadata.get("labels", {}).get("ray.io/node-type") == "head"
+    is_ray_owner = owner.get("apiVersion", "").startswith("ray.io/")
+    return is_owned and is_ray_owner and metadata.get("labels", {}).get("ray.io/node-type") == "head"
 
 
 def _created(pod: Object) -> str:
@@ -50,13 +52,13 @@ def _created(pod: Object) -> str:
 
 
 def ran_out_of_memory(head: Object) -> bool:
-    """Whether that is how its container has ended or last ended."""
+    """Whether the head's container was last terminated by the OOM killer."""
     ends = [_container(head).get(state, {}).get("terminated", {}) for state in ("state", "lastState")]
     return any(end.get("reason") == "OOMKilled" for end in ends)
 
 
-def time_of(text: str | None) -> datetime | None:
-    """What Kubernetes writes as a time; None of what it takes as one and Python does not, such as the year 0."""
+def parse_time(text: str | None) -> datetime | None:
+    """Parses a Kubernetes timestamp. None for one that Kubernetes accepts and Python does not, such as the year 0."""
     with suppress(ValueError, OverflowError):
         return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
 
@@ -67,9 +69,9 @@ def _is_running(head: Object) -> bool:
 
 
 def _has_driver(head: Object, before: TrainJobStatus, ray: Object) -> bool:
-    """Whether Ray has taken the job, or the driver has reported, since the head's container started."""
-    start = time_of(_container(head).get("state", {}).get("running", {}).get("startedAt"))
-    submitted = time_of(ray.get("rayJobInfo", {}).get("startTime"))
+    """Whether Ray has accepted the job, or the driver has reported, since the head's container started."""
+    start = parse_time(_container(head).get("state", {}).get("running", {}).get("startedAt"))
+    submitted = parse_time(ray.get("rayJobInfo", {}).get("startTime"))
     reported = before.training.updated_time if before.training is not None else None
     if start is None:
         return False
@@ -77,6 +79,6 @@ def _has_driver(head: Object, before: TrainJobStatus, ray: Object) -> bool:
 
 
 def _container(head: Object) -> Object:
-    """The status of Ray's container, which may have others beside it."""
+    """The status of Ray's container, which may be one of several."""
     statuses = head.get("status", {}).get("containerStatuses", [])
     return next((each for each in statuses if each["name"] == HEAD_CONTAINER), {})

@@ -1,13 +1,13 @@
-"""Pods that are lost in the midst of training: pure functions of two statuses and what the cluster holds."""
+"""Pods lost during training: pure functions of two statuses and the cluster's objects."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from trainjob.api.trainjob_status import Interruptions, TrainJobStatus, WorkersStatus
-from trainjob_operator.verdict import Object, of_kind
+from trainjob_operator.verdict import Object, ray_pods
 
 
-def interruptions_of(
+def update_interruptions(
     before: TrainJobStatus,
     reason: str,
     cluster: str | None,
@@ -15,8 +15,8 @@ def interruptions_of(
     pods: Sequence[Object],
     now: datetime,
 ) -> Interruptions | None:
-    """The interruptions so far: one more where, in the midst of training, the head is lost or fewer workers are ready
-    than before, though no fewer are asked for. `reason` is the job's present one; `pods` are those of its RayCluster
+    """The interruptions so far, plus one if the head was lost during training, or if fewer workers are ready than
+    before although as many are desired. `reason` is the job's current reason; `pods` belong to its RayCluster
     `cluster`."""
     if before.reason != "Training" or before.ray_cluster_name != cluster:
         return before.interruptions
@@ -25,21 +25,23 @@ def interruptions_of(
     ):
         return before.interruptions
     lost = (
-        of_kind(pods, "head") if reason == "HeadLost" else [pod for pod in of_kind(pods, "worker") if not is_ready(pod)]
+        ray_pods(pods, "head")
+        if reason == "HeadLost"
+        else [pod for pod in ray_pods(pods, "worker") if not is_ready(pod)]
     )
-    pod, why = next(((pod["metadata"]["name"], why) for pod in lost if (why := _why_lost(pod))), (None, "Deleted"))
+    pod, why = next(((pod["metadata"]["name"], why) for pod in lost if (why := _loss_reason(pod))), (None, "Deleted"))
     count = before.interruptions.count if before.interruptions is not None else 0
     return Interruptions(count=count + 1, last_reason=why, last_pod=pod, last_time=now)
 
 
-def last_interruption(interruptions: Interruptions) -> str:
-    """In words."""
+def interruption_message(interruptions: Interruptions) -> str:
+    """Describes the last interruption."""
     pod = f"pod {interruptions.last_pod}" if interruptions.last_pod else "a pod"
     return f"{pod} was lost ({interruptions.last_reason})"
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether a pod is ready, and not about to be deleted."""
+    """Whether a pod is ready and not being deleted."""
     conditions = pod.get("status", {}).get("conditions", [])
     is_leaving = "deletionTimestamp" in pod["metadata"]
     return not is_leaving and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
@@ -49,8 +51,8 @@ def _ready_before(before: TrainJobStatus) -> int:
     return before.workers.ready if before.workers is not None else 0
 
 
-def _why_lost(pod: Object) -> str | None:
-    """None of a pod that is well, or has taken the place of a lost one."""
+def _loss_reason(pod: Object) -> str | None:
+    """Why a pod was lost; None if it is healthy or a replacement that is still starting."""
     status = pod.get("status", {})
     conditions = {each["type"]: each for each in status.get("conditions", [])}
     states = (each.get(state, {}) for each in status.get("containerStatuses", []) for state in ("state", "lastState"))

@@ -1,4 +1,4 @@
-"""The Lease that says which of several replicas works."""
+"""Leader election among several replicas, by a Lease."""
 
 import asyncio
 import logging
@@ -14,9 +14,10 @@ LEASES = "/apis/coordination.k8s.io/v1", "leases"
 NAME = "trainjob-operator"
 
 LEASE_SECONDS = 15
-"""Another replica takes the Lease when it has seen no change of it for so long."""
+"""Another replica takes the Lease after seeing no change of it for this long."""
 DEADLINE_SECONDS = 10
-"""So long after the begin of its last renewal, a replica leads no more: what it has on its way may still arrive."""
+"""A replica stops leading this long after it began its last renewal. The margin to LEASE_SECONDS covers requests that
+are still on their way."""
 RETRY_SECONDS = 2
 REQUEST_SECONDS = 5
 
@@ -24,42 +25,42 @@ logger = logging.getLogger("trainjob.operator")
 
 
 class Lease:
-    """One replica's view of it. All times are of this machine's monotonic clock, so that no clock need be right."""
+    """One replica's view of the Lease. All times are from the local monotonic clock, so no clock has to be correct."""
 
     def __init__(self, api: Api, namespace: str) -> None:
-        """The requests of `api` are to time out after REQUEST_SECONDS."""
+        """`api` must time out after REQUEST_SECONDS."""
         self._api, self._namespace = api, namespace
         self._identity = f"{socket.gethostname()}-{uuid4().hex[:8]}"
         self._renewed = self._tried = -math.inf
-        self._own: KubernetesObject | None = None
-        """The Lease as this replica last wrote it; None if somebody else may have written it since."""
+        self._written: KubernetesObject | None = None
+        """The Lease as this replica last wrote it; None if another replica may have written it since."""
         self._seen: str | None = None
         self._seen_at = -math.inf
 
     @property
     def is_held(self) -> bool:
-        """Whether this replica leads."""
+        """Whether this replica is the leader."""
         return _now() < self._renewed + DEADLINE_SECONDS
 
     async def acquire(self) -> None:
-        """Returns once this replica leads."""
+        """Returns once this replica is the leader."""
         while not self.is_held:
-            await self._try()
+            await self._try_acquire()
             if not self.is_held:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def keep(self) -> None:
-        """Renews it, and returns once this replica leads no more."""
+        """Renews the Lease. Returns when this replica is no longer the leader."""
         while self.is_held:
             try:
                 async with asyncio.timeout_at(self._renewed + DEADLINE_SECONDS):
                     await asyncio.sleep(self._tried + RETRY_SECONDS - _now())
-                    await self._try()
+                    await self._try_acquire()
             except TimeoutError:
                 return
 
     async def release(self) -> None:
-        """Gives it up, if this replica still has it, so that another one need not wait until it runs out."""
+        """Gives up the Lease if this replica still holds it, so that another one need not wait until it expires."""
         self._renewed = -math.inf
         try:
             found = await self._api.get(LEASES, self._namespace, NAME)
@@ -67,31 +68,32 @@ class Lease:
                 del found["spec"]["holderIdentity"]
                 await self._api.replace(LEASES, self._namespace, NAME, found)
         except Exception as error:
-            logger.warning("the Lease could not be given up: %s", error or type(error).__name__)
+            logger.warning("the Lease could not be released: %s", error or type(error).__name__)
 
-    async def _try(self) -> None:
-        """Takes or renews it, unless another replica has it. Whatever goes wrong, there is a next time.
+    async def _try_acquire(self) -> None:
+        """Acquires or renews the Lease unless another replica holds it. Errors are logged; the caller tries again.
 
-        A renewal is a single request, which the API server refuses if the Lease has changed: so there is time for one
-        even where each takes seconds."""
+        A renewal is a single request, which the API server refuses if the Lease has changed, so it succeeds in time
+        even if requests take seconds.
+        """
         self._tried = _now()
-        found, self._own = self._own, None
+        found, self._written = self._written, None
         try:
             found = found or await self._api.get(LEASES, self._namespace, NAME)
-            if found is not None and self._is_anothers(found):
+            if found is not None and self._is_held_by_another(found):
                 self._renewed = -math.inf
                 return
             wanted, since = self._renewal(found), _now()
             if found is None:
-                self._own = await self._api.create(LEASES, self._namespace, wanted)
+                self._written = await self._api.create(LEASES, self._namespace, wanted)
             else:
-                self._own = await self._api.replace(LEASES, self._namespace, NAME, wanted)
+                self._written = await self._api.replace(LEASES, self._namespace, NAME, wanted)
         except Exception as error:
             logger.warning("the Lease could not be renewed: %s; trying again", error or type(error).__name__)
         else:
             self._renewed = since
 
-    def _is_anothers(self, found: KubernetesObject) -> bool:
+    def _is_held_by_another(self, found: KubernetesObject) -> bool:
         version = found["metadata"]["resourceVersion"]
         if version != self._seen:
             self._seen, self._seen_at = version, _now()
@@ -99,7 +101,7 @@ class Lease:
         return holder not in (None, self._identity) and _now() < self._seen_at + LEASE_SECONDS
 
     def _renewal(self, found: KubernetesObject | None) -> KubernetesObject:
-        """The Lease in this replica's name; that of another version is refused by the API server."""
+        """The Lease with this replica as holder, at the resourceVersion that was found."""
         now = self._api.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before: dict[str, Any] = found["spec"] if found is not None else {}
         spec = {

@@ -1,4 +1,4 @@
-"""Names and labels of what the operator makes."""
+"""Names, labels and annotations of the objects that the operator creates."""
 
 import hashlib
 import re
@@ -12,19 +12,19 @@ MANAGER = "trainjob-operator"
 NAME_ANNOTATION = f"{GROUP}/name"
 """On a RayJob and its pods: the TrainJob's name, which may be too long for a label."""
 WORKERS_ANNOTATION = f"{GROUP}/workers"
-"""On a worker pod: how many workers share it."""
-RENDERED_ANNOTATION = f"{GROUP}/rendered"
-"""On a RayJob: digest of what it was made from."""
-ASKED_ANNOTATION = f"{GROUP}/asked-workers"
-"""On a RayJob: the TrainJob's `spec.workers` that it was made from."""
+"""On a worker pod: the number of workers in it."""
+DIGEST_ANNOTATION = f"{GROUP}/rendered"
+"""On a RayJob: digest of the operator's version and settings that it was rendered with."""
+REQUESTED_WORKERS_ANNOTATION = f"{GROUP}/asked-workers"
+"""On a RayJob: the TrainJob's `spec.workers` that it was rendered from."""
 STORAGE_ANNOTATION = f"{GROUP}/storage"
-"""On a RayJob: where its run is kept."""
+"""On a RayJob: the storage of its run."""
 DEFAULT_START_ANNOTATION = f"{GROUP}/default-start-deadline"
-"""On a RayJob: the settings' `defaults.startDeadline` that it was made with, or `none`."""
+"""On a RayJob: the settings' `defaults.startDeadline` that it was rendered with, or `none`."""
 NETWORK_ANNOTATION = f"{GROUP}/network"
-"""On a NetworkPolicy: the settings' `network` that it was made with."""
+"""On a NetworkPolicy: the settings' `network` that it was rendered with."""
 SPEC_ANNOTATION = f"{GROUP}/trainjob"
-"""On the head pod: the TrainJob, which the training process reads."""
+"""On the head pod: the TrainJob as the training process reads it."""
 SERVES_LABEL = f"{GROUP}/serves"
 """On the pods of a RayService: its name."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -34,9 +34,9 @@ _DIGEST = 8
 
 
 def ray_job_name(name: str) -> str:
-    """The TrainJob's own name where KubeRay takes it: at most 47 characters, DNS-1035 (a letter first, no dots).
+    """The TrainJob's own name if KubeRay accepts it: at most 47 characters, DNS-1035 (starts with a letter, no dots).
 
-    Any other is cut and gets a digest of the whole, so that two never share one.
+    Other names are cut and get a digest of the whole name, so that they stay unique.
     """
     if len(name) <= LONGEST_RAY_JOB and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
         return name
@@ -46,7 +46,7 @@ def ray_job_name(name: str) -> str:
 
 
 def owner_reference(job: TrainJob) -> KubernetesObject:
-    """Says that an object is made for `job`, and goes with it."""
+    """The owner reference that has an object deleted with `job`."""
     return {
         "apiVersion": job.api_version,
         "kind": job.kind,

@@ -1,4 +1,4 @@
-"""Who may have Ray's processes run something: who has the cluster's token, and who may connect at all."""
+"""Restricts access to a job's Ray processes: token authentication and NetworkPolicies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,21 +19,21 @@ from trainjob_operator.names import (
 from trainjob_operator.settings import Network
 
 DASHBOARD = 8265
-"""The port of Ray's dashboard, where KubeRay asks how the job does, and deploys what is served."""
+"""The port of Ray's dashboard, where KubeRay polls the job and deploys Serve applications."""
 
 
 def authentication(network: Network) -> KubernetesObject:
-    """Fields of a RayCluster: whether Ray asks for the cluster's token."""
+    """Fields of a RayCluster that turn on token authentication, if the settings ask for it."""
     return {"authOptions": {"mode": "token"}} if network.ray_tokens else {}
 
 
 def policy_name(job: TrainJob) -> str:
-    """With the UID, as nobody can take a name before its TrainJob is there."""
+    """Contains the UID, so that nobody can take the name before the TrainJob exists."""
     return f"trainjob-{job.metadata.uid}"
 
 
 def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
-    """Lets the job's own pods reach each other, and KubeRay the dashboard; it goes with the TrainJob."""
+    """Lets the job's own pods reach each other, and KubeRay reach the dashboard. Deleted with the TrainJob."""
     own = {UID_LABEL: job.metadata.uid}
     metadata = {
         "name": policy_name(job),
@@ -45,8 +45,8 @@ def network_policy(job: TrainJob, network: Network) -> KubernetesObject:
     return _policy(metadata, own, network)
 
 
-def network_of(policy: Mapping[str, Any] | None) -> Network | None:
-    """The settings that a NetworkPolicy was made with, if it says so."""
+def recorded_network(policy: Mapping[str, Any] | None) -> Network | None:
+    """The settings that a NetworkPolicy was rendered with, from its annotation."""
     written = (policy or {}).get("metadata", {}).get("annotations", {}).get(NETWORK_ANNOTATION, "")
     try:
         return Network.model_validate_json(written, by_alias=True, by_name=False)
@@ -55,7 +55,7 @@ def network_of(policy: Mapping[str, Any] | None) -> Network | None:
 
 
 def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObject:
-    """The same for the pods of the job's RayService, which everybody reaches at the port where the model answers."""
+    """The same for the pods of the job's RayService, whose serving port is open to everyone."""
     name = ray_job_name(job.metadata.name)
     metadata = {"name": name, "annotations": {NAME_ANNOTATION: job.metadata.name}}
     if job.metadata.namespace:
@@ -66,7 +66,7 @@ def serving_policy(job: TrainJob, network: Network, port: int) -> KubernetesObje
 
 
 def _policy(metadata: KubernetesObject, labels: KubernetesObject, network: Network) -> KubernetesObject:
-    """For the pods with these labels."""
+    """A NetworkPolicy for the pods with these labels."""
     own = {"matchLabels": labels}
     where = {"matchLabels": {"kubernetes.io/metadata.name": network.kuberay_namespace}}
     kuberay = {

@@ -1,4 +1,4 @@
-"""Reads what the cluster holds of a TrainJob. Nothing here writes."""
+"""Reads the objects of a TrainJob from the cluster. Nothing here writes."""
 
 from collections.abc import Generator, Sequence, Set
 from contextlib import contextmanager
@@ -8,20 +8,21 @@ from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import UID_LABEL
 from trainjob_operator.api import EVENTS, PODS, WORKLOADS, Api, ApiError, Resource
 from trainjob_operator.names import QUEUE_LABEL
-from trainjob_operator.refusals import Source, source_of, sources_of
+from trainjob_operator.refusals import Source, event_source, event_sources
 from trainjob_operator.status import is_starting
 from trainjob_operator.verdict import Observed
 
 WARNINGS = "type=Warning,involvedObject.kind!=TrainJob,reason!=BackOff,reason!=FailedScheduling,reason!=Unhealthy"
-"""Of all objects in the namespace: one request, however many wait. The pods' own statuses say what is left out."""
+"""Selects the Events of all objects in the namespace, in one request however many objects wait. The excluded reasons
+repeat what pods' statuses say."""
 PAGE_OF_EVENTS = 500
 PAGE_OF_PODS = 50
-"""That are held as the API server has them, which is up to a few hundred kilobytes each."""
+"""Small, as a pod may take a few hundred kilobytes."""
 
 
 async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> Observed:
-    """The RayJob's pods, Events of what is being created, and Kueue's Workloads. What the API server refuses counts as
-    absent."""
+    """The RayJob's pods, Events about objects that are being created, and Kueue's Workloads. Objects that the API
+    server refuses to list count as absent."""
     if ray_job is None:
         return Observed()
     reader = _Reader(api, str(job.metadata.namespace))
@@ -29,7 +30,7 @@ async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> 
     if ray_job.get("status", {}).get("rayClusterName") or ray_job["spec"].get("suspend"):
         pods = await reader.pods(f"{UID_LABEL}={job.metadata.uid}")
     events: Sequence[KubernetesObject] = []
-    sources = sources_of(ray_job, pods)
+    sources = event_sources(ray_job, pods)
     if sources or any(map(is_starting, pods)):
         events = await reader.events({("Pod", pod["metadata"]["name"]) for pod in pods} | sources.keys())
     workloads: list[KubernetesObject] = []
@@ -39,7 +40,7 @@ async def observe(api: Api, job: TrainJob, ray_job: KubernetesObject | None) -> 
 
 
 class _Reader:
-    """Lists objects of a namespace, and keeps what the API server has refused."""
+    """Lists objects of a namespace and collects the API server's refusals."""
 
     def __init__(self, api: Api, namespace: str) -> None:
         self._api, self._namespace = api, namespace
@@ -51,17 +52,17 @@ class _Reader:
         return []
 
     async def events(self, sources: Set[Source]) -> Sequence[KubernetesObject]:
-        """Warnings of these objects; others' are not kept, as a namespace may have any number."""
+        """Warnings about these objects, filtered page by page, as a namespace may have any number of Events."""
         with self._kept(EVENTS):
             pages = self._api.pages(EVENTS, self._namespace, PAGE_OF_EVENTS, fieldSelector=WARNINGS)
-            return [event async for events in pages for event in events if source_of(event) in sources]
+            return [event async for events in pages for event in events if event_source(event) in sources]
         return []
 
     async def pods(self, selector: str) -> Sequence[KubernetesObject]:
-        """What counts of each."""
+        """The pods, each without most of its spec."""
         with self._kept(PODS):
             pages = self._api.pages(PODS, self._namespace, PAGE_OF_PODS, labelSelector=selector)
-            return [_what_counts(pod) async for pods in pages for pod in pods]
+            return [_without_pod_spec(pod) async for pods in pages for pod in pods]
         return []
 
     @contextmanager
@@ -76,6 +77,6 @@ class _Reader:
             self.failures.append(f"{plural} cannot be read: {missing if error.status == 404 else error}")
 
 
-def _what_counts(pod: KubernetesObject) -> KubernetesObject:
-    """Of a pod's spec, only the node: a job may have hundreds of pods, each with hundreds of kilobytes of variables."""
+def _without_pod_spec(pod: KubernetesObject) -> KubernetesObject:
+    """The pod with only `nodeName` in its spec: a job may have hundreds of pods of hundreds of kilobytes."""
     return pod | {"spec": {"nodeName": pod["spec"].get("nodeName")}}

@@ -1,4 +1,4 @@
-"""Pod templates of a job's head, workers and submitter; every pod meets Pod Security's level `restricted`."""
+"""Pod templates of a job's head, workers and submitter. All pods meet the Pod Security level `restricted`."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -14,14 +14,14 @@ from trainjob_operator.settings import NodePool, Settings
 
 JOB_FILE = "trainjob.yaml"
 ENTRY_POINT = f"python -m trainjob run {JOB_FOLDER}/{JOB_FILE}"
-"""What the driver is started by."""
+"""The command that starts the driver."""
 HEAD_CONTAINER = "ray-head"
 RAY_START: KubernetesObject = {
-    "include-log-monitor": "0",  # a process in each pod that collects what workers print; nothing here asks for it
+    "include-log-monitor": "0",  # otherwise a process in each pod collects logs that nobody reads
 }
-"""What each pod's `ray start` is told."""
+"""Parameters of `ray start` in every pod."""
 HEAD_START: KubernetesObject = RAY_START | {"num-cpus": "0", "num-gpus": "0", "dashboard-host": "0.0.0.0"}
-"""And the head's: it takes no work."""
+"""Parameters of `ray start` in the head pod, which runs no tasks or actors."""
 
 _POD_SECURITY: KubernetesObject = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 _CONTAINER_SECURITY: KubernetesObject = {
@@ -31,25 +31,25 @@ _CONTAINER_SECURITY: KubernetesObject = {
 }
 _ENVIRONMENT = {
     "HOME": HOME,
-    # Milliseconds between a raylet's questions whether the head knows it. To a new head it is a stranger, and starts
-    # anew: with Ray's own 5,000 that takes 30 s instead of 4.
+    # How often a raylet asks whether the head knows it, in milliseconds. A new head does not, and the raylet restarts:
+    # after 4 s instead of 30 with Ray's default of 5,000.
     "RAY_raylet_liveness_self_check_interval_ms": "1000",
-    # Milliseconds between the head's questions whether a raylet is there; after five without an answer it is dead, and
-    # until then workers may look for rows in a pod that is gone: with Ray's own 3,000 that takes up to 32 s.
+    # How often the head checks a raylet's health, in milliseconds. After five failures it is dead; until then workers
+    # may look for rows in a pod that is gone, for up to 32 s with Ray's default of 3,000.
     "RAY_health_check_period_ms": "1000",
-    # Seconds that Ray Train gives all workers, one in a lost pod too, to leave their process group before they start
-    # anew: it would take 30, and the lost one mostly takes 20 to be noticed.
+    # How long Ray Train waits for all workers, including one in a lost pod, to leave the process group before it
+    # restarts them, in seconds. The default is 30; a lost worker is mostly noticed after 20.
     "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
 }
 _FEW_PODS = 16
-_FOR_FEW_PODS = "RAY_health_check_period_ms"
-"""Of many pods one is more often merely too busy to answer for five seconds, and all would start anew because of it."""
+_ONLY_FOR_FEW_PODS = "RAY_health_check_period_ms"
+"""Among many pods, one is more likely to be too busy to answer for five seconds, and all workers would restart."""
 _AMD_ENVIRONMENT = {
-    # Ray shows each worker its own GPU alone, and Ray Train then all those of its pod, as CUDA_VISIBLE_DEVICES: with
-    # Ray's HIP_VISIBLE_DEVICES beside it, a worker would look for its GPU under a number that is not there.
+    # Ray Train sets CUDA_VISIBLE_DEVICES to all GPUs of the pod. If Ray also set HIP_VISIBLE_DEVICES to the worker's
+    # own GPU, the worker would look for its GPU under an index that does not exist.
     "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES": "1",
 }
-_LIFECYCLE: KubernetesObject = {  # the file stays where a container starts anew in its pod
+_LIFECYCLE: KubernetesObject = {  # the file outlives a restart of the container in its pod
     "postStart": {"exec": {"command": ["rm", "-f", LEAVING]}},
     "preStop": {
         "exec": {
@@ -62,9 +62,9 @@ _LIFECYCLE: KubernetesObject = {  # the file stays where a container starts anew
         }
     },
 }
-"""A pod that is about to go tells its workers so, and waits until they have ended: they save a checkpoint first. In
-brackets, so that the command does not find itself."""
-_READINESS: KubernetesObject = {  # KubeRay's own asks the same, but only after 10 s, and then every 5
+"""Notifies the workers of a pod that is being deleted, and waits until they have saved a checkpoint and ended. The
+brackets keep the command from matching itself."""
+_READINESS: KubernetesObject = {  # KubeRay's default probe does the same, but first after 10 s and then every 5
     "httpGet": {"path": "/api/healthz", "port": 52365},
     "initialDelaySeconds": 3,
     "periodSeconds": 1,
@@ -79,16 +79,16 @@ _ANNOTATIONS_OF_WRITERS = (
     "kapp.k14s.io/",
     "objectset.rio.cattle.io/",
 )
-"""Annotations that begin so are notes of the tools that write TrainJobs, some of them with the whole manifest in it."""
+"""Prefixes of annotations by which tools keep track of the TrainJobs they write; some contain the whole manifest."""
 _TOPOLOGY_ANNOTATION = "kueue.x-k8s.io/podset-"
-"""What begins so tells Kueue how near to each other the workers are to be, and nothing of the head: see
+"""Prefix of the annotations that tell Kueue how close to each other the workers should be, which excludes the head: see
 https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/"""
 _UNITS = ["", "K", "M", "G", "T", "P", "E"]
 
 
 def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods: int) -> KubernetesObject:
-    """The head pod: it runs the driver, which reads the job from `snapshot` and writes its progress into the TrainJob's
-    status, but no worker."""
+    """The head pod. It runs the driver, which reads the job from `snapshot` and reports progress to the TrainJob's
+    status, but no workers."""
     head, default = job.spec.head, settings.defaults.head
     own = resources(head.cpus or default.cpus, head.memory or default.memory)
     template = _template(job, settings, HEAD_CONTAINER, own, worker_pods=worker_pods)
@@ -99,7 +99,7 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    container["env"] = _named([*_language_model_key(job), *container["env"]])
+    container["env"] = _last_of_each_name([*_language_model_key(job), *container["env"]])
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 
@@ -112,19 +112,19 @@ def worker_template(
     container_resources: KubernetesObject,
     worker_pods: int,
 ) -> KubernetesObject:
-    """A pod of `workers` on the job's node pool."""
+    """A pod with `workers` worker processes on the job's node pool."""
     container_resources = _with_devices(container_resources, pool)
     template = _template(job, settings, "ray-worker", container_resources, pool, worker_pods)
     template["metadata"]["annotations"][WORKERS_ANNOTATION] = str(workers)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    if job.spec.model.function is None:  # a function is not asked to save anything
+    if job.spec.model.function is None:  # a function is not asked to save a checkpoint
         container["lifecycle"] = _LIFECYCLE
     if pool.capabilities:
         capabilities = _CONTAINER_SECURITY["capabilities"] | {"add": pool.capabilities}
         container["securityContext"] = _CONTAINER_SECURITY | {"capabilities": capabilities}
     spec = template["spec"] | {
-        "volumes": _named([*pool.pod.get("volumes", []), *template["spec"]["volumes"]]),
+        "volumes": _last_of_each_name([*pool.pod.get("volumes", []), *template["spec"]["volumes"]]),
         "nodeSelector": job.spec.pods.node_selector | pool.node_selector,
         "tolerations": [*pool.tolerations, *job.spec.pods.tolerations],
         "affinity": (job.spec.pods.affinity or {}) | (pool.affinity or {}),
@@ -138,7 +138,7 @@ def worker_template(
 
 
 def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
-    """The pod that hands the entry point to the head and follows its log. It opens no storage, so it gets no keys."""
+    """The pod that submits the entry point to the head and follows its log. It gets no storage credentials."""
     template = _template(job, settings, SUBMITTER_CONTAINER, resources(0.1, "512Mi"))
     container = template["spec"]["containers"][0]
     container["command"] = ["python", "-m", "trainjob.launch.fast.ray_submit", ENTRY_POINT]
@@ -152,23 +152,24 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
 def serving_spec(
     job: TrainJob, settings: Settings, name: str, container_resources: KubernetesObject, environment: Mapping[str, str]
 ) -> KubernetesObject:
-    """Spec of a pod that serves the job's model; KubeRay itself asks whether it is ready."""
+    """Spec of a pod that serves the job's model. KubeRay adds the readiness probe."""
     spec = _template(job, settings, name, container_resources)["spec"]
     [container] = spec["containers"]
-    container["env"] = _named([*_variables(environment), *container["env"]])
+    container["env"] = _last_of_each_name([*_variables(environment), *container["env"]])
     return _without_empty(spec | {"automountServiceAccountToken": False})
 
 
 def resources(cpus: float, memory: str, gpus: int = 0, gpu_resource: str = "") -> KubernetesObject:
-    """Memory and GPUs are asked for and limited, CPU is asked for. Quantities are as KubeRay writes them back."""
-    limits = {"memory": times(memory, 1)} | ({gpu_resource: str(gpus)} if gpus else {})
+    """Requests for CPU, memory and GPUs, and limits for memory and GPUs. Quantities are in the form in which KubeRay
+    writes them back."""
+    limits = {"memory": multiply_quantity(memory, 1)} | ({gpu_resource: str(gpus)} if gpus else {})
     thousandths = round(cpus * 1000)
     cpu = f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)
     return {"requests": {"cpu": cpu} | limits, "limits": limits}
 
 
-def times(quantity: str, number: int) -> str:
-    """`number` times a quantity of bytes, with the largest unit that leaves a whole number: 2 * 1.5Gi is 3Gi."""
+def multiply_quantity(quantity: str, number: int) -> str:
+    """Multiplies a quantity of bytes. The result has the largest unit that keeps it whole: 2 * 1.5Gi is 3Gi."""
     amount = quantity.rstrip("kKMGTPEi")
     unit, base = quantity[len(amount) :], 1024 if quantity.endswith("i") else 1000
     count = ceil(Decimal(amount) * base ** _UNITS.index(unit[:1].upper()) * number)
@@ -187,11 +188,12 @@ def _template(
     pool: NodePool | None = None,
     worker_pods: int = 1,
 ) -> KubernetesObject:
-    """What all pods have alike, and what those on a node pool have besides; `worker_pods` is how many the job has."""
+    """The template that all pods share, with the node pool's labels and variables for pods on one. `worker_pods` is the
+    job's number of worker pods."""
     pods, storage = job.spec.pods, job.spec.storage
     has_cpu_limits = settings.defaults.cpu_limits if pods.cpu_limits is None else pods.cpu_limits
     scratch = _scratch(pods.volume_mounts)
-    own_scratch = {"emptyDir": {"sizeLimit": times(settings.defaults.scratch, 1)}}
+    own_scratch = {"emptyDir": {"sizeLimit": multiply_quantity(settings.defaults.scratch, 1)}}
     volumes = [*pods.volumes, *({"name": name} | own_scratch for name in scratch)]
     mounts = [*pods.volume_mounts, *({"name": name, "mountPath": path} for name, path in scratch.items())]
     if storage is not None and storage.persistent_volume_claim is not None:
@@ -199,35 +201,35 @@ def _template(
         volumes.append({"name": "trainjob-storage", "persistentVolumeClaim": claim})
         mounts.append({"name": "trainjob-storage", "mountPath": STORAGE_PATH})
     everywhere = {
-        name: _ENVIRONMENT[name] for name in _ENVIRONMENT if name != _FOR_FEW_PODS or worker_pods <= _FEW_PODS
+        name: _ENVIRONMENT[name] for name in _ENVIRONMENT if name != _ONLY_FOR_FEW_PODS or worker_pods <= _FEW_PODS
     }
     own = _variables(everywhere | (_environment(pool) if pool is not None else {}))
     container: KubernetesObject = {
         "name": container_name,
         "image": pods.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "env": _named([*own, *_credentials(job), *pods.env]),
+        "env": _last_of_each_name([*own, *_credentials(job), *pods.env]),
         "envFrom": pods.env_from,
         "volumeMounts": mounts,
         "resources": _with_cpu_limit(container_resources) if has_cpu_limits else container_resources,
         "securityContext": _CONTAINER_SECURITY,
-        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that the status can tell a crash's last words
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that the status can show the last lines of a crash
     }
     pull_secrets: list[Any] = [{"name": name} for name in settings.image_pull_secrets]
     spec: KubernetesObject = {
         "containers": [container],
         "volumes": volumes,
         "securityContext": _POD_SECURITY | (pods.security_context or {}),
-        "imagePullSecrets": _named([*pull_secrets, *pods.image_pull_secrets]),
+        "imagePullSecrets": _last_of_each_name([*pull_secrets, *pods.image_pull_secrets]),
         "nodeSelector": pods.node_selector,
         "tolerations": pods.tolerations,
         "affinity": pods.affinity,
         "serviceAccountName": pods.service_account_name,
         "schedulerName": pods.scheduler_name,
-        "enableServiceLinks": False,  # or each Service of the namespace is in the environment
+        "enableServiceLinks": False,  # otherwise every Service of the namespace adds variables
     }
     labels = settings.defaults.labels | job.metadata.labels | pods.labels
-    annotations = settings.defaults.annotations | _own_annotations(job) | pods.annotations
+    annotations = settings.defaults.annotations | _copied_annotations(job) | pods.annotations
     if pool is None:
         annotations = {key: text for key, text in annotations.items() if not key.startswith(_TOPOLOGY_ANNOTATION)}
     else:
@@ -247,7 +249,7 @@ def _with_cpu_limit(container_resources: KubernetesObject) -> KubernetesObject:
 
 
 def _with_devices(container_resources: KubernetesObject, pool: NodePool) -> KubernetesObject:
-    devices = {name: times(str(number), 1) for name, number in pool.resources.items()}
+    devices = {name: multiply_quantity(str(number), 1) for name, number in pool.resources.items()}
     return {kind: amounts | devices for kind, amounts in container_resources.items()}
 
 
@@ -260,7 +262,7 @@ def _variables(environment: Mapping[str, str]) -> list[KubernetesObject]:
 
 
 def _scratch(mounts: list[KubernetesObject]) -> dict[str, str]:
-    """The volumes of what pods may write to, but for those where the job's own mounts are."""
+    """Names and paths of the writable volumes, without paths that the job mounts itself."""
     return {
         name: path for name, path in SCRATCH.items() if not any(lies_in(path, mount["mountPath"]) for mount in mounts)
     }
@@ -278,7 +280,7 @@ def _credentials(job: TrainJob) -> list[KubernetesObject]:
 
 
 def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
-    """For the driver alone, which asks the model."""
+    """The API key of the baseline's language model, for the driver only."""
     model = job.spec.baselines.language_model if job.spec.baselines else None
     if model is None or model.secret_name is None:
         return []
@@ -286,14 +288,14 @@ def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
     return [{"name": LANGUAGE_MODEL_KEY, "valueFrom": {"secretKeyRef": reference}}]
 
 
-def _own_annotations(job: TrainJob) -> dict[str, str]:
+def _copied_annotations(job: TrainJob) -> dict[str, str]:
     return {
         key: value for key, value in job.metadata.annotations.items() if not key.startswith(_ANNOTATIONS_OF_WRITERS)
     }
 
 
-def _named(items: list[Any]) -> list[Any]:
-    """The last item of each name."""
+def _last_of_each_name(items: list[Any]) -> list[Any]:
+    """Removes all but the last item of each name."""
     return list({item["name"]: item for item in items}.values())
 
 

@@ -1,4 +1,4 @@
-"""A job in a queue of Kueue: pure functions of the TrainJob, its RayJob and Kueue's Workloads."""
+"""Jobs in Kueue's queues: pure functions of the TrainJob, its RayJob and Kueue's Workloads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,18 +11,18 @@ from trainjob_operator.names import MANAGER, QUEUE_LABEL
 Object = Mapping[str, Any]
 
 
-def with_kept_queue(job: TrainJob, ray_job: Object | None) -> tuple[TrainJob, RayJobError | None]:
-    """The job in the queue that its RayJob may have now, and an error if that is not the queue that it asks for.
+def hold_queue(job: TrainJob, ray_job: Object | None) -> tuple[TrainJob, RayJobError | None]:
+    """The job with the queue that its RayJob can have now, and an error if the job asks for another one.
 
-    Kueue refuses to change the queue of a RayJob that runs. It would start a RayJob that its user has suspended, so
-    such a RayJob enters a queue only when it is resumed.
+    Kueue refuses to change the queue of a running RayJob. It would start a RayJob that the user has suspended, so such
+    a RayJob enters a queue only when it is resumed.
     """
     if ray_job is None or is_in_queue(job, ray_job):
         return job, None
     kept, is_suspended = queue_of(ray_job), ray_job.get("spec", {}).get("suspend")
     if is_suspended and (kept is not None or not job.spec.suspend):
         return job, None
-    held = in_queue(job, kept)
+    held = with_queue(job, kept)
     if is_suspended:
         return held, None
     stays = "it runs without a queue" if kept is None else f"it stays {kept}"
@@ -31,13 +31,13 @@ def with_kept_queue(job: TrainJob, ray_job: Object | None) -> tuple[TrainJob, Ra
 
 
 def is_in_queue(job: TrainJob, ray_job: Object) -> bool:
-    """Whether the RayJob is in the queue that the job asks for. A job that asks for none may be in its namespace's
-    default queue: Kueue then adds the label when the RayJob is created."""
+    """Whether the RayJob is in the queue that the job asks for. A job without a queue may be in the namespace's default
+    queue, whose label Kueue adds when the RayJob is created."""
     asked, found = job.metadata.labels.get(QUEUE_LABEL), queue_of(ray_job)
     return asked == found or (asked is None and not _set_queue(ray_job))
 
 
-def in_queue(job: TrainJob, queue: str | None) -> TrainJob:
+def with_queue(job: TrainJob, queue: str | None) -> TrainJob:
     """The job with this queue in its labels, or with none."""
     labels = {name: value for name, value in job.metadata.labels.items() if name != QUEUE_LABEL}
     if queue is not None:
@@ -50,8 +50,8 @@ def queue_of(ray_job: Object | None) -> str | None:
 
 
 def keep_tolerations(desired: KubernetesObject, ray_job: Object) -> None:
-    """Adds to the pods of `desired` the tolerations that Kueue has added to those of the RayJob when it started it:
-    Kueue stops a RayJob that loses them, and server-side apply writes the list as a whole."""
+    """Copies the tolerations that Kueue added when it started the RayJob into `desired`. Server-side apply replaces the
+    whole list, and Kueue stops a RayJob that loses them."""
     for own, found in zip(pod_specs(desired), pod_specs(ray_job), strict=False):
         if "tolerations" in own:
             own["tolerations"] = [*own["tolerations"]]
@@ -68,27 +68,27 @@ def pod_specs(ray_job: Object) -> Iterator[KubernetesObject]:
 
 
 def _set_queue(ray_job: Object) -> bool:
-    """Whether this operator set the RayJob's queue: a label that a webhook adds has no field manager."""
+    """Whether the operator set the RayJob's queue. A label added by a webhook has no field manager."""
     own = [each for each in ray_job["metadata"].get("managedFields", []) if each["manager"] == MANAGER]
     labels = [each.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {}) for each in own]
     return any(f"f:{QUEUE_LABEL}" in each for each in labels)
 
 
-def why_queued(job: TrainJob, workloads: Sequence[Object]) -> str:
-    """Why a queue holds the job back."""
+def queue_message(job: TrainJob, workloads: Sequence[Object]) -> str:
+    """Why the job is queued."""
     for workload in workloads:
         if not workload.get("spec", {}).get("active", True):
             name = workload["metadata"]["name"]
-            return _joined(f"the Workload {name} is deactivated: its spec.active is false", evictions_of(workloads))
+            return _joined(f"the Workload {name} is deactivated: its spec.active is false", eviction_message(workloads))
         for condition in workload.get("status", {}).get("conditions", []):
             if condition["type"] in ("QuotaReserved", "Admitted") and condition["status"] == "False":
-                return _joined(condition.get("message", ""), evictions_of(workloads))
+                return _joined(condition.get("message", ""), eviction_message(workloads))
     queue = job.metadata.labels.get(QUEUE_LABEL)
     return f"waits in the queue {queue}" if queue else "the RayJob is suspended by another controller"
 
 
-def evictions_of(workloads: Sequence[Object]) -> str:
-    """How often Kueue has evicted the job, and its words for the last time; empty where it has not."""
+def eviction_message(workloads: Sequence[Object]) -> str:
+    """How often Kueue has evicted the job and why it did so last; empty if it has not."""
     for workload in workloads:
         status = workload.get("status", {})
         last = next((each for each in status.get("conditions", []) if each["type"] == "Evicted"), None)

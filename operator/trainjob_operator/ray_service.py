@@ -1,4 +1,4 @@
-"""TrainJob → RayService that serves the model of its run."""
+"""Renders the RayService that serves a TrainJob's model."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -16,8 +16,8 @@ from trainjob_operator.settings import NodePool, Settings
 def ray_service(
     job: TrainJob, settings: Settings, cpus: float, serve_config: KubernetesObject, environment: Mapping[str, str]
 ) -> KubernetesObject:
-    """A RayService of one worker pod, as the job's own are but with `cpus` cores, on which `serve_config` deploys a
-    replica; `environment` is for every pod."""
+    """A RayService with one worker pod like the job's own, but with `cpus` cores. `serve_config` deploys one replica on
+    it; all pods get the variables in `environment`."""
     workers, defaults = job.spec.workers, settings.defaults
     memory = workers.memory or defaults.worker_memory
     worker = resources(cpus, memory, workers.gpus, NodePool().gpu_resource)

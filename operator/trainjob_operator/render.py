@@ -1,4 +1,4 @@
-"""TrainJob → RayJob: a pure function of the TrainJob and the operator's settings."""
+"""Renders the RayJob of a TrainJob: a pure function of the TrainJob and the operator's settings."""
 
 import hashlib
 import json
@@ -16,12 +16,12 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import (
-    ASKED_ANNOTATION,
     DEFAULT_START_ANNOTATION,
+    DIGEST_ANNOTATION,
     MANAGER,
     NAME_ANNOTATION,
     QUEUE_LABEL,
-    RENDERED_ANNOTATION,
+    REQUESTED_WORKERS_ANNOTATION,
     STORAGE_ANNOTATION,
     owner_reference,
     ray_job_name,
@@ -32,13 +32,13 @@ from trainjob_operator.pods import (
     HEAD_START,
     RAY_START,
     head_template,
+    multiply_quantity,
     resources,
     submitter_template,
-    times,
     worker_template,
 )
 from trainjob_operator.queues import queue_of
-from trainjob_operator.safety import refuse_unsafe
+from trainjob_operator.safety import check_allowed
 from trainjob_operator.settings import Defaults, NodePool, Settings
 from trainjob_operator.snapshot import snapshot
 
@@ -47,14 +47,14 @@ _VERSION = version("trainjob")
 _NO_DEFAULT = "none"
 
 _NO_STORAGE = (
-    "spec.storage: there is nowhere to keep the run: name a storage in a new TrainJob, or have the administrator set "
-    "defaults.storage in the operator's settings"
+    "spec.storage: the run has no storage: set it in a new TrainJob, or have the administrator set defaults.storage in "
+    "the operator's settings"
 )
 
 
 def with_storage(job: TrainJob, kept: Storage | None, settings: Settings) -> TrainJob:
-    """`job` with the storage that its run has: its own, or the one that was `kept` when the run began, or the
-    settings' default, if there is any of these."""
+    """`job` with its own storage, otherwise the one `kept` from when the run began, otherwise the settings' default, if
+    there is one."""
     if job.spec.storage is not None:
         return job
     storage = kept or _default_storage(str(job.metadata.namespace), settings.defaults)
@@ -62,7 +62,7 @@ def with_storage(job: TrainJob, kept: Storage | None, settings: Settings) -> Tra
 
 
 def storage_of(ray_job: Mapping[str, Any] | None) -> Storage | None:
-    """Where a RayJob's run is kept, if it says so."""
+    """The storage of a RayJob's run, from its annotation."""
     written = (ray_job or {}).get("metadata", {}).get("annotations", {}).get(STORAGE_ANNOTATION, "")
     try:
         return Storage.model_validate_json(written, by_alias=True, by_name=False)
@@ -71,7 +71,8 @@ def storage_of(ray_job: Mapping[str, Any] | None) -> Storage | None:
 
 
 def _default_storage(namespace: str, defaults: Defaults) -> Storage | None:
-    """In one that all namespaces share, each has a folder of its own; a claim is a namespace's own anyway."""
+    """The settings' default for a namespace. Each namespace gets a folder of its own in a shared URI; a claim belongs
+    to a namespace anyway."""
     shared = defaults.storage
     if namespace in defaults.namespace_storage or shared is None or shared.uri is None:
         return defaults.namespace_storage.get(namespace, shared)
@@ -79,11 +80,11 @@ def _default_storage(namespace: str, defaults: Defaults) -> Storage | None:
 
 
 def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = None) -> KubernetesObject:
-    """The RayJob of `job`, whose training process says `training`. Raises RayJobError where it has no storage, its
-    node pool is unknown, or it asks for what it may not."""
+    """The RayJob of `job`, whose training process has reported `training`. Raises RayJobError if the job has no
+    storage, its node pool is unknown, or it is not allowed something it asks for."""
     if job.spec.storage is None:
         raise RayJobError("NoStorage", _NO_STORAGE)
-    refuse_unsafe(job, node_pool(job, settings), settings)
+    check_allowed(job, node_pool(job, settings), settings)
     labels = job.metadata.labels | {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER}
     return {
         "apiVersion": "ray.io/v1",
@@ -94,14 +95,14 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
             "labels": labels,
             "annotations": {
                 NAME_ANNOTATION: job.metadata.name,
-                RENDERED_ANNOTATION: digest(settings),
-                ASKED_ANNOTATION: asked_workers(job),
+                DIGEST_ANNOTATION: digest(settings),
+                REQUESTED_WORKERS_ANNOTATION: requested_workers(job),
                 DEFAULT_START_ANNOTATION: settings.defaults.start_deadline or _NO_DEFAULT,
                 STORAGE_ANNOTATION: job.spec.storage.model_dump_json(by_alias=True, exclude_none=True),
             },
             "ownerReferences": [owner_reference(job)],
         },
-        "spec": _changeable_spec(job, settings.defaults.start_deadline, training)
+        "spec": _mutable_spec(job, settings.defaults.start_deadline, training)
         | {
             "entrypoint": ENTRY_POINT,
             "submissionMode": "K8sJobMode",
@@ -112,16 +113,18 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
     }
 
 
-def asked_workers(job: TrainJob) -> str:
-    """What the user has written in `spec.workers`, whatever the settings make of it."""
+def requested_workers(job: TrainJob) -> str:
+    """`spec.workers` as the user wrote it, before the settings' defaults."""
     return job.spec.workers.model_dump_json(by_alias=True, exclude_defaults=True)
 
 
-def changeable(job: TrainJob, ray_job: Mapping[str, Any], training: TrainingStatus | None = None) -> KubernetesObject:
-    """Merge patch with what may be changed of a RayJob, whatever settings it was made with. Settings of other operators
-    have no part in it: two of them would write one RayJob in turns."""
+def mutable_fields(
+    job: TrainJob, ray_job: Mapping[str, Any], training: TrainingStatus | None = None
+) -> KubernetesObject:
+    """A merge patch with the fields that may change on any RayJob. It does not depend on the current settings:
+    otherwise two operators with different settings would keep overwriting each other's RayJobs."""
     annotations = ray_job["metadata"].get("annotations", {})
-    spec = _changeable_spec(job, annotations.get(DEFAULT_START_ANNOTATION), training)
+    spec = _mutable_spec(job, annotations.get(DEFAULT_START_ANNOTATION), training)
     if queue_of(ray_job) is not None:
         spec.pop("suspend", None)
     return {
@@ -130,20 +133,20 @@ def changeable(job: TrainJob, ray_job: Mapping[str, Any], training: TrainingStat
     }
 
 
-def _changeable_spec(job: TrainJob, default_start: str | None, training: TrainingStatus | None) -> KubernetesObject:
-    """Fields that may change after the RayJob's creation; KubeRay ignores changes of the others until the next attempt,
-    or refuses them. A start deadline is null where there is to be none, and missing where no default is known."""
+def _mutable_spec(job: TrainJob, default_start: str | None, training: TrainingStatus | None) -> KubernetesObject:
+    """Spec fields that may change after the RayJob's creation. KubeRay ignores changes of other fields until the next
+    attempt, or refuses them. The start deadline is null if there should be none, and missing if no default is known."""
     spec: KubernetesObject = {"backoffLimit": 0 if has_failed_for_good(training) else job.spec.retries}
     start = job.spec.deadlines.start or default_start
     if start is not None:
         spec["preRunningDeadlineSeconds"] = None if start == _NO_DEFAULT else seconds(start)
-    if QUEUE_LABEL not in job.metadata.labels:  # a queue decides by itself who waits
+    if QUEUE_LABEL not in job.metadata.labels:  # in a queue, Kueue sets it
         spec["suspend"] = job.spec.suspend
     return spec
 
 
 def start_seconds(job: TrainJob, ray_job: Mapping[str, Any] | None, settings: Settings) -> int | None:
-    """How long the start of an attempt may take: the limit that the RayJob has or, where there is none, would get."""
+    """The start deadline of an attempt in seconds: the RayJob's or, without a RayJob, the one that it would get."""
     if ray_job is not None:
         return ray_job["spec"].get("preRunningDeadlineSeconds")
     start = job.spec.deadlines.start or settings.defaults.start_deadline
@@ -159,7 +162,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
     gpus = per_pod * workers.gpus
     container = resources(
         per_pod * cpus + defaults.data_cpus,
-        times(workers.memory or defaults.worker_memory, per_pod),
+        multiply_quantity(workers.memory or defaults.worker_memory, per_pod),
         gpus,
         pool.gpu_resource,
     )
@@ -188,7 +191,7 @@ def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
 
 
 def has_failed_for_good(training: TrainingStatus | None) -> bool:
-    """Whether the training process itself says that no other attempt is worth making."""
+    """Whether the training process has reported a failure that must not be retried."""
     return training is not None and training.failure is not None and not training.failure.retryable
 
 
@@ -203,7 +206,7 @@ def node_pool(job: TrainJob, settings: Settings) -> NodePool:
 
 
 def workers_per_pod(job: TrainJob, pool: NodePool) -> int:
-    """What the job says, or as many as share a node's GPUs and divide the workers evenly."""
+    """`spec.workers.perPod`, or the largest divisor of the worker count that fits on a node's GPUs."""
     workers = job.spec.workers
     if pool.is_sliced and workers.gpus and (workers.per_pod or 1) > 1:
         raise RayJobError(
@@ -216,6 +219,7 @@ def workers_per_pod(job: TrainJob, pool: NodePool) -> int:
 
 
 def digest(settings: Settings) -> str:
-    """Tells RayJobs of other settings or another version, which are left as they are."""
+    """Identifies the version and settings that a RayJob was rendered with. RayJobs with another digest are left
+    alone."""
     made_from = f"{_VERSION} {settings.model_dump_json()}"
     return hashlib.sha256(made_from.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The operator's process: leader election, kopf's watching, workers, probes and metrics."""
+"""The operator's process: leader election, watches, workers, probes and metrics."""
 
 import asyncio
 import logging
@@ -15,45 +15,46 @@ from aiohttp import ClientError, web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainjob.errors import UserError
-from trainjob_operator.access import Access
+from trainjob_operator.access import AccessCheck
 from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, api_client
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import REQUEST_SECONDS, Lease
 from trainjob_operator.metrics import ACCESS_MISSING, LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
-from trainjob_operator.reconcile import LONGEST_SECONDS, Key, Reconciler
+from trainjob_operator.reconcile import MAX_REQUEUE_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
-from trainjob_operator.watching import WATCH_SECONDS, kopf_settings, login, watch_problem
+from trainjob_operator.watching import WATCH_RETRY_SECONDS, kopf_settings, login, watch_problem
 from trainjob_operator.work_queue import WorkQueue
 
 WORKERS = 16
 STUCK_SECONDS = 120
-"""A request that takes longer will not come back: it should have timed out long ago."""
+"""A request that takes longer hangs: it should have timed out long ago."""
 BUSY_SECONDS = 1.0, 5.0
-"""When to ask an API server again that has too much to do: after many refusals, delays that double would be minutes."""
+"""Range of the delay after the API server has refused a request because of overload: doubling delays would grow to
+minutes."""
 CANCEL_SECONDS = 5.0
-"""How long what is cancelled may take to end."""
+"""How long a cancelled task may take to end before it is cancelled again."""
 
 logger = logging.getLogger("trainjob.operator")
 
 
 @dataclass
 class Operator:
-    """One replica."""
+    """One replica of the operator."""
 
     settings: Settings
-    access: Access
+    access: AccessCheck
     queue: WorkQueue[Key] = field(default_factory=WorkQueue[Key])
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     api: Api | None = None
-    """What it makes its requests with, once it leads."""
+    """Set once this replica is the leader."""
 
     async def run(
         self, port: int, lease_namespace: str | None, other_settings: Callable[[], Coroutine[Any, Any, object]]
     ) -> bool:
-        """Serves until a signal ends it, it is no longer the leader, or `other_settings` returns: returns whether it is
-        to begin anew because of these. Without a namespace for the Lease it takes itself for the only replica."""
+        """Runs until a signal, the loss of the Lease, or the return of `other_settings`. Returns whether the operator
+        should restart with new settings. Without a namespace for the Lease, it assumes to be the only replica."""
         self._take_signals()
         change = asyncio.create_task(other_settings())
         change.add_done_callback(lambda _: self.stop.set())
@@ -67,7 +68,7 @@ class Operator:
             change.cancel()
             return False
         change.result()
-        logger.info("the settings have changed; beginning anew")
+        logger.info("the settings have changed; restarting")
         return True
 
     def _take_signals(self) -> None:
@@ -76,17 +77,17 @@ class Operator:
             loop.add_signal_handler(number, self.stop.set)
 
     async def _elect(self, lease: Lease) -> None:
-        """Leads once it has the Lease, until it is to stop or has lost it: a process that is started anew stands by."""
+        """Waits for the Lease and leads until it is stopped or loses the Lease."""
         LEADER.set_function(lambda: lease.is_held)
-        self.ready.set()  # a replica that stands by is as ready as it gets
-        if not await _ends_first(lease.acquire(), self.stop.wait()):
+        self.ready.set()  # a standby replica counts as ready
+        if not await _finishes_first(lease.acquire(), self.stop.wait()):
             return
         async with api_client(may_write=lambda: lease.is_held) as client:
-            leads = await _ends_first(self._lead(Api(client)), lease.keep())
+            leads = await _finishes_first(self._lead(Api(client)), lease.keep())
         if leads:
             await lease.release()
         else:
-            logger.error("the Lease could not be kept; ending")
+            logger.error("lost the Lease; exiting")
 
     async def _lead(self, api: Api) -> None:
         self.api = api
@@ -103,7 +104,7 @@ class Operator:
         ACCESS_MISSING.set_function(lambda: bool(self._problem))
         self.ready.clear()
         try:
-            if not await _ends_first(self.access.gain(api), self.stop.wait()):
+            if not await _finishes_first(self.access.wait(api), self.stop.wait()):
                 return
             workers.append(asyncio.create_task(self.access.watch_policy(api)))
             while not await self._watch(registry):
@@ -115,12 +116,12 @@ class Operator:
 
     @property
     def _problem(self) -> str:
-        """What the API server does not give this replica; empty if it gives all."""
+        """What this replica currently cannot access; empty if nothing is missing."""
         return self.access.problem or watch_problem()
 
     async def _watch(self, registry: kopf.OperatorRegistry) -> bool:
-        """Watches until the process is to stop, or until kopf cannot go on, as where it gets no credentials: returns
-        whether it is to stop. What has waited to be reconciled goes on meanwhile."""
+        """Watches until the process should stop, or until kopf fails, for example without credentials. Returns whether
+        the process should stop. Queued TrainJobs are reconciled meanwhile."""
         namespaces = self.settings.namespaces
         try:
             await kopf.operator(
@@ -133,11 +134,11 @@ class Operator:
                 stop_flag=self.stop,
             )
         except Exception as error:
-            logger.warning("what changes cannot be watched: %s: %s; beginning anew", type(error).__name__, error)
+            logger.warning("the watches failed: %s: %s; restarting them", type(error).__name__, error)
             self.ready.clear()
-            self._take_signals()  # which kopf has taken, and answers no more
-            return await _ends_first(self.stop.wait(), asyncio.sleep(WATCH_SECONDS))
-        return True  # a signal, which kopf takes in the place of this process
+            self._take_signals()  # kopf has replaced the handlers and no longer reacts
+            return await _finishes_first(self.stop.wait(), asyncio.sleep(WATCH_RETRY_SECONDS))
+        return True  # on a signal, which kopf handles
 
     async def _reconcile(self, reconciler: Reconciler, key: Key) -> float | None:
         with RECONCILE_SECONDS.time():
@@ -146,7 +147,10 @@ class Operator:
             except Exception as error:
                 RECONCILES.labels("error").inc()
                 logger.warning(
-                    "failed, will be tried again: %s: %s", type(error).__name__, error, extra={"job": "/".join(key)}
+                    "reconciliation failed, will be retried: %s: %s",
+                    type(error).__name__,
+                    error,
+                    extra={"job": "/".join(key)},
                 )
                 if isinstance(error, ApiError) and error.status == 429:
                     return random.uniform(*BUSY_SECONDS)
@@ -156,7 +160,7 @@ class Operator:
 
     @asynccontextmanager
     async def _http(self, port: int) -> AsyncGenerator[None]:
-        """/healthz, /readyz and /metrics."""
+        """Serves /healthz, /readyz and /metrics."""
         application = web.Application()
         application.add_routes(
             [web.get("/healthz", self._healthz), web.get("/readyz", self._readyz), web.get("/metrics", _metrics)]
@@ -183,13 +187,13 @@ class Operator:
 
 async def _forget_deleted(watcher: Watcher, api: Api, namespaces: list[str]) -> None:
     while True:
-        await asyncio.sleep(LONGEST_SECONDS)
+        await asyncio.sleep(MAX_REQUEUE_SECONDS)
         with suppress(ApiError, ClientError, OSError):
             await watcher.forget_deleted(partial(api.keys, TRAIN_JOBS, namespaces))
 
 
-async def _ends_first(work: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object]) -> bool:
-    """Whether `work` ends before `other`; the one that does not is cancelled, again if it has not ended by that."""
+async def _finishes_first(work: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object]) -> bool:
+    """Whether `work` finishes before `other`. The slower one is cancelled, repeatedly if it does not end."""
     first, second = asyncio.create_task(work), asyncio.create_task(other)
     await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
     if not first.done():

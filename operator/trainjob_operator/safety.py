@@ -1,4 +1,4 @@
-"""What a TrainJob may not ask for, unless the operator's settings allow it: a pure function of both."""
+"""Checks what a TrainJob may ask for under the operator's settings: pure functions of both."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from trainjob_operator.errors import RayJobError
 from trainjob_operator.settings import NodePool, Settings
 
 RESERVED = ("ray.io/", "trainjob.dev/")
-"""Labels and annotations that begin so tell KubeRay and this operator what a pod is."""
+"""Prefixes of labels and annotations by which KubeRay and this operator identify pods."""
 RAY_AUTHENTICATION = ("RAY_AUTH_", "RAY_ENABLE_K8S_TOKEN_AUTH")
-"""Variables that begin so decide whether Ray asks for a token."""
+"""Prefixes of the variables that control Ray's token authentication."""
 
-# What the level `restricted` allows: https://kubernetes.io/docs/concepts/security/pod-security-standards/
+# Allowed by the level `restricted`: https://kubernetes.io/docs/concepts/security/pod-security-standards/
 VOLUMES = frozenset(
     ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret")
 )
@@ -35,21 +35,21 @@ SYSCTLS = frozenset(
 SE_LINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 CONFINED = ("RuntimeDefault", "Localhost")
 APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
-"""Annotations that begin so are what AppArmor's profiles were chosen by before there were fields for them."""
+"""Prefix of the annotations that selected AppArmor profiles before there were fields for them."""
 
 
-def refuse_unsafe(job: TrainJob, pool: NodePool, settings: Settings) -> None:
-    """Raises RayJobError that names everything which `job` may not ask for."""
-    problems = [*_reserved(job, settings.network.kuberay_labels), *_of_pools(job, pool, settings)]
+def check_allowed(job: TrainJob, pool: NodePool, settings: Settings) -> None:
+    """Raises a RayJobError that lists everything `job` asks for and may not have."""
+    problems = [*_reserved_key_problems(job, settings.network.kuberay_labels), *_pool_problems(job, pool, settings)]
     if settings.network.ray_tokens:
-        problems += _of_authentication(job)
+        problems += _authentication_problems(job)
     if job.metadata.namespace not in settings.unrestricted_namespaces:
-        problems += _beyond_restricted(job)
+        problems += _pod_security_problems(job)
     if problems:
         raise RayJobError("NotAllowed", "; ".join(problems))
 
 
-def _reserved(job: TrainJob, kuberay_labels: Mapping[str, str]) -> Iterator[str]:
+def _reserved_key_problems(job: TrainJob, kuberay_labels: Mapping[str, str]) -> Iterator[str]:
     pods, metadata = job.spec.pods, job.metadata
     named = {
         "metadata.labels": metadata.labels,
@@ -66,8 +66,8 @@ def _reserved(job: TrainJob, kuberay_labels: Mapping[str, str]) -> Iterator[str]
         yield f"metadata.labels, spec.pods.labels: {labels} are KubeRay's own, which other jobs let in"
 
 
-def _of_pools(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str]:
-    """What would take the place of the pool's own, or get at a pool that is other namespaces'."""
+def _pool_problems(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str]:
+    """Fields that would override those of the pool, or use a pool of other namespaces."""
     pods, namespace, name = job.spec.pods, job.metadata.namespace, job.spec.workers.node_pool
     if not pool.admits(namespace):
         yield f"spec.workers.nodePool: the pool {name} is not for TrainJobs of the namespace {namespace}"
@@ -94,14 +94,14 @@ def _of_pools(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str
             yield f"spec.pods.tolerations: the pool {other} is not for TrainJobs of the namespace {namespace}"
 
 
-def _of_authentication(job: TrainJob) -> Iterator[str]:
+def _authentication_problems(job: TrainJob) -> Iterator[str]:
     for variable in job.spec.pods.env:
         if str(variable.get("name")).startswith(RAY_AUTHENTICATION):
             yield f"spec.pods.env: {variable['name']} is set by KubeRay"
 
 
-def _beyond_restricted(job: TrainJob) -> Iterator[str]:
-    """What Pod Security's level `restricted` forbids, of what a TrainJob can say of its pods."""
+def _pod_security_problems(job: TrainJob) -> Iterator[str]:
+    """Fields of `spec.pods` that the Pod Security level `restricted` forbids."""
     pods = job.spec.pods
     for volume in pods.volumes:
         for kind in volume.keys() - VOLUMES - {"name"}:
@@ -110,11 +110,11 @@ def _beyond_restricted(job: TrainJob) -> Iterator[str]:
         for key, profile in annotations.items():
             if key.startswith(APP_ARMOR) and profile and not profile.startswith(("runtime/default", "localhost/")):
                 yield f"{path}.annotations: {key} is {profile}"
-    for problem in _of_context(pods.security_context or {}):
+    for problem in _security_context_problems(pods.security_context or {}):
         yield f"spec.pods.securityContext: {problem}"
 
 
-def _of_context(context: Mapping[str, Any]) -> Iterator[str]:
+def _security_context_problems(context: Mapping[str, Any]) -> Iterator[str]:
     if context.get("runAsNonRoot", True) is not True or context.get("runAsUser") == 0:
         yield "pods do not run as root"
     for profile in ("seccompProfile", "appArmorProfile"):

@@ -46,7 +46,7 @@ class NodePool(StrictModel):
     env: dict[VariableName, str] = {}
     """Environment variables of the pods, such as NCCL's; a job's own override them."""
     annotations: Annotations = {}
-    """Annotations of the pods, such as the name of a second network."""
+    """Annotations of the pods, for example to attach a second network."""
     capabilities: list[Capability] = []
     """Capabilities of the worker pods, such as IPC_LOCK, which exceeds Pod Security's level `baseline`."""
     runtime_class_name: ResourceName | None = None
@@ -73,7 +73,7 @@ class NodePool(StrictModel):
         return self.gpu_resource.startswith("nvidia.com/mig-")
 
     @model_validator(mode="after")
-    def _gives_slices_one_by_one(self) -> Self:
+    def _check_slices(self) -> Self:
         if self.is_sliced and self.gpus_per_node > 1:
             refuse_conflicts(
                 [("gpusPerNode", f"must be 1 for slices ({self.gpu_resource}): each worker has a pod of its own")]
@@ -81,16 +81,14 @@ class NodePool(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def _counts_gpus_once(self) -> Self:
+    def _check_gpu_resource(self) -> Self:
         if self.gpu_resource in self.resources:
-            refuse_conflicts(
-                [("resources", f"{self.gpu_resource} is asked for as gpuResource, by what a TrainJob says")]
-            )
+            refuse_conflicts([("resources", f"{self.gpu_resource} is the gpuResource, which TrainJobs request")])
         return self
 
     @field_validator("tolerations")
     @classmethod
-    def _tolerates_what_has_a_name(cls, tolerations: list[KubernetesObject]) -> list[KubernetesObject]:
+    def _check_toleration_keys(cls, tolerations: list[KubernetesObject]) -> list[KubernetesObject]:
         refuse_conflicts(
             (f"{number}.key", "must be the name of a taint")
             for number, toleration in enumerate(tolerations)
@@ -100,9 +98,9 @@ class NodePool(StrictModel):
 
     @field_validator("pod")
     @classmethod
-    def _leaves_the_operators_own_alone(cls, pod: KubernetesObject) -> KubernetesObject:
+    def _check_pod_fields(cls, pod: KubernetesObject) -> KubernetesObject:
         refuse_conflicts(
-            (name, f"is not the pool's to set: {where}") for name, where in _NOT_A_POOLS.items() if name in pod
+            (name, f"cannot be set for a pool: {where}") for name, where in _NOT_SET_BY_POOLS.items() if name in pod
         )
         volumes: Any = pod.get("volumes", [])
         if not isinstance(volumes, list) or not all(map(_has_name, volumes)):
@@ -112,16 +110,16 @@ class NodePool(StrictModel):
         return pod
 
 
-_OF_A_JOB = "the operator sets it, by what a TrainJob says"
-_NOT_A_POOLS = {
-    "containers": "the operator makes them",
+_SET_FROM_TRAINJOB = "the operator sets it from the TrainJob"
+_NOT_SET_BY_POOLS = {
+    "containers": "the operator creates them",
     "nodeSelector": "set nodeSelector of the pool itself",
     "tolerations": "set tolerations of the pool itself",
     "affinity": "set affinity of the pool itself",
     "runtimeClassName": "set runtimeClassName of the pool itself",
     "priorityClassName": "set priorityClassName of the pool itself",
-    "securityContext": _OF_A_JOB,
-    "serviceAccountName": _OF_A_JOB,
+    "securityContext": _SET_FROM_TRAINJOB,
+    "serviceAccountName": _SET_FROM_TRAINJOB,
     "automountServiceAccountToken": "workers get no token",
     "imagePullSecrets": "set imagePullSecrets of the settings",
 }
@@ -169,7 +167,7 @@ class Defaults(StrictModel):
     """Annotations of every pod."""
 
     @model_validator(mode="after")
-    def _storage_is_not_relative(self) -> Self:
+    def _check_storage_uris(self) -> Self:
         named = {f"namespaceStorage.{name}": storage for name, storage in self.namespace_storage.items()}
         refuse_conflicts(
             (f"{field}.uri", "must start with s3:// or gs://, or be an absolute path")

@@ -1,4 +1,4 @@
-"""The file of the settings, which may change while the operator runs."""
+"""Watches the settings file for changes while the operator runs."""
 
 import asyncio
 import logging
@@ -13,10 +13,10 @@ CHECK_SECONDS = 5.0
 logger = logging.getLogger("trainjob.operator")
 
 
-async def await_other_settings(path: Path, current: Settings) -> None:
-    """Returns once the file holds other valid settings than `current`. As long as it holds invalid ones, a metric says
-    so; the log says once what is wrong."""
-    told = ""
+async def wait_for_new_settings(path: Path, current: Settings) -> None:
+    """Returns once the file contains valid settings other than `current`. While they are invalid, a metric is 1 and the
+    log names each problem once."""
+    logged = ""
     while True:
         await asyncio.sleep(CHECK_SECONDS)
         problem = ""
@@ -26,6 +26,6 @@ async def await_other_settings(path: Path, current: Settings) -> None:
         except UserError as error:
             problem = str(error)
         SETTINGS_REFUSED.set(bool(problem))
-        if problem and problem != told:
-            logger.error("the settings have changed and cannot be used; the earlier ones still hold: %s", problem)
-        told = problem
+        if problem and problem != logged:
+            logger.error("the changed settings are invalid; the earlier ones stay in force: %s", problem)
+        logged = problem

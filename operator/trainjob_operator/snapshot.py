@@ -1,4 +1,4 @@
-"""The TrainJob as the driver reads it: written into the head pod's annotation, and read back from a RayJob."""
+"""The TrainJob as the driver reads it: written to an annotation of the head pod and read back from a RayJob."""
 
 import json
 from collections.abc import Mapping
@@ -11,15 +11,15 @@ from trainjob.api.cluster import STORAGE_PATH
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import SPEC_ANNOTATION
 
-LONGEST_SNAPSHOT = 200_000
-"""Bytes: Kubernetes takes 256 KiB for all annotations of an object."""
+MAX_SNAPSHOT_BYTES = 200_000
+"""Kubernetes limits all annotations of an object to 256 KiB."""
 
 _ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "ray_job_ttl_after_finished", "suspend"}
 
 
 def snapshot(job: TrainJob, cpus: float) -> str:
-    """The TrainJob without what only the cluster needs, in YAML. Raises RayJobError where it is too large for an
-    annotation, or `pods` for the operator, which reads all pods of a job."""
+    """The TrainJob as YAML, without the fields that only concern the cluster. Raises RayJobError if it is too large for
+    an annotation, or if `pods` is too large for the operator, which reads all pods of a job."""
     spec = job.spec.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_ONLY_IN_A_CLUSTER)
     spec["workers"] = spec.get("workers", {}) | {"cpus": cpus}
     storage = job.spec.storage
@@ -28,8 +28,8 @@ def snapshot(job: TrainJob, cpus: float) -> str:
     metadata = {"name": job.metadata.name, "namespace": job.metadata.namespace, "uid": job.metadata.uid}
     document = {"apiVersion": job.api_version, "kind": job.kind, "metadata": metadata, "spec": spec}
     _refuse_if_longer(_compact(job.spec.pods.model_dump(mode="json")), "pods, which each pod of the job repeats")
-    _refuse_if_longer(_compact(document), "function.config")  # before it is YAML, which takes many times as long
-    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=LONGEST_SNAPSHOT)
+    _refuse_if_longer(_compact(document), "function.config")  # before writing YAML, which is far slower
+    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=MAX_SNAPSHOT_BYTES)
     _refuse_if_longer(text, "function.config")
     return text
 
@@ -39,13 +39,13 @@ def _compact(value: Mapping[str, Any]) -> str:
 
 
 def _refuse_if_longer(text: str, what: str) -> None:
-    if len(text.encode(errors="replace")) > LONGEST_SNAPSHOT:
-        raise RayJobError("SpecTooLarge", f"the spec has more than {LONGEST_SNAPSHOT} bytes: shorten {what}")
+    if len(text.encode(errors="replace")) > MAX_SNAPSHOT_BYTES:
+        raise RayJobError("SpecTooLarge", f"the spec has more than {MAX_SNAPSHOT_BYTES} bytes: shorten {what}")
 
 
 def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[TrainJob, RayJobError | None]:
-    """`job` with the `function.config` that its RayJob has, and an error where it asks for another one: the CRD's rules
-    do not see such a change, as they know none of the keys."""
+    """`job` with the `function.config` of its RayJob, and an error if it asks for another one. The CRD's rules cannot
+    forbid such a change, as they do not know the keys."""
     function = job.spec.model.function
     config = _config_of(ray_job) if function is not None and ray_job is not None else None
     if function is None or config is None or not (config or function.config):
@@ -54,17 +54,17 @@ def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[Train
     kept = job.model_copy(update={"spec": job.spec.model_copy(update={"model": model})})
     if _canonical(config) == _canonical(function.config):
         return kept, None
-    message = "spec.model.function.config cannot be changed once the job has a RayJob; it keeps the one that it has"
+    message = "spec.model.function.config cannot be changed once the job has a RayJob; the RayJob keeps its config"
     return kept, RayJobError("ConfigChanged", message)
 
 
 def workers_of(head: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`spec.workers` in the snapshot of a head pod or its template; None where there is none that can be read."""
+    """`spec.workers` in the snapshot of a head pod or its template; None if it is missing or unreadable."""
     return _field_of(head, "workers")
 
 
 def _config_of(ray_job: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None where somebody has made the snapshot unreadable: it will be reconciled."""
+    """`function.config` in a RayJob's snapshot; None if somebody has made it unreadable, which counts as drift."""
     head = ray_job["spec"].get("rayClusterSpec", {}).get("headGroupSpec", {}).get("template", {})
     function = _field_of(head, "model", "function")
     config = {} if function is None else function.get("config", {})
@@ -72,7 +72,7 @@ def _config_of(ray_job: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _field_of(head: Mapping[str, Any], *path: str) -> dict[str, Any] | None:
-    """A field of the spec in a snapshot; None where it is missing or cannot be read."""
+    """A field of the spec in a snapshot; None if it is missing or unreadable."""
     try:
         found: Any = yaml.load(head["metadata"]["annotations"][SPEC_ANNOTATION], yaml.CSafeLoader)
         for name in ("spec", *path):
@@ -87,7 +87,7 @@ def _canonical(config: Mapping[str, Any]) -> str:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Puts every text in quotes: without them some read as other things."""
+    """Quotes every string: unquoted, some would be read as other types."""
 
 
 _Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))

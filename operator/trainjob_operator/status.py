@@ -1,4 +1,4 @@
-"""A TrainJob's status: a pure function of the TrainJob, what the cluster holds of it, and the time."""
+"""Derives a TrainJob's status: a pure function of the TrainJob, its objects in the cluster, and the time."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,21 +9,21 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob_status import Interruptions, Phase, TrainJobStatus, Waiting, WorkersStatus
 from trainjob_operator.conditions import conditions_of, with_generation
-from trainjob_operator.deadlines import end_by_deadline, later, with_reasons
-from trainjob_operator.diagnosis import diagnose, words_of_waiting
+from trainjob_operator.deadlines import add_clamped, deadline_verdict, with_waiting_reasons
+from trainjob_operator.diagnosis import diagnose, waiting_message
 from trainjob_operator.head import head_uid
-from trainjob_operator.interruptions import interruptions_of, is_ready, last_interruption
+from trainjob_operator.interruptions import interruption_message, is_ready, update_interruptions
 from trainjob_operator.names import QUEUE_LABEL, SPEC_ANNOTATION, WORKERS_ANNOTATION
-from trainjob_operator.queues import evictions_of
-from trainjob_operator.refusals import refusals, silence
+from trainjob_operator.queues import eviction_message
+from trainjob_operator.refusals import refusals, unexplained_wait
 from trainjob_operator.render import storage_of
 from trainjob_operator.snapshot import workers_of
-from trainjob_operator.verdict import Object, Observed, Verdict, is_current, of_kind, verdict_of, words_of
+from trainjob_operator.verdict import Object, Observed, Verdict, failure_message, is_current, ray_pods, verdict_of
 
 FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
 
-BY_DEADLINE = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
-"""Reasons of a job, or an attempt, that a deadline has ended."""
+DEADLINE_REASONS = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
+"""Reasons of a job or an attempt that was ended by a deadline."""
 
 NO_WORKLOAD = (
     "Kueue has made no Workload for it yet; if that lasts, see whether Kueue runs with its integration ray.io/rayjob"
@@ -31,7 +31,7 @@ NO_WORKLOAD = (
 
 
 def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Observed, now: datetime) -> TrainJobStatus:
-    """The status that `job` should have; `before` is what it has. A final verdict stays as it is."""
+    """The new status of `job`; `before` is its current one. A final phase never changes."""
     if before.phase in FINAL:
         conditions = with_generation(before.conditions, generation)
         return before.model_copy(update={"observed_generation": generation, "conditions": conditions})
@@ -41,24 +41,24 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
     start = _start_time(job, before, verdict, observed, now)
     pods = [pod for pod in observed.pods if is_current(pod, ray)]
     cluster = ray.get("rayClusterName") or None
-    waiting = _waiting(verdict, pods, observed, now)
-    by_deadline = end_by_deadline(job, start, before, observed, now) if _has_deadlines(verdict) else None
+    waiting = _waiting_reasons(verdict, pods, observed, now)
+    by_deadline = deadline_verdict(job, start, before, observed, now) if _has_deadlines(verdict) else None
     verdict = by_deadline or verdict
-    if verdict.reason in BY_DEADLINE:
-        waiting = waiting if by_deadline else before.waiting  # by its own deadline KubeRay has deleted the pods
+    if verdict.reason in DEADLINE_REASONS:
+        waiting = waiting if by_deadline else before.waiting  # KubeRay has deleted the pods by its own deadline
         refusal = observed.error if observed.ray_job is None else None
-        verdict = replace(verdict, message=with_reasons(verdict.message, waiting, refusal))
+        verdict = replace(verdict, message=with_waiting_reasons(verdict.message, waiting, refusal))
     final = verdict.phase in FINAL
     pods = [] if final else pods
     workers = WorkersStatus(desired=job.spec.places, ready=_ready_workers(job, pods))
     interruptions = before.interruptions
     if not observed.unreadable:
-        interruptions = interruptions_of(before, verdict.reason, cluster, workers, pods, now)
+        interruptions = update_interruptions(before, verdict.reason, cluster, workers, pods, now)
     if verdict.reason == "Training":
-        verdict = replace(verdict, message="; ".join(_how_training_goes(job, before.training, interruptions)))
-    if waiting and verdict.phase in ("Pending", "Starting", "Retrying") and verdict.reason not in BY_DEADLINE:
+        verdict = replace(verdict, message="; ".join(_training_messages(job, before.training, interruptions)))
+    if waiting and verdict.phase in ("Pending", "Starting", "Retrying") and verdict.reason not in DEADLINE_REASONS:
         first = waiting[0]
-        verdict = Verdict(verdict.phase, first.reason, words_of_waiting(first))
+        verdict = Verdict(verdict.phase, first.reason, waiting_message(first))
     if not final:
         verdict = replace(verdict, message=_with_problems(verdict, job, observed))
     return TrainJobStatus(
@@ -82,31 +82,31 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
     )
 
 
-def same(one: TrainJobStatus, other: TrainJobStatus) -> bool:
-    """Whether the parts that the operator writes are alike."""
+def same_operator_fields(one: TrainJobStatus, other: TrainJobStatus) -> bool:
+    """Whether the fields that the operator writes are equal."""
     return one.model_dump(exclude={"training"}) == other.model_dump(exclude={"training"})
 
 
 def is_starting(pod: Object) -> bool:
-    """Whether a pod has a node but does not run yet: only its events tell what it waits for."""
+    """Whether a pod has a node but does not run yet: only its Events may explain why."""
     return pod.get("status", {}).get("phase") == "Pending" and bool(pod["spec"].get("nodeName"))
 
 
-def _how_training_goes(
+def _training_messages(
     job: TrainJob, training: TrainingStatus | None, interruptions: Interruptions | None
 ) -> Iterator[str]:
     if training is not None and training.failure is not None:
-        yield f"{words_of(training.failure)}; KubeRay has yet to end the attempt, or the next to report"
+        yield f"{failure_message(training.failure)}; KubeRay has yet to end the attempt, or the next to report"
     if interruptions is not None:
-        yield f"{last_interruption(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
-        yield "training goes on from its latest checkpoint, so it may have gone back"
+        yield f"{interruption_message(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
+        yield "training continues from its latest checkpoint, so its progress may have gone back"
     count, size = job.spec.workers.count, training.workers if training is not None else None
     if job.spec.workers.minimum is not None and size is not None and size < count:
-        yield f"{size} of {count} workers train: more join once there is room for their pods"
+        yield f"{size} of {count} workers train: more join when their pods can run"
 
 
-def _waiting(verdict: Verdict, pods: Sequence[Object], observed: Observed, now: datetime) -> list[Waiting]:
-    """What keeps a job that has not ended from running."""
+def _waiting_reasons(verdict: Verdict, pods: Sequence[Object], observed: Observed, now: datetime) -> list[Waiting]:
+    """The reasons why an unfinished job is not running."""
     if verdict.phase in FINAL or verdict.reason in ("Suspended", "Queued", "Suspending"):
         return []
     ray_job = observed.ray_job
@@ -114,7 +114,7 @@ def _waiting(verdict: Verdict, pods: Sequence[Object], observed: Observed, now: 
         return []
     refused = refusals(ray_job, pods, observed.events)
     waiting = diagnose(pods, ray_job.get("status", {}).get("rayClusterStatus"), observed.events, refused)
-    return waiting if waiting or observed.unreadable else silence(ray_job, pods, now)
+    return waiting if waiting or observed.unreadable else unexplained_wait(ray_job, pods, now)
 
 
 def _has_deadlines(verdict: Verdict) -> bool:
@@ -124,7 +124,7 @@ def _has_deadlines(verdict: Verdict) -> bool:
 def _start_time(
     job: TrainJob, before: TrainJobStatus, verdict: Verdict, observed: Observed, now: datetime
 ) -> datetime | None:
-    """When the job was first free to start, moved on by the time that it has waited in a queue since."""
+    """When the job was first free to start, shifted by the time it has spent in a queue since."""
     is_queued = verdict.reason == "Queued"
     if before.start_time is None:
         is_free = observed.ray_job is not None or observed.error is not None
@@ -132,24 +132,24 @@ def _start_time(
     if before.reason != "Queued" or is_queued:
         return before.start_time
     since = next((each.last_transition_time for each in before.conditions if each.type == "Suspended"), now)
-    return later(before.start_time, now - since)
+    return add_clamped(before.start_time, now - since)
 
 
 def _attempt(ray: Object, before: TrainJobStatus) -> int:
-    """KubeRay counts failures; the last failure has no attempt after it."""
+    """The number of the current attempt. KubeRay counts failures; the last one is not followed by an attempt."""
     failed, is_over = ray.get("failed", 0), ray.get("jobDeploymentStatus") == "Failed"
     return max(before.attempt or 1, failed if is_over else failed + 1)
 
 
 def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
-    group = filter(is_ready, of_kind(pods, "worker"))
+    group = filter(is_ready, ray_pods(pods, "worker"))
     numbers = [pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, "") for pod in group]
     ready = sum(int(number) for number in numbers if re.fullmatch("[0-9]{1,6}", number))
     return min(job.spec.places, ready)
 
 
 def _with_problems(verdict: Verdict, job: TrainJob, observed: Observed) -> str:
-    """The verdict's message, and what went wrong before it was derived."""
+    """The verdict's message, followed by other problems."""
     problems, ray_job, queue = [*observed.unreadable], observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
     if queue and not observed.workloads and not observed.unreadable and ray_job:
         if verdict.reason == "Queued":
@@ -157,18 +157,21 @@ def _with_problems(verdict: Verdict, job: TrainJob, observed: Observed) -> str:
         elif job.spec.suspend and not ray_job["spec"].get("suspend"):
             problems.append(f"spec.suspend waits for the queue {queue}; {NO_WORKLOAD}")
     if ray_job is not None and _has_other_workers(ray_job, observed.pods):
-        problems.append("spec.workers was changed: the next attempt has the new ones, and so has a job that is resumed")
+        problems.append(
+            "spec.workers was changed: the new value takes effect in the next attempt, or when the job is resumed"
+        )
     if verdict.phase in ("Pending", "Starting", "Retrying"):
-        problems.append(evictions_of(observed.workloads))
+        problems.append(eviction_message(observed.workloads))
     if ray_job is not None and observed.error is not None:
         problems.append(f"the RayJob stays as it is: {observed.error}")
     return "; ".join(said for said in (verdict.message, *problems) if said)
 
 
 def _has_other_workers(ray_job: Object, pods: Sequence[Object]) -> bool:
-    """Whether the present attempt was begun with other workers than the RayJob has by now: KubeRay changes no pods."""
+    """Whether the current attempt was started with other workers than the RayJob has now: KubeRay does not update
+    pods."""
     wanted: Object = ray_job["spec"].get("rayClusterSpec", {}).get("headGroupSpec", {}).get("template", {})
-    current = [pod for pod in of_kind(pods, "head") if is_current(pod, ray_job.get("status", {}))]
+    current = [pod for pod in ray_pods(pods, "head") if is_current(pod, ray_job.get("status", {}))]
     others = [pod for pod in current if _snapshot(pod) not in (None, _snapshot(wanted))]
     return any(workers_of(pod) != workers_of(wanted) is not None for pod in others)
 

@@ -1,4 +1,4 @@
-"""The TrainJob as the API server has it: read with care, and its status written."""
+"""Reads TrainJobs that may be invalid, and builds patches of their status."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,5 +1,5 @@
-"""A queue of keys, after client-go's workqueue: a key waits once however often it is added, is never with two workers
-at a time, and comes again later after a failure. Urgent keys overtake the others."""
+"""A queue of keys, modeled on client-go's workqueue: a key is queued at most once, is never processed by two workers at
+the same time, and is retried after a failure. Urgent keys overtake the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
@@ -8,18 +8,18 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY_SECONDS = 0.1
-LONGEST_DELAY_SECONDS = 60.0
-MOST_OVERTAKING = 1000
-"""At most so many urgent keys come before one that is not urgent and was added earlier."""
+MAX_DELAY_SECONDS = 60.0
+MAX_OVERTAKING = 1000
+"""How many urgent keys may overtake an earlier key that is not urgent."""
 
 
 class WorkQueue(Generic[Key]):
-    """Passes keys to workers."""
+    """Hands keys to workers."""
 
     def __init__(self) -> None:
         self._ready: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
         self._waiting: dict[Key, int] = {}
-        """The place of each key in the queue."""
+        """The priority of each queued key; a lower one comes first."""
         self._urgent = 0
         self._added = 0
         self._again: set[Key] = set()
@@ -31,7 +31,7 @@ class WorkQueue(Generic[Key]):
         return len(self._waiting)
 
     def add(self, key: Key, is_urgent: bool = True) -> None:
-        """Has a worker take the key, once it is free; a later time that was set for it no longer counts."""
+        """Queues the key and cancels its timer, if it has one."""
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
@@ -40,13 +40,13 @@ class WorkQueue(Generic[Key]):
             return
         self._urgent += is_urgent
         self._added += 1
-        place = self._urgent if is_urgent else self._urgent + MOST_OVERTAKING
-        if place < self._waiting.get(key, place + 1):
-            self._waiting[key] = place
-            self._ready.put_nowait((place, self._added, key))
+        priority = self._urgent if is_urgent else self._urgent + MAX_OVERTAKING
+        if priority < self._waiting.get(key, priority + 1):
+            self._waiting[key] = priority
+            self._ready.put_nowait((priority, self._added, key))
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Adds the key later, when it is not urgent, unless it is waiting already or due sooner."""
+        """Adds the key later, as not urgent, unless it is queued already or due sooner."""
         if key in self._waiting or key in self._again:
             return
         loop = asyncio.get_running_loop()
@@ -58,11 +58,11 @@ class WorkQueue(Generic[Key]):
         self._timers[key] = loop.call_later(seconds, self.add, key, False)
 
     async def work(self, do: Callable[[Key], Awaitable[float | None]]) -> None:
-        """Takes one key after the other for ever. `do` says after how many seconds the key is due again, if at all; a
-        key for which it raises comes back after a delay that doubles each time."""
+        """Processes keys forever. `do` returns the seconds until the key is due again, or None. If it raises, the key
+        is retried after a delay that doubles with each failure."""
         while True:
-            place, _, key = await self._ready.get()
-            if self._waiting.get(key) != place:  # it has been taken from a better place since
+            priority, _, key = await self._ready.get()
+            if self._waiting.get(key) != priority:  # it was queued again with a better priority and taken
                 continue
             del self._waiting[key]
             self._working.add(key)
@@ -71,7 +71,7 @@ class WorkQueue(Generic[Key]):
                 self._failures.pop(key, None)
             except Exception:
                 failures = self._failures[key] = self._failures.get(key, 0) + 1
-                again = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
+                again = min(FIRST_DELAY_SECONDS * 2 ** min(failures - 1, 16), MAX_DELAY_SECONDS)
             finally:
                 self._working.discard(key)
             if key in self._again:

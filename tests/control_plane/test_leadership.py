@@ -80,7 +80,7 @@ def test_who_cannot_renew_the_lease_leads_no_more_when_another_does(
             eventually(lambda: leads(second), seconds=60)
             assert not leads(first)
             assert first.process.wait(timeout=30) == 0
-            assert says(first, "the Lease could not be kept; ending")
+            assert says(first, "lost the Lease; exiting")
 
 
 def test_a_leader_that_stood_still_writes_nothing_once_another_leads(
@@ -175,7 +175,7 @@ def test_who_leads_no_more_writes_nothing(jobs: Jobs):
             api = Api(leaders)
             made = await api.create(kind, jobs.namespace, body)
             await lease.release()
-            with pytest.raises(ClientError, match="does not lead any more"):
+            with pytest.raises(ClientError, match="is no longer the leader"):
                 await api.replace(kind, jobs.namespace, "own", made)
             assert await api.get(kind, jobs.namespace, "own") == made
 

@@ -11,7 +11,7 @@ from operator_process import SETTINGS, operator
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
-from trainjob_operator.reconcile import KUBERAYS_END
+from trainjob_operator.reconcile import KUBERAY_END_GRACE
 
 
 @pytest.mark.operated
@@ -140,7 +140,7 @@ def test_the_total_deadline_ends_a_job_and_its_pods(jobs: Jobs):
 def test_a_rayjob_that_kuberay_does_not_end_is_deleted(jobs: Jobs):
     jobs.create()
     jobs.until(reason="PodsStarting")
-    end = (datetime.now(UTC) - KUBERAYS_END - timedelta(minutes=1)).isoformat()
+    end = (datetime.now(UTC) - KUBERAY_END_GRACE - timedelta(minutes=1)).isoformat()
     ended = {"phase": "Succeeded", "reason": "Succeeded", "completionTime": end, "training": {"stage": "Finished"}}
     jobs.report("trainjob", "job", ended)
     eventually(lambda: jobs.cluster.find("pods", jobs.namespace) == [], because=lambda: str(jobs.status()))

@@ -19,7 +19,7 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from trainjob.crd.definition import UNSEEN
 from trainjob_operator import access
-from trainjob_operator.access import Access
+from trainjob_operator.access import AccessCheck
 from trainjob_operator.run import Operator
 from trainjob_operator.settings import Settings
 
@@ -99,14 +99,14 @@ def test_a_policy_that_goes_later_is_missed_and_work_goes_on(
         assert "trainjob_access_missing 0.0" in answer("/metrics")
         for found, change in ((BINDING, {"validationActions": ["Audit"]}), (POLICY, {"failurePolicy": "Ignore"})):
             cluster.apply(changed(found, **change))
-            eventually(lambda: "it or its binding was changed so that it denies nothing" in answer("/readyz"))
+            eventually(lambda: "its binding was changed and no longer denies anything" in answer("/readyz"))
             cluster.apply(found)
             eventually(lambda: answer("/readyz") == "")
         cluster.kubectl("delete", POLICY["kind"], NAME)
         eventually(lambda: "its policy is missing" in answer("/readyz"))
 
     async def live() -> None:
-        operator = Operator(settings, Access(settings.namespaces, NAME))
+        operator = Operator(settings, AccessCheck(settings.namespaces, NAME))
         running = asyncio.create_task(operator.run(port, None, asyncio.Event().wait))
         try:
             await asyncio.to_thread(play)

@@ -19,7 +19,7 @@ BEGUN = "2026-01-01T12:00:00Z"
 READY: Object = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 NO_ROOM: Object = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no room"}]}
 WAITED = "it waited for Unschedulable: 1 pod waiting: no room"
-NO_STORAGE = RayJobError("NoStorage", "there is nowhere to keep the run")
+NO_STORAGE = RayJobError("NoStorage", "the run has no storage")
 STARTED = TrainJobStatus(phase="Pending", start_time=NOW, ray_job_name="job")
 
 
@@ -95,7 +95,7 @@ def test_a_job_that_is_never_accepted_meets_its_deadlines(deadlines: Object, rea
     assert requeue_after(job, first, refused, NOW + 60 * MINUTE - timedelta(seconds=5)) == 5
     late = status_of(refused, 60 * MINUTE, first, deadlines=deadlines)
     assert (late.phase, late.reason, late.completion_time) == ("Failed", reason, NOW + 60 * MINUTE)
-    assert (late.message or "").endswith("it waited for NoStorage: there is nowhere to keep the run")
+    assert (late.message or "").endswith("it waited for NoStorage: the run has no storage")
 
 
 def test_a_refused_job_that_is_suspended_has_not_started():

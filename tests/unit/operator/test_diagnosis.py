@@ -120,7 +120,7 @@ def lost(**metadata: Any) -> Object:
 def test_a_pod_on_a_node_that_does_not_answer_is_named_with_it(metadata: Object):
     [(reason, pods, message)] = found([lost(**metadata)])
     assert (reason, pods) == ("NodeLost", 1)
-    assert message.startswith("node n1 of pod worker does not answer")
+    assert message.startswith("node n1 of pod worker does not respond")
 
 
 def test_of_a_lost_node_only_ray_s_pods_are_waited_for():

@@ -26,7 +26,7 @@ def test_what_loses_a_cancellation_is_cancelled_again(monkeypatch: pytest.Monkey
                     raise
 
     async def end() -> bool:
-        return await asyncio.wait_for(run._ends_first(work(), asyncio.sleep(0)), 30)  # noqa: SLF001
+        return await asyncio.wait_for(run._finishes_first(work(), asyncio.sleep(0)), 30)  # noqa: SLF001
 
     assert asyncio.run(end()) is False
     assert begun == [0, 1, 2]

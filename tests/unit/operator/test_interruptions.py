@@ -8,7 +8,7 @@ from operator_objects import Object, pod, ray_job, trainjob
 
 from trainjob.api import TrainJob
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.events import events_of
+from trainjob_operator.events import events_for_change
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import Observed
 
@@ -62,8 +62,8 @@ def test_a_lost_worker_pod_is_counted_named_and_told(lost: Object, name: str | N
     assert (after.phase, after.reason) == ("Running", "Training")
     what = f"{f'pod {name}' if name else 'a pod'} was lost ({reason})"
     assert after.message is not None
-    assert after.message.startswith(f"{what} at 2026-01-01T12:00:00Z; training goes on from its latest checkpoint")
-    events = list(events_of(before, after))
+    assert after.message.startswith(f"{what} at 2026-01-01T12:00:00Z; training continues from its latest checkpoint")
+    events = list(events_for_change(before, after))
     assert ("Interrupted", f"{what} while training ran", True) in events
 
 

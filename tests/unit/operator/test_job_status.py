@@ -10,7 +10,7 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus, Waiting
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.status import NO_WORKLOAD, derive, same
+from trainjob_operator.status import NO_WORKLOAD, derive, same_operator_fields
 from trainjob_operator.verdict import Observed
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -267,8 +267,8 @@ def test_a_refused_trainjob_says_why():
 
 def test_only_the_operators_own_part_is_compared():
     status = of_ray_job("Running", "RUNNING")
-    assert same(status, status.model_copy(update={"training": TrainingStatus(epoch=3)}))
-    assert not same(status, status.model_copy(update={"reason": "Finishing"}))
+    assert same_operator_fields(status, status.model_copy(update={"training": TrainingStatus(epoch=3)}))
+    assert not same_operator_fields(status, status.model_copy(update={"reason": "Finishing"}))
 
 
 def test_names_and_addresses_are_passed_on():
@@ -283,7 +283,7 @@ KILLED = "Job entrypoint command failed with exit code 137, last available logs:
 
 def test_a_driver_that_was_killed_is_said_to_have_wanted_memory():
     found = of_ray_job("Failed", "FAILED", reason="AppFailed", message=KILLED)
-    assert found.message == f"the driver was killed, as a rule because the head pod ran out of memory: {KILLED}"
+    assert found.message == f"the driver was killed, usually because the head pod ran out of memory: {KILLED}"
 
 
 def test_what_ended_an_attempt_is_told_while_the_next_one_starts():

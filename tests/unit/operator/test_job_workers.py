@@ -164,7 +164,7 @@ def test_a_head_that_ran_out_of_memory_is_said_to():
 @pytest.mark.parametrize(
     ("workers", "size", "said"),
     [
-        ({"count": 4, "minimum": 2}, 3, "3 of 4 workers train: more join once there is room for their pods"),
+        ({"count": 4, "minimum": 2}, 3, "3 of 4 workers train: more join when their pods can run"),
         ({"count": 4, "minimum": 2}, 4, ""),
         ({"count": 4, "minimum": 2}, None, ""),
         ({"count": 4}, 3, ""),
@@ -196,4 +196,4 @@ def test_it_tells_that_other_workers_wait_for_the_next_attempt(of_head: TrainJob
     of_another = pod("old", labels={"ray.io/cluster": "job-before", "ray.io/node-type": "head"}, phase="Running")
     of_another["metadata"]["annotations"]["trainjob.dev/trainjob"] = snapshot(rendered(trainjob(workers={"count": 3})))
     message = status_of(Observed(found, [head, of_another])).message or ""
-    assert ("spec.workers was changed: the next attempt has the new ones" in message) == tells
+    assert ("spec.workers was changed: the new value takes effect in the next attempt" in message) == tells

@@ -7,7 +7,7 @@ import pytest
 from operator_objects import Object, pod, ray_job, trainjob
 
 from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob_operator.reconcile import LONGEST_SECONDS, STARTING_SECONDS, requeue_after
+from trainjob_operator.reconcile import MAX_REQUEUE_SECONDS, STARTING_REQUEUE_SECONDS, requeue_after
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import Observed
 
@@ -138,11 +138,11 @@ def test_pods_that_cannot_be_read_may_be_there():
 @pytest.mark.parametrize(
     ("pods", "deployment", "after", "seconds"),
     [
-        ([], "Initializing", 0, STARTING_SECONDS),
-        (PODS, "Initializing", 0, STARTING_SECONDS),
-        (PODS, "Running", 0, STARTING_SECONDS),
+        ([], "Initializing", 0, STARTING_REQUEUE_SECONDS),
+        (PODS, "Initializing", 0, STARTING_REQUEUE_SECONDS),
+        (PODS, "Running", 0, STARTING_REQUEUE_SECONDS),
         (PODS, "Running", 390, 40),
-        ([pod()], "Initializing", 0, LONGEST_SECONDS),
+        ([pod()], "Initializing", 0, MAX_REQUEUE_SECONDS),
     ],
 )
 def test_events_are_looked_for_while_only_they_may_tell(

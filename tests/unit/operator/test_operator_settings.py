@@ -61,9 +61,15 @@ def test_a_file_with_every_kind_of_setting(tmp_path: Path):
         ("{image: i, nodePools: {a100: {tolerations: {}}}}", ["nodePools.a100.tolerations  expected a list"]),
         ("{image: i, nodePools: {A_100: {}}}", ["nodePools.A_100.[key]  must be lower-case letters"]),
         ("{image: i, nodePools: {a: {pod: {x: !!binary aGk=}}}}", ["nodePools.a.pod.x  the YAML tag !!binary is not"]),
-        ("{image: i, nodePools: {a: {pod: {nodeSelector: {}}}}}", ["nodePools.a.pod.nodeSelector  is not the pool's"]),
-        ("{image: i, nodePools: {a: {pod: {containers: []}}}}", ["nodePools.a.pod.containers  is not the pool's"]),
-        ("{image: i, nodePools: {a: {pod: {securityContext: {}}}}}", ["nodePools.a.pod.securityContext  is not"]),
+        (
+            "{image: i, nodePools: {a: {pod: {nodeSelector: {}}}}}",
+            ["nodePools.a.pod.nodeSelector  cannot be set for a pool"],
+        ),
+        (
+            "{image: i, nodePools: {a: {pod: {containers: []}}}}",
+            ["nodePools.a.pod.containers  cannot be set for a pool"],
+        ),
+        ("{image: i, nodePools: {a: {pod: {securityContext: {}}}}}", ["nodePools.a.pod.securityContext  cannot"]),
         (
             "{image: i, nodePools: {a: {pod: {volumes: [{name: trainjob-tmp}]}}}}",
             ["nodePools.a.pod.volumes  trainjob,"],

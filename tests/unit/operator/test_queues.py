@@ -9,7 +9,7 @@ from operator_objects import Object, ray_job, trainjob
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.drift import has_drifted
 from trainjob_operator.names import MANAGER, QUEUE_LABEL
-from trainjob_operator.queues import keep_tolerations, pod_specs, with_kept_queue
+from trainjob_operator.queues import hold_queue, keep_tolerations, pod_specs
 from trainjob_operator.render import render
 from trainjob_operator.settings import Settings
 from trainjob_operator.status import derive
@@ -78,7 +78,7 @@ def test_a_job_that_waits_for_its_pods_again_says_so_and_one_that_trains_does_no
 def test_a_rayjob_that_runs_keeps_its_queue(asked: Object, metadata: Object, kept: str | None):
     found = ray_job("Running", "RUNNING")
     found["metadata"] |= metadata
-    job, error = with_kept_queue(trainjob(asked), found)
+    job, error = hold_queue(trainjob(asked), found)
     assert job.metadata.labels.get(QUEUE_LABEL) == kept
     assert error is not None
     assert error.reason == "QueueChanged"
@@ -100,9 +100,9 @@ def test_a_rayjob_in_a_queue_keeps_the_tolerations_that_kueue_has_added():
 
 def test_a_job_that_its_user_has_suspended_enters_a_queue_when_it_is_resumed():
     held = ray_job("Suspended", suspend=True)
-    job, error = with_kept_queue(trainjob({"labels": {QUEUE_LABEL: "a", "team": "b"}}, suspend=True), held)
+    job, error = hold_queue(trainjob({"labels": {QUEUE_LABEL: "a", "team": "b"}}, suspend=True), held)
     assert (job.metadata.labels, error) == ({"team": "b"}, None)
-    assert with_kept_queue(job := trainjob(queued("a")), held) == (job, None)
+    assert hold_queue(job := trainjob(queued("a")), held) == (job, None)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_a_job_that_its_user_has_suspended_enters_a_queue_when_it_is_resumed():
     ],
 )
 def test_the_queue_is_the_trainjobs_otherwise(asked: Object, found: Object | None):
-    assert with_kept_queue(job := trainjob(asked), found) == (job, None)
+    assert hold_queue(job := trainjob(asked), found) == (job, None)

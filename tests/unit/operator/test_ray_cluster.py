@@ -7,8 +7,8 @@ import pytest
 from operator_objects import UID, Object, trainjob
 
 from trainjob_operator.drift import has_drifted
-from trainjob_operator.network_policy import network_of, network_policy
-from trainjob_operator.render import changeable, render
+from trainjob_operator.network_policy import network_policy, recorded_network
+from trainjob_operator.render import mutable_fields, render
 from trainjob_operator.settings import Network, Settings
 
 
@@ -48,7 +48,7 @@ def test_an_elastic_job_has_fewer_pods_at_least():
 def test_of_a_rayjob_that_exists_only_its_course_and_its_names_are_changed():
     pool = {"nodePool": "removed"}
     job = trainjob(retries=3, suspend=True, deadlines={"start": "1m"}, workers=pool)
-    assert changeable(job, {"metadata": {}}) == {
+    assert mutable_fields(job, {"metadata": {}}) == {
         "metadata": {
             "labels": {"trainjob.dev/uid": UID},
             "annotations": {"trainjob.dev/name": "job"},
@@ -62,24 +62,24 @@ def test_a_rayjob_keeps_the_default_deadline_that_it_was_made_with(start: str | 
     """Whatever the settings of the operator that looks at it: two operators would write it in turns."""
     without, settings = trainjob(), Settings.model_validate({"image": "i", "defaults": {"startDeadline": start}})
     made = render(without, settings)
-    assert not has_drifted(made, changeable(without, made))
+    assert not has_drifted(made, mutable_fields(without, made))
     longer = trainjob(deadlines={"start": "1h"})
-    assert changeable(longer, made)["spec"]["preRunningDeadlineSeconds"] == 3600
+    assert mutable_fields(longer, made)["spec"]["preRunningDeadlineSeconds"] == 3600
     # one that the user has removed again gives way to the default, or to none
     changed = render(longer, settings)
-    assert changeable(without, changed)["spec"]["preRunningDeadlineSeconds"] == (1800 if start else None)
+    assert mutable_fields(without, changed)["spec"]["preRunningDeadlineSeconds"] == (1800 if start else None)
 
 
 def test_a_rayjob_of_an_older_version_keeps_its_deadline():
     made = render(trainjob(), Settings.model_validate({"image": "i", "defaults": {"startDeadline": "30m"}}))
     del made["metadata"]["annotations"]["trainjob.dev/default-start-deadline"]
-    assert "preRunningDeadlineSeconds" not in changeable(trainjob(), made)["spec"]
+    assert "preRunningDeadlineSeconds" not in mutable_fields(trainjob(), made)["spec"]
 
 
 @pytest.mark.parametrize("network", [Network(), Network(kuberay_namespace="ray", kuberay_labels={"app": "kuberay"})])
 def test_a_network_policy_tells_the_settings_that_it_was_made_with(network: Network):
     policy = network_policy(trainjob(), network)
-    kept = network_of(policy)
+    kept = recorded_network(policy)
     assert kept is not None
     assert network_policy(trainjob(), kept) == policy
 
@@ -88,4 +88,4 @@ def test_a_network_policy_tells_the_settings_that_it_was_made_with(network: Netw
 def test_a_network_policy_that_does_not_tell_its_settings_is_made_with_those_there_are(written: str | None):
     policy = network_policy(trainjob(), Network())
     policy["metadata"]["annotations"]["trainjob.dev/network"] = written
-    assert network_of(policy if written is not None else {"metadata": {}}) is None
+    assert recorded_network(policy if written is not None else {"metadata": {}}) is None

@@ -13,7 +13,7 @@ from trainjob.api.defaults import with_defaults
 from trainjob.api.load import load_trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.names import RENDERED_ANNOTATION
+from trainjob_operator.names import DIGEST_ANNOTATION
 from trainjob_operator.render import render
 from trainjob_operator.settings import Settings
 
@@ -192,7 +192,7 @@ def test_a_training_that_has_failed_for_good_is_not_started_again(training: Trai
 
 def test_rayjobs_of_other_settings_are_told_apart():
     def annotation(**more: Any) -> str:
-        return rendered(trainjob(), **more)["metadata"]["annotations"][RENDERED_ANNOTATION]
+        return rendered(trainjob(), **more)["metadata"]["annotations"][DIGEST_ANNOTATION]
 
     assert annotation() == annotation()
     assert len({annotation(), annotation(image="trainjob:1.1"), annotation(defaults={"dataCpus": 2})}) == 3

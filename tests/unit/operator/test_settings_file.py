@@ -9,7 +9,7 @@ import pytest
 from trainjob_operator import settings_file
 from trainjob_operator.metrics import SETTINGS_REFUSED
 from trainjob_operator.settings import load_settings
-from trainjob_operator.settings_file import await_other_settings
+from trainjob_operator.settings_file import wait_for_new_settings
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def is_refused() -> bool:
 
 def test_other_settings_are_noticed_and_the_same_ones_are_not(file: Path):
     async def change() -> None:
-        task = asyncio.create_task(await_other_settings(file, load_settings(file)))
+        task = asyncio.create_task(wait_for_new_settings(file, load_settings(file)))
         file.write_text("image: 'trainjob:1'  # the same")
         _, waits = await asyncio.wait([task], timeout=0.2)
         assert waits
@@ -51,7 +51,7 @@ def replace(file: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["imag: trainjob:2", "image: [", None])
 def test_wrong_settings_are_told_once_and_do_not_count(file: Path, text: str | None, caplog: pytest.LogCaptureFixture):
     async def change() -> None:
-        task = asyncio.create_task(await_other_settings(file, load_settings(file)))
+        task = asyncio.create_task(wait_for_new_settings(file, load_settings(file)))
         file.unlink() if text is None else replace(file, text)
         async with asyncio.timeout(30):
             while not is_refused():
@@ -67,5 +67,5 @@ def test_wrong_settings_are_told_once_and_do_not_count(file: Path, text: str | N
     with caplog.at_level(logging.ERROR):
         asyncio.run(change())
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        "the settings have changed and cannot be used; the earlier ones still hold"
+        "the changed settings are invalid; the earlier ones stay in force"
     ]

@@ -11,7 +11,7 @@ from test_job_pods import SETTINGS
 from trainjob.api import TrainJob
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.render import render
-from trainjob_operator.snapshot import LONGEST_SNAPSHOT, keep_config
+from trainjob_operator.snapshot import MAX_SNAPSHOT_BYTES, keep_config
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -78,12 +78,12 @@ def test_an_unreadable_snapshot_gives_way_to_the_trainjob(snapshot: str | None):
 @pytest.mark.parametrize(
     ("what", "large"),
     [
-        ("function.config", {"model": {"function": {"name": "a:b", "config": {"a": "ü" * (LONGEST_SNAPSHOT // 2)}}}}),
-        ("function.config", {"model": {"function": {"name": "a:b", "config": {"a": [1] * LONGEST_SNAPSHOT}}}}),
-        ("pods", {"pods": {"env": [{"name": "A", "value": "x" * LONGEST_SNAPSHOT}]}}),
+        ("function.config", {"model": {"function": {"name": "a:b", "config": {"a": "ü" * (MAX_SNAPSHOT_BYTES // 2)}}}}),
+        ("function.config", {"model": {"function": {"name": "a:b", "config": {"a": [1] * MAX_SNAPSHOT_BYTES}}}}),
+        ("pods", {"pods": {"env": [{"name": "A", "value": "x" * MAX_SNAPSHOT_BYTES}]}}),
     ],
 )
 def test_a_spec_that_is_too_large_is_refused(what: str, large: dict[str, Any]):
-    with pytest.raises(RayJobError, match=f"more than {LONGEST_SNAPSHOT} bytes: shorten {what}") as refused:
+    with pytest.raises(RayJobError, match=f"more than {MAX_SNAPSHOT_BYTES} bytes: shorten {what}") as refused:
         render(trainjob(**large), SETTINGS)
     assert refused.value.reason == "SpecTooLarge"

@@ -9,7 +9,7 @@ from operator_objects import Object, pod, ray_job, trainjob
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.errors import RayJobError
-from trainjob_operator.reconcile import LONGEST_SECONDS, REFUSED_SECONDS, requeue_after
+from trainjob_operator.reconcile import MAX_REQUEUE_SECONDS, REFUSED_REQUEUE_SECONDS, requeue_after
 from trainjob_operator.status import derive
 from trainjob_operator.verdict import DELETING, Observed
 
@@ -56,7 +56,10 @@ def test_a_rayjob_that_has_ended_outranks_the_deadline(deployment: str, ran: str
 
 def test_a_refused_trainjob_is_tried_again_soon_but_not_one_that_is_being_deleted():
     """In the foreground it stays until all that it owns is gone, which is watched."""
-    for error, seconds in ((UNKNOWN_POOL, REFUSED_SECONDS), (RayJobError(DELETING, "it is"), LONGEST_SECONDS)):
+    for error, seconds in (
+        (UNKNOWN_POOL, REFUSED_REQUEUE_SECONDS),
+        (RayJobError(DELETING, "it is"), MAX_REQUEUE_SECONDS),
+    ):
         observed = Observed(ray_job("Running", "RUNNING"), error=error)
         assert requeue_after(trainjob(), status_of(observed), observed, NOW) == seconds
 
@@ -64,7 +67,7 @@ def test_a_refused_trainjob_is_tried_again_soon_but_not_one_that_is_being_delete
 def test_a_job_that_is_finishing_past_its_deadline_is_not_reconciled_all_the_time():
     job, observed = trainjob(deadlines={"total": "1h"}), Observed(ray_job("Running", "SUCCEEDED"))
     status = derive(job, 1, TrainJobStatus(start_time=NOW - 2 * HOUR), observed, NOW)
-    assert requeue_after(job, status, observed, NOW) == LONGEST_SECONDS
+    assert requeue_after(job, status, observed, NOW) == MAX_REQUEUE_SECONDS
 
 
 @pytest.mark.parametrize(

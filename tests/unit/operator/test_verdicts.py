@@ -11,7 +11,7 @@ from trainjob_operator.errors import RayJobError
 from trainjob_operator.verdict import DELETING, Verdict
 
 QUEUE: Object = {"labels": {"kueue.x-k8s.io/queue-name": "gpus"}}
-DELETION = "RayJob job-1 is being deleted; another one is created once it is gone"
+DELETION = "RayJob job-1 is being deleted; a new one is created once it is gone"
 WAITING = Waiting(pods=1, reason="ImagePullBackOff", message="no image")
 
 
@@ -133,7 +133,7 @@ HELD_UP = {
         Verdict(
             "Pending",
             "RayJobDeleting",
-            f"{DELETION}, which its finalizers hold up: a/b, c",
+            f"{DELETION}; its deletion waits for finalizers: a/b, c",
         ),
     ),
     "deleting, with another error": Case(

@@ -10,7 +10,7 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob_operator.verdict import Verdict
 
 AT = datetime(2026, 1, 1, 11, 59, 58, tzinfo=UTC)
-UNSAID = "the RayJob failed, and neither the driver nor KubeRay has said why"
+UNSAID = "the RayJob failed without a message from the driver or KubeRay"
 OUT_OF_MEMORY_NOW = head(state={"terminated": {"reason": "OOMKilled"}})
 OTHERS_OUT_OF_MEMORY = head(labels=OTHER_HEAD, state={"terminated": {"reason": "OOMKilled"}})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trainjob_operator.work_queue import LONGEST_DELAY_SECONDS, MOST_OVERTAKING, WorkQueue
+from trainjob_operator.work_queue import MAX_DELAY_SECONDS, MAX_OVERTAKING, WorkQueue
 
 Work = Callable[[str], Awaitable[float | None]]
 
@@ -99,10 +99,10 @@ def test_urgent_keys_without_end_hold_up_nothing_for_ever():
     async def main() -> None:
         queue, log = WorkQueue[str](), Log()
         queue.add("listed", False)
-        for number in range(2 * MOST_OVERTAKING):
+        for number in range(2 * MAX_OVERTAKING):
             queue.add(f"new-{number}")
         await settle(queue, log)
-        assert 0 < [key for key, _ in log.seen].index("listed") <= MOST_OVERTAKING
+        assert 0 < [key for key, _ in log.seen].index("listed") <= MAX_OVERTAKING
 
     run(main())
 
@@ -167,7 +167,7 @@ def test_a_failure_comes_back_after_a_delay_that_doubles_up_to_a_limit():
         await settle(queue, log)
         times = [time for key, time in log.seen if key == "a"]
         delays = [round(after - before, 6) for before, after in pairwise(times)]
-        assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2] + [LONGEST_DELAY_SECONDS] * 3
+        assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2] + [MAX_DELAY_SECONDS] * 3
         assert ("b", 0) in log.seen
 
     run(main())
@@ -187,7 +187,7 @@ def test_a_key_that_fails_thousands_of_times_still_comes_back():
     async def main() -> None:
         queue, log = WorkQueue[str](), Log(a=[OSError()] * 3000)
         queue.add("a")
-        await settle(queue, log, seconds=3001 * LONGEST_DELAY_SECONDS)
+        await settle(queue, log, seconds=3001 * MAX_DELAY_SECONDS)
         assert len(log.seen) == 3001
 
     run(main())

@@ -13,7 +13,7 @@ from trainjob_operator.verdict import Observed, Verdict, verdict_of
 ENDED = "2026-01-01T11:59:58Z"
 HEAD = {"ray.io/cluster": "job-abcde", "ray.io/node-type": "head"}
 OTHER_HEAD = {"ray.io/cluster": "job-earlier", "ray.io/node-type": "head"}
-KILLED = "the driver was killed, as a rule because the head pod ran out of memory: "
+KILLED = "the driver was killed, usually because the head pod ran out of memory: "
 
 
 def failed(rank: int | None, exception: str, message: str, *, retryable: bool = True) -> TrainingStatus:
