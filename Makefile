@@ -1,11 +1,11 @@
-# Everything runs in a virtual environment that `make` itself creates; all it needs is Python >= 3.11.
+# Everything runs in a virtual environment that `make` creates; it needs only Python >= 3.11.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --system-certs --compile-bytecode --python $(BIN)/python -c locked.txt \
 	--build-constraints locked.txt
-# Tests start hundreds of processes: without files of bytecode each would compile all of our modules.
+# Tests start hundreds of processes; without bytecode files, each would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := trainjob operator hack tests examples benchmarks
 
@@ -19,13 +19,13 @@ demo: $(VENV)/train.stamp  ## Train the text example and show its scores
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/trainjob run examples/docstrings.yaml --fresh
 
-check: $(VENV)/dev.stamp  ## Lint, types, imports and the quick unit tests, in three minutes; needs nothing but Python
+check: $(VENV)/dev.stamp  ## Lint, types, imports and the quick unit tests, in three minutes; needs only Python
 	@$(MAKE) --no-print-directory --jobs=2 lint unit
 
-unit: $(VENV)/dev.stamp  ## Run the unit tests that are quick
+unit: $(VENV)/dev.stamp  ## Run the quick unit tests
 	$(BIN)/python -m pytest tests/unit -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/dev.stamp  ## All tests but those end to end and, without NIGHTLY=1, nightly ones; needs Go and a browser
+test: $(VENV)/dev.stamp  ## Run all tests except end-to-end and, without NIGHTLY=1, nightly ones; needs Go and a browser
 	PYTHONPATH=hack $(BIN)/python -m servers.programs $(if $(NIGHTLY),kueue)
 	@$(MAKE) --no-print-directory --jobs=2 lint all-tests
 
@@ -33,33 +33,33 @@ all-tests: $(VENV)/dev.stamp  # together, so that short unit tests fill the end,
 	$(BIN)/python -m pytest tests/unit tests/browser tests/control_plane tests/chart tests/training \
 		$(if $(NIGHTLY),,-m "not nightly") -n 3 --dist loadfile --no-loadscope-reorder
 
-kind: $(VENV)/dev.stamp  ## A development cluster of kind, with KubeRay, MinIO and this checkout's images and chart
+kind: $(VENV)/dev.stamp  ## Create or update a kind cluster with KubeRay, MinIO and this checkout's images and chart
 	PYTHONPATH=hack $(BIN)/python -m kind up
 
-e2e: $(VENV)/dev.stamp  ## Train on the pods of that cluster, or of KUBECONFIG's with the registry REGISTRY; CORE=1: the main tests
+e2e: $(VENV)/dev.stamp  ## Run the end-to-end tests on that cluster, or on KUBECONFIG's with the registry REGISTRY; CORE=1: the main ones
 	PYTHONPATH=hack $(BIN)/python -m kind $(if $(REGISTRY),install,up)
 	$(BIN)/python -m pytest tests/e2e $(if $(CORE),-m core) -n 3 --dist loadfile --no-loadscope-reorder
 
 kind-down: $(VENV)/dev.stamp  ## Remove that cluster
 	PYTHONPATH=hack $(BIN)/python -m kind down
 
-soak: $(VENV)/dev.stamp  ## Run the fault tests of operator and storage with more jobs, and all that is random with more examples
+soak: $(VENV)/dev.stamp  ## Run fault tests of operator and storage with more jobs, and randomized tests with more examples
 	SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal \
 		tests/control_plane/test_accepted.py tests/control_plane/test_admission.py \
 		tests/control_plane/test_faults.py tests/control_plane/test_leadership.py tests/control_plane/test_stories.py \
 		tests/training/test_s3_folders.py tests/training/test_object_storage.py tests/unit/runs/test_owner.py \
 		tests/unit/api tests/unit/crd tests/unit/data tests/unit/operator tests/unit/predictor
 
-mutation: $(VENV)/dev.stamp  ## Change the code in many places and count what the tests notice; FILES: of these files only
+mutation: $(VENV)/dev.stamp  ## Mutate the code and count which mutations the tests notice; FILES: only these files
 	PYTHONPATH=hack $(BIN)/python hack/mutation.py $(FILES)
 
-lint: $(VENV)/dev.stamp  ## Lint, check types, and which part imports which
+lint: $(VENV)/dev.stamp  ## Lint, and check types and import contracts
 	$(BIN)/ruff check --no-cache $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pyrefly check --summary=none
 
-generate: $(VENV)/dev.stamp  ## Write what is derived: the CRD, the reference pages and the schema of the chart's values
+generate: $(VENV)/dev.stamp  ## Generate the CRD, the reference pages and the schema of the chart's values
 	$(BIN)/python -m trainjob.crd
 	$(BIN)/python hack/generate.py
 
@@ -68,7 +68,7 @@ lock: $(VENV)/dev.stamp  ## Write locked.txt: the packages of constraints.txt wi
 		constraints.txt --output-file locked.txt
 	@$(MAKE) --no-print-directory platforms
 
-platforms: $(VENV)/dev.stamp  ## Ask the package index whether both images can be built for amd64 and arm64 without a compiler
+platforms: $(VENV)/dev.stamp  ## Check that both images can be built for amd64 and arm64 without a compiler
 	set -e; for machine in x86_64 aarch64; do $(BIN)/uv pip install --quiet --dry-run --system-certs --only-binary :all: \
 		--python-version 3.11 --python-platform $$machine-unknown-linux-gnu --target build/none -r pyproject.toml \
 		--extra operator --extra train --extra compress --extra serve --extra cluster -c locked.txt; done
@@ -83,20 +83,20 @@ dist: $(VENV)/dev.stamp  ## Build the Python package into dist/
 manifests: $(VENV)/dev.stamp  ## Write dist/install.yaml, the chart's objects for clusters without Helm
 	PYTHONPATH=hack $(BIN)/python hack/install_manifest.py dist/install.yaml
 
-sbom: $(VENV)/dev.stamp  ## Bills of materials (CycloneDX) of the images that `make kind` has built, in build/
+sbom: $(VENV)/dev.stamp  ## Write bills of materials (CycloneDX) of the images of `make kind` to build/
 	PYTHONPATH=hack $(BIN)/python -m kind.sbom trainjob-operator trainjob-trainer
 
-bench: $(VENV)/dev.stamp  ## Run the benchmarks, but for cluster_figures.py, which wants `make kind` (see docs/benchmarks.md)
+bench: $(VENV)/dev.stamp  ## Run most benchmarks (see docs/benchmarks.md)
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/python benchmarks/baseline_tfidf.py examples/data/docstrings/train.csv examples/data/docstrings/test.csv \
 		--text docstring --label package
 	set -e; for name in text_throughput beside_hf loop_overhead startup memory language_model small_models serving tuning; do $(BIN)/python benchmarks/$$name.py; done
 	PYTHONPATH=hack:tests $(BIN)/python benchmarks/operator_figures.py
 
-gpu-carry: $(VENV)/dev.stamp  ## Pack what benchmarks/gpu.py needs on a machine with PyTorch and without network
+gpu-carry: $(VENV)/dev.stamp  ## Pack the packages that benchmarks/gpu.py needs on a machine without network
 	$(BIN)/python benchmarks/gpu_carry.py
 
-clean:  ## Remove the virtual environment and what the tools have left
+clean:  ## Remove the virtual environment and generated files
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,8 +1,8 @@
-"""The baseline that a text classifier has to beat: TF-IDF of words and word pairs, then logistic regression.
+"""The baseline for a text classifier: logistic regression on TF-IDF of words and word pairs.
 
 python benchmarks/baseline_tfidf.py train.csv test.csv --text docstring --label package
 
-The regularization is chosen by cross-validation on the training rows; the test rows are scored once.
+Regularization is chosen by cross-validation on the training rows; the test rows are scored once.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def read(path: Path, text: list[str], label: str) -> tuple[list[str], list[str]]:
-    """The texts, with their columns joined by a blank as trainjob does, and the labels."""
+    """The texts, with columns joined by a space as in trainjob, and the labels."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     return [" ".join(row) for row in table[text].to_numpy()], table[label].to_list()
 

@@ -1,11 +1,11 @@
-"""Training speed beside Hugging Face's Trainer: a text classifier's rows a second, a language model's tokens a second.
+"""Compares training speed with Hugging Face's Trainer: a text classifier's rows/s, a language model's tokens/s.
 
-Both train the same network from scratch on the same tokens of the docstrings, in the same precision, in two processes
-of one thread each, and take turns. The Trainer has what its documentation offers for texts of many lengths: it groups
-them (`train_sampling_strategy="group_by_length"`) and pads each batch to its longest. A language model's texts are
-packed by trainjob; the Trainer gets them one by one, padded by `DataCollatorForLanguageModeling`, as many to a step as
-have the tokens of a step of trainjob's. Counted is the time of the steps, without scoring and checkpoints, and only
-tokens that are learned.
+Both train the same network from scratch on the same tokens of the docstrings, in the same precision, alternately, in
+two processes of one thread each. The Trainer is configured as its documentation recommends for texts of varying length:
+it groups them (`train_sampling_strategy="group_by_length"`) and pads each batch to its longest. trainjob packs a
+language model's texts. The Trainer gets them one by one, padded by `DataCollatorForLanguageModeling`, with as many
+texts per step as have the tokens of trainjob's step. Only the time of the steps counts, without scoring and
+checkpoints, and only learned tokens.
 """
 
 import argparse
@@ -41,17 +41,17 @@ OVERRIDES = {
 }
 UNITS = {"text": "rows", "causal": "tokens"}
 ENVIRONMENT = dict(os.environ)
-"""Without what trainjob sets in this process for its workers."""
+"""The environment without trainjob's settings for its workers."""
 
 
 def texts_of(examples: Examples) -> list[list[int]]:
-    """The texts that lie packed in rows, as lists of their tokens."""
+    """The texts of packed rows, as lists of tokens."""
     starts = np.flatnonzero(examples.values >= START)
     return [part.tolist() for part in np.split(examples.values & (GIVEN - 1), starts)[1:]]
 
 
 def hugging_face(task: str) -> None:
-    """One rank of the Trainer; rank 0 prints the seconds that training took."""
+    """One rank of the Trainer; rank 0 prints the seconds of training."""
     import torch
     from torch.utils.data import Dataset
     from transformers.data.data_collator import DataCollatorForLanguageModeling, DataCollatorWithPadding
@@ -110,7 +110,7 @@ def hugging_face(task: str) -> None:
 
 
 def beside(job: TrainJob, folder: Path) -> tuple[float, int]:
-    """The Trainer's seconds, and how much an epoch has: rows, or tokens that are learned."""
+    """The Trainer's seconds, and the rows or learned tokens of an epoch."""
     fitted = fit(job.spec)
     examples = prepare_examples(job.spec, fitted)["train"]
     workers, batch = job.spec.workers.count, job.spec.training.batch_size
@@ -141,7 +141,7 @@ def beside(job: TrainJob, folder: Path) -> tuple[float, int]:
 
 
 def ours(job: TrainJob) -> float:
-    """The seconds that trainjob's training took."""
+    """The seconds of trainjob's training."""
     finished = run(job, source=EXAMPLE.parent, started=time.time(), fresh=True)
     return finished.summary.seconds["training"]
 

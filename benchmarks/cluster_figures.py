@@ -1,8 +1,9 @@
-"""TrainJobs on the cluster of $KUBECONFIG, made by `make kind`: seconds to the first step, beside a RayJob written by
-hand (bare/) on the same cluster in turns; seconds until a job trains again after a pod was killed; seconds until the
-status says why a job cannot start; images.
+"""Measures TrainJobs on the cluster of $KUBECONFIG, created by `make kind`.
 
-Pods' times come from their own status, in whole seconds; those of optimizer steps from the processes that take them.
+It measures the time to the first step, alternating with a hand-written RayJob (bare/); the time until a job trains
+again after a pod was killed; the time until the status says why a job cannot start; and the images.
+
+Pod times come from the pods' status, in whole seconds; step times come from the training processes.
 """
 
 import argparse
@@ -34,11 +35,11 @@ from tiny_sets import write_texts
 ROOT = Path(__file__).parents[1]
 BARE = Path(__file__).with_name("bare")
 EPOCHS = 12
-"""Of a job whose pods are killed."""
+"""Epochs of a job whose pods are killed."""
 
 
 class Bench:
-    """A cluster, and what has been measured on it."""
+    """A cluster and its measurements."""
 
     def __init__(self, cluster: Cluster, store: ObjectStore) -> None:
         self.cluster, self.store = cluster, store
@@ -56,7 +57,7 @@ class Bench:
         self.note(f"{whose}: apply → first step", first_step - applied)
 
     def start(self, turn: int) -> None:
-        """A TrainJob and the RayJob, the one first and then the other."""
+        """Measures a TrainJob and the RayJob, one after the other."""
         for measure in (self.ours, self.bare) if turn % 2 == 0 else (self.bare, self.ours):
             with namespace(self.cluster, self.store) as jobs:
                 measure(jobs)
@@ -112,7 +113,7 @@ class Bench:
         self.note("head killed: → training again", again - killed)
 
     def waiting(self, _: int) -> None:
-        """Jobs that cannot start, one at a time: until the status tells why."""
+        """Measures the time until the status explains why a job cannot start, one job at a time."""
         with namespace(self.cluster, self.store) as jobs:
             for name, (spec, *reasons) in what_is_missing(jobs).items():
                 applied = time.time()
@@ -122,7 +123,7 @@ class Bench:
                 jobs.kubectl("delete", "trainjob", name)
 
     def images(self, turn: int) -> None:
-        """Builds both images of a copy whose code differs, pushes them, and has a node pull them."""
+        """Builds both images from a copy with changed code, pushes them, and has a node pull them."""
         for target in ("operator", "trainer"):
             if turn == 0:
                 self.build(target)  # for the layers below
@@ -135,7 +136,7 @@ class Bench:
             self.note(f"{target} image: MB, on disk", size_on_disk(f"trainjob-{target}") / 1e6)
 
     def build(self, target: str) -> tuple[float, str]:
-        """Seconds to build and push, and the image."""
+        """Seconds to build and push the image, and its name."""
         with tempfile.TemporaryDirectory() as folder:
             pack = ["git", "-c", "tar.umask=0022", "archive", "HEAD"]  # as in a checkout: layers depend on modes
             archive = subprocess.run(pack, cwd=ROOT, check=True, capture_output=True).stdout
@@ -151,7 +152,7 @@ class Bench:
 
 @contextmanager
 def namespace(cluster: Cluster, store: ObjectStore) -> Generator[TrainJobs]:
-    """A new namespace; the next begins when its pods have gone."""
+    """A new namespace; the next one starts after its pods are deleted."""
     name = f"bench-{secrets.token_hex(4)}"
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, store.secret(name))
     try:
@@ -161,7 +162,7 @@ def namespace(cluster: Cluster, store: ObjectStore) -> Generator[TrainJobs]:
 
 
 def what_is_missing(jobs: TrainJobs) -> dict[str, tuple[Any, ...]]:
-    """Fields of a TrainJob whose pods miss something, and the reasons that its status may give."""
+    """Fields of TrainJobs whose pods lack something, and the reasons expected in their status."""
     image = {"pods": {"image": f"{REGISTRY}/there-is-none:1"}}
     gpus = {"workers": {"count": 8, "perPod": 8, "gpus": 1}}
     secret = {"storage": {**jobs.storage(), "secretName": "there-is-none"}}
@@ -178,7 +179,7 @@ def train_a_while(jobs: TrainJobs) -> None:
 
 
 def until_ready(jobs: TrainJobs, since: float, number: int) -> float:
-    """When the last of `number` Ray pods that were made after `since` was ready."""
+    """The time when the last of `number` Ray pods created after `since` was ready."""
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         times = ready_times(jobs, since)
@@ -189,7 +190,7 @@ def until_ready(jobs: TrainJobs, since: float, number: int) -> float:
 
 
 def ready_times(jobs: TrainJobs, since: float = 0) -> list[float]:
-    """When the Ray pods that were made after `since` became ready, those that are."""
+    """The times when Ray pods created after `since` became ready."""
     found = json.loads(jobs.kubectl("get", "pods", "--selector=ray.io/node-type", "--output=json"))["items"]
     new = [pod for pod in found if seconds(pod["metadata"]["creationTimestamp"]) >= int(since)]
     conditions = [each for pod in new for each in pod["status"].get("conditions", [])]
@@ -201,12 +202,12 @@ def is_ready(condition: dict[str, Any]) -> bool:
 
 
 def driver_start(jobs: TrainJobs) -> float:
-    """When Ray took the job whose RayJob is called `job`, in its last attempt."""
+    """The time when Ray accepted the last attempt of the RayJob `job`."""
     return seconds(jobs.ray_job()["status"]["rayJobInfo"]["startTime"])
 
 
 def seconds(timestamp: str) -> float:
-    """Since 1970."""
+    """Seconds since 1970."""
     return datetime.fromisoformat(timestamp).timestamp()
 
 
@@ -216,19 +217,19 @@ def step_times(jobs: TrainJobs) -> list[float]:
 
 
 def resumed(times: list[float]) -> float:
-    """When the step after the longest pause was taken."""
+    """The time of the step after the longest pause."""
     return max(pairwise(times), key=lambda pair: pair[1] - pair[0])[1]
 
 
 def trainer_image(jobs: TrainJobs) -> str:
-    """The one that the operator gives to TrainJobs that name none."""
+    """The operator's default trainer image."""
     key = "--output=jsonpath={.data.settings\\.yaml}"
     settings = jobs.cluster.kubectl("get", "configmap", "trainjob-operator", "--namespace", "trainjob-system", key)
     return yaml.safe_load(settings)["image"]
 
 
 def pull(jobs: TrainJobs, image: str) -> tuple[float, float]:
-    """Seconds that a node took to pull an image that it did not have, and the image's bytes, as the node says."""
+    """Seconds that a node took to pull a new image, and the image's bytes, as reported by the node."""
     jobs.kubectl("run", "pull", f"--image={image}", "--restart=Never", "--command", "--", "python3", "--version")
     jobs.kubectl("wait", "pod/pull", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=600s")
     events = jobs.kubectl("get", "events", "--field-selector=reason=Pulled", "--output=jsonpath={.items[0].message}")
@@ -255,11 +256,11 @@ AIMS = {
     "trainer image: code changed → in the registry": 5,
     "trainer image: pulled by a node": 5,
 }
-"""No more than that."""
+"""Upper limits."""
 
 
 def table(figures: dict[str, list[float]]) -> str:
-    """The medians, and whether they reach their aims."""
+    """A table of the medians and whether they reach their aims."""
     median = {name: statistics.median(values) for name, values in figures.items()}
     if "TrainJob: apply → first step" in median:
         median["TrainJob / RayJob"] = median["TrainJob: apply → first step"] / median["RayJob: apply → first step"]

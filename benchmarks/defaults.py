@@ -1,9 +1,9 @@
-"""Do the defaults learn? A pretrained text classifier trained with them, beside a small grid of learning rates and
-schedules, on the same splits of a table.
+"""Do the defaults learn? Compares a pretrained text classifier with default settings with a small grid of learning
+rates and schedules, on the same splits of a table.
 
     python benchmarks/defaults.py TABLE.csv --pretrained FOLDER --text title,description --label tag
 
-Prints the macro F1 on held-out rows, a line for each setting: the mean over the splits, and each split's.
+Prints the macro F1 on held-out rows, one line per setting: the mean over the splits, and each split.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _write_split(folder: Path, rows: list[dict[str, str]], seed: int) -> Path:
-    """Two CSV files of the same columns: a quarter of the rows, drawn by the seed, is held out."""
+    """Two CSV files with the same columns; a random quarter of the rows is held out."""
     folder.mkdir()
     shuffled = random.Random(seed).sample(rows, len(rows))
     count = round(TEST_SHARE * len(rows))

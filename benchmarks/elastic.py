@@ -1,9 +1,9 @@
-"""Seconds from the loss of a node until training goes on without it, from its return until it is with it, and the rows
-that are learned twice.
+"""Measures elastic training: seconds from the loss of a node until training continues without it, from its return until
+it takes part again, and the rows trained twice.
 
-The text example on a Ray cluster of a head and three nodes with a place for one worker each, all on this machine,
-which the run takes for its own as it does the operator's. With `minimum: 2`, one node is killed in the midst of
-training, and comes back once two workers train.
+The text example runs on a Ray cluster of a head and three nodes, each with one worker slot, all on this machine. The
+run treats it like a cluster created by the operator. With `minimum: 2`, one node is killed during training, and comes
+back once two workers train.
 """
 
 import argparse
@@ -36,7 +36,7 @@ AS_IN_PODS = {
 
 
 def elastic_job(folder: Path) -> Path:
-    """The text example, for more epochs than are waited for."""
+    """The text example, with more epochs than the benchmark waits for."""
     document = yaml.safe_load((EXAMPLES / "docstrings.yaml").read_text())
     spec = document["spec"]
     spec["dataset"] |= {"train": {"uri": str(EXAMPLES / spec["dataset"]["train"]["uri"])}, "loader": "dataLoader"}
@@ -51,12 +51,12 @@ def elastic_job(folder: Path) -> Path:
 
 @dataclass
 class Watched:
-    """How training goes."""
+    """The progress of training."""
 
     workers: int | None = None
     step: int = 0
     begun: dict[int, tuple[float, int]] = field(default_factory=dict)
-    """For each number of workers: when it last began to train, and after which step."""
+    """For each number of workers: when training last started with it, and after which step."""
 
     def update(self, status: "TrainingStatus") -> None:
         if status.stage != "Training":

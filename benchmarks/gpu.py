@@ -1,8 +1,8 @@
-"""What can only be seen on a GPU: run it first thing where there is one. Prints one table, and writes gpu.json.
+"""Measures and checks everything that needs a GPU. Prints one table, and writes gpu.json.
 
-It needs one GPU with 141 GB, and neither a Ray cluster nor a network; `gpu_carry.py` packs what a machine with little
-more than PyTorch, transformers and accelerate lacks. Without a GPU, `--tiny` runs small networks on the CPU, to see
-that the script itself is sound. What was not measured is said to be so.
+It needs one GPU with 141 GB, and neither a Ray cluster nor a network. `gpu_carry.py` packs the missing packages for a
+machine with little more than PyTorch, transformers and accelerate. Without a GPU, `--tiny` runs small networks on the
+CPU to test the script itself. Figures that could not be measured are marked so.
 """
 
 import argparse
@@ -29,7 +29,7 @@ AIMS = {
     "llama, compiled": {"beside Hugging Face": 1.0, "beside the bare loop": 0.98, "MFU": 0.45},
 }
 MOST_SECONDS = 2.0
-"""That a checkpoint may keep training waiting."""
+"""Maximum seconds that training may wait for a checkpoint."""
 
 
 class Row(dict[str, Any]):
@@ -44,7 +44,7 @@ def check(name: str, bench: Bench) -> list[Row]:
 
 
 def syncs(kind: str, bench: Bench) -> str:
-    """Of a small network of transformers."""
+    """Checks that the host never waits for the GPU in the steps of a small transformers network."""
     bench.needs_gpu()
     case = Case(kind, (BERT if kind == "bert" else LLAMA).tiny(), bench.device, shortens=True)
     return syncs_of(trainer_of(case, bench.folder / f"syncs-{kind}"))

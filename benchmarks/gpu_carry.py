@@ -1,7 +1,7 @@
-"""Packs what benchmarks/gpu.py needs on a machine without network, and fewer than 64 MiB of it, into one archive.
+"""Packs the packages that benchmarks/gpu.py needs on a machine without network into one archive of less than 64 MiB.
 
-The machine itself has Python (of the version that `--python` names), PyTorch, transformers, accelerate, pandas, pyarrow
-and Pillow. Unpacked there, beside `benchmarks/` of this repository:
+The machine has Python (the version given by `--python`), PyTorch, transformers, accelerate, pandas, pyarrow and Pillow.
+Unpack the archive there, beside this repository's `benchmarks/`:
 
     python3 -m tarfile -e build/gpu-carry.tar.xz /tmp/carried
     PYTHONPATH=/tmp/carried python3 benchmarks/gpu.py
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 MOST_BYTES = 56 * 2**20
-"""Leaves room for the checkout."""
+"""Leaves space for the checkout."""
 PACKAGES = (
     *("ray", "attrs", "click", "filelock", "jsonschema", "jsonschema-specifications", "msgpack", "protobuf"),
     *("referencing", "requests", "rpds-py", "certifi", "charset-normalizer", "idna", "urllib3"),
@@ -31,7 +31,7 @@ LEFT_OUT = (
     *(f"ray/{name}" for name in ("rllib", "serve", "jars", "llm", "dashboard/client", "cpp", "include")),
     "tensorboard/webfiles.zip",
 )
-"""Paths that begin so: what starts a Ray cluster, and parts that no local training opens."""
+"""Path prefixes to exclude: the parts that start a Ray cluster, and parts that local training does not open."""
 
 
 def carried(path: str) -> bool:

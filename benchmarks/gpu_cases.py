@@ -1,4 +1,4 @@
-"""The networks that gpu_speed.py trains, on rows of random tokens, in the place of what a TrainJob names."""
+"""The networks that gpu_speed.py trains, on rows of random tokens instead of a TrainJob's data."""
 
 import tempfile
 from dataclasses import dataclass, field
@@ -35,13 +35,13 @@ LEARNING_RATE = 1e-4
 
 @dataclass(frozen=True)
 class Size:
-    """What is trained, and for how long."""
+    """A training setup and its length."""
 
     steps: int
     warm_up: int
     length: int
     rows: int
-    """Of a batch."""
+    """Rows of a batch."""
     network: dict[str, Any]
 
     def tiny(self) -> "Size":
@@ -73,15 +73,15 @@ LLAMA = Size(
     },
 )
 BATCHES = 200
-"""Of an epoch, of which the first are trained on; there is a record of every tenth."""
+"""Batches of an epoch, of which the first are trained on; every tenth is recorded."""
 TEXTS_A_ROW = 4
-"""Of a packed row."""
+"""Texts per packed row."""
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """In the place of a preprocessor: rows of random tokens, all equally long unless `shortens`; of a language model,
-    packed ones."""
+    """Replaces a preprocessor: rows of random tokens, all equally long unless `shortens`; packed for a language
+    model."""
 
     size: Size
     packs: bool
@@ -113,22 +113,22 @@ class Tokens:
 
 
 def unpack(codes: np.ndarray) -> dict[str, np.ndarray]:
-    """What a language model takes of rows, int32 [n, length]."""
+    """A language model's input for rows, int32 [n, length]."""
     tokens, positions, labels = unpacked(codes, 0)
     return {"input_ids": tokens, "position_ids": positions, "starts": document_starts(codes), "labels": labels}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One network in one size."""
+    """A network of a given size."""
 
     name: str
     size: Size
     device: torch.device
     training: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Fields of `spec.training` besides."""
+    """Additional fields of `spec.training`."""
     shortens: bool = False
-    """Whether rows are unequally long."""
+    """Whether rows have different lengths."""
 
     @property
     def tokens(self) -> Tokens:
@@ -176,8 +176,8 @@ class Case:
 
     @property
     def flops_a_token(self) -> float:
-        """Of a forward and a backward pass: 6 for each weight that multiplies, and attention's, of which a
-        language model computes half (Chowdhery et al., 2022, https://arxiv.org/abs/2204.02311, appendix B)."""
+        """Operations of a forward and backward pass: 6 per multiplying weight, plus attention's, of which a language
+        model computes half (Chowdhery et al., 2022, https://arxiv.org/abs/2204.02311, appendix B)."""
         network, size = self.network(torch.device("meta")), self.size
         weights = sum(parameter.numel() for parameter in network.parameters())
         looked_up = (
@@ -191,14 +191,14 @@ class Case:
 
 
 class NoScores:
-    """In the place of a Scorer: scoring is not what is measured."""
+    """Replaces a Scorer: scoring is not measured."""
 
     def score(self, module: Any, name: str) -> Scores:
         raise Trained
 
 
 class Trained(Exception):
-    """The steps are done."""
+    """Raised when the steps are done."""
 
 
 def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Trainer:

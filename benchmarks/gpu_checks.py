@@ -1,4 +1,4 @@
-"""What can only be seen to be right on a GPU; run by gpu.py."""
+"""Correctness checks that need a GPU; run by gpu.py."""
 
 import tempfile
 import time
@@ -32,22 +32,22 @@ from trainjob.worker.scoring import Scorer
 SIDE, CLASSES, ROWS, BATCH = 32, ["circle", "cross", "square"], 960, 96
 WARM_UP_STEPS = 3
 TOLERANCE = 2e-2
-"""Of logits in float32 on a GPU, with TF32, beside a CPU's."""
+"""Tolerance of float32 logits on a GPU, with TF32, compared with a CPU's."""
 
 
 class NotMeasured(Exception):
-    """Why there is nothing to say."""
+    """The reason why a figure could not be measured."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the checks run."""
+    """The environment of the checks."""
 
     device: torch.device
     folder: Path
 
     def trainer(self, name: str, precision: str = "auto", epochs: int = 2) -> Trainer:
-        """Of a small CNN on images of noise that are brighter from class to class."""
+        """A small CNN on images of noise that are brighter in each class."""
         chance = np.random.default_rng(0)
         labels = np.arange(ROWS) % len(CLASSES)
         pixels = chance.integers(0, 120, (ROWS, SIDE * SIDE)) + 60 * labels[:, None]
@@ -96,7 +96,7 @@ class Bench:
 
 
 def kernels(bench: Bench) -> str:
-    """PyTorch has code for this GPU, and chooses a precision for it."""
+    """PyTorch supports this GPU, and a precision is chosen for it."""
     bench.needs_gpu()
     name, capability = torch.cuda.get_device_name(), torch.cuda.get_device_capability()
     check_kernels(name, capability)
@@ -104,7 +104,7 @@ def kernels(bench: Bench) -> str:
 
 
 def memory(bench: Bench) -> str:
-    """Too little memory is told with what to lower."""
+    """The error about too little memory says which settings to lower."""
     bench.needs_gpu()
     error = None
     try:
@@ -119,13 +119,13 @@ def memory(bench: Bench) -> str:
 
 
 def syncs(bench: Bench) -> str:
-    """In no step of an image classifier does the host wait for the GPU."""
+    """The host never waits for the GPU in the steps of an image classifier."""
     bench.needs_gpu()
     return syncs_of(bench.trainer("syncs", epochs=20))
 
 
 def syncs_of(trainer: Trainer) -> str:
-    """In no step of the trainer's does the host wait for the GPU; what makes it wait is named with its line."""
+    """The host never waits for the GPU in the trainer's steps; code that waits is reported with its line."""
     trainer.log_every = 10**9
     batches = ahead(trainer.batches.epoch(0), trainer.device)
     for batch in islice(batches, WARM_UP_STEPS):
@@ -151,7 +151,7 @@ def take_step(trainer: Trainer, batch: Batch) -> None:
 
 
 def pinned(bench: Bench) -> str:
-    """Batches come in their order, in memory that the GPU reads by itself."""
+    """Batches arrive in order, in pinned memory."""
     trainer = bench.trainer("pinned")
     plain = [batch.labels for batch in trainer.batches.epoch(1)]
     made = list(ahead(trainer.batches.epoch(1), bench.device))
@@ -162,7 +162,7 @@ def pinned(bench: Bench) -> str:
 
 
 def precision(bench: Bench, name: str) -> str:
-    """Training gets better, and the model that it saves gives on a CPU what it gives here."""
+    """The loss falls, and the saved model gives the same output on a CPU."""
     trainer = bench.trainer(name, name)
     since = time.perf_counter()
     trainer.fit()
@@ -181,7 +181,7 @@ def precision(bench: Bench, name: str) -> str:
 
 
 def resume(bench: Bench) -> str:
-    """A run that goes on after its first epoch ends as one that was never interrupted, dropout included."""
+    """A run resumed after its first epoch ends like an uninterrupted one, including dropout."""
     whole, cut, again = (bench.trainer(name, "float32") for name in ("whole", "cut", "cut"))
     seed(1)
     whole.fit()

@@ -1,4 +1,4 @@
-"""Attention and sharding, which are computed otherwise on a GPU than on a CPU; run by gpu.py."""
+"""Checks of attention and sharding, which a GPU computes differently from a CPU; run by gpu.py."""
 
 import os
 import socket
@@ -20,15 +20,15 @@ from trainjob.worker.loop import Trainer
 from trainjob.worker.placement import BOTH_BACKENDS
 
 BF16_TOLERANCE = 0.05
-"""Of what is computed in bfloat16, as a share of the largest."""
+"""Tolerance of bfloat16 results, relative to the largest value."""
 LOSS_TOLERANCE = 0.02
 LENGTH = 256
 STEPS = 6
 
 
 def packed(bench: Bench) -> str:
-    """Documents in a row give in bfloat16 what they give in float32, forward and backward, where heads of keys are few
-    and a row ends in padding: by the kernel, and by a mask where heads have more channels than it computes."""
+    """Packed documents give the same results in bfloat16 and float32, forward and backward, with few key heads and a
+    row that ends in padding: with the kernel, and with a mask for head sizes that the kernel does not support."""
     bench.needs_gpu()
     size = LLAMA.tiny()
     odd = replace(size, network=size.network | {"head_dim": MOST_CHANNELS + 8})
@@ -53,7 +53,7 @@ def _packed(bench: Bench, size: Size) -> str:
 
 
 def _passes(case: Case, counts: Tensor, dtype: torch.dtype, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """A language model's logits where they count, and the gradient of its embeddings."""
+    """A language model's logits at learned tokens, and the gradient of its embeddings."""
     model = case.module()
     assert model.rounds
     model.rounds = dtype != torch.float32
@@ -64,7 +64,7 @@ def _passes(case: Case, counts: Tensor, dtype: torch.dtype, inputs: dict[str, Te
 
 
 def masked(bench: Bench) -> str:
-    """Padding changes nothing, and a batch without any needs no mask."""
+    """Padding does not change results, and a batch without padding needs no mask."""
     bench.needs_gpu()
     case = Case("bert", BERT.tiny(), bench.device)
     model = case.module().eval()
@@ -82,7 +82,7 @@ def masked(bench: Bench) -> str:
 
 
 def generated(bench: Bench) -> str:
-    """A language model goes on as on a CPU, from texts of which one is padded."""
+    """A language model generates the same text as on a CPU, from a batch with a padded text."""
     bench.needs_gpu()
     size = LLAMA.tiny()
     tokens = torch.randint(5, size.network["vocab_size"], (2, 32))
@@ -98,8 +98,8 @@ def generated(bench: Bench) -> str:
 
 
 def sharded(bench: Bench) -> str:
-    """A model that is sharded over one GPU learns what a whole one does, offloaded to the CPU or not,
-    and its checkpoint can be resumed from."""
+    """A model sharded over one GPU learns the same as a replicated one, with and without CPU offload, and can be
+    resumed."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free.getsockname()[1]))
     distributed.init_process_group(BOTH_BACKENDS if bench.device.type == "cuda" else "gloo", rank=0, world_size=1)
@@ -121,7 +121,7 @@ SHARDINGS: dict[str, dict[str, Any]] = {
 
 
 def _losses(bench: Bench, name: str, **training: Any) -> Tensor:
-    """Of a few steps, and of one more that another Trainer takes from a checkpoint."""
+    """The losses of a few steps, and of one more by another Trainer from a checkpoint."""
     case, losses = Case("llama", LLAMA.tiny(), bench.device, training), list[Tensor]()
     first, second = (trainer_of(case, bench.folder / f"sharded, {name}") for _ in range(2))
     batches = list(first.batches.epoch(0))

@@ -1,4 +1,4 @@
-"""Whole runs by `trainjob run` that can only be seen to be right on a GPU; run by gpu.py."""
+"""Whole `trainjob run`s whose checks need a GPU; run by gpu.py."""
 
 import gzip
 import json
@@ -20,11 +20,11 @@ from trainjob.runs.files import SUMMARY
 
 MOST_SECONDS = 240
 UNSIGNED_BYTE = 8
-"""What MNIST's format calls the type of its items."""
+"""MNIST's code for the type of its items."""
 
 
 def trainjob(*arguments: str) -> tuple[int, str]:
-    """How the command ends, and what it prints, without colours."""
+    """The command's exit status and output, without colors."""
     command = [sys.executable, "-m", "trainjob", *arguments]
     environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
     done = subprocess.run(
@@ -40,7 +40,7 @@ def trainjob(*arguments: str) -> tuple[int, str]:
 
 
 def write(folder: Path, name: str, model: dict[str, Any], dataset: dict[str, Any], **others: Any) -> str:
-    """The file of a TrainJob that keeps its run beside it."""
+    """The file of a TrainJob, with its run beside it."""
     spec = {"model": model, "dataset": dataset | {"loader": "dataLoader"}, "storage": {"uri": str(folder / "runs")}}
     job = {
         "apiVersion": "trainjob.dev/v1alpha1",
@@ -54,7 +54,7 @@ def write(folder: Path, name: str, model: dict[str, Any], dataset: dict[str, Any
 
 
 def images(folder: Path, rows: int, side: int) -> dict[str, Any]:
-    """A dataset in MNIST's format: noise that is brighter from class to class."""
+    """A data set in MNIST's format: noise that is brighter in each class."""
     chance, labels = np.random.default_rng(0), np.arange(rows) % 3
     pixels = chance.integers(0, 120, (rows, side, side)) + 60 * labels[:, None, None]
     for kind, values in (("images-idx3", pixels), ("labels-idx1", labels)):
@@ -65,7 +65,7 @@ def images(folder: Path, rows: int, side: int) -> dict[str, Any]:
 
 
 def texts(folder: Path) -> dict[str, Any]:
-    """Prompts of words, and as completion the same words backwards."""
+    """Prompts of words, with the reversed words as completions."""
     chance = np.random.default_rng(0)
     words = np.array([f"w{number}" for number in range(50)])
     rows = [words[chance.integers(50, size=4)] for _ in range(4000)]
@@ -94,7 +94,7 @@ def image_run(bench: Bench) -> str:
 
 
 def language_run(bench: Bench) -> str:
-    """A language model learns on the GPU to turn words around, and generates there."""
+    """A language model learns to reverse words on the GPU, and generates text there."""
     folder = fresh(bench, "language-run")
     decoder = {"layers": 4, "hiddenSize": 256, "heads": 4, "dropout": 0.0, "vocabularySize": 512}
     file = write(
@@ -121,7 +121,7 @@ def language_run(bench: Bench) -> str:
 
 
 def too_large(bench: Bench) -> str:
-    """A run that needs more memory than the GPU has says what to lower."""
+    """A run that exceeds the GPU's memory says which settings to lower."""
     bench.needs_gpu()
     folder = fresh(bench, "too-large")
     model = {"imageClassifier": {"cnn": {"channels": [1024, 1024]}}}
@@ -134,7 +134,7 @@ def too_large(bench: Bench) -> str:
 
 
 def two_workers(bench: Bench) -> str:
-    """Two workers that want the only GPU are refused in words."""
+    """Two workers with one GPU are rejected with a message."""
     bench.needs_gpu()
     folder = fresh(bench, "two-workers")
     workers = {"gpus": 1, "count": 2}
@@ -146,7 +146,7 @@ def two_workers(bench: Bench) -> str:
 
 
 def stages(run: Path) -> str:
-    """Where a run's time went."""
+    """The time of each stage of a run."""
     seconds = json.loads((run / SUMMARY).read_text())["seconds"]
     return ", ".join(f"{name} {value:.1f}" for name, value in seconds.items())
 

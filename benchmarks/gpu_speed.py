@@ -1,7 +1,7 @@
-"""How fast a GPU trains here, beside a bare loop and Hugging Face's Trainer; run by gpu.py.
+"""Compares training speed on a GPU with a bare loop and Hugging Face's Trainer; run by gpu.py.
 
-All sides train the same network from the same weights on the same rows of random tokens, all of full length, in the
-same precision with the same optimizer, and take turns. Counted is the time between two steps, without the first ones.
+All sides train the same network from the same weights on the same full-length rows of random tokens, in the same
+precision with the same optimizer, alternately. The time between steps counts, without the first steps.
 """
 
 import statistics
@@ -22,11 +22,11 @@ from trainjob.worker.loop import Trainer
 from trainjob.worker.optim import build_optimizer
 
 FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12}
-"""Dense bfloat16 multiplications and additions a second that the maker states, by a word of the GPU's name."""
+"""The vendor's peak dense bfloat16 operations per second, by a word in the GPU's name."""
 
 
 class Clock:
-    """The time between the warm-up's last step and the last."""
+    """The time between the last warm-up step and the last step."""
 
     def __init__(self, case: Case) -> None:
         self.case, self.times = case, dict[int, float]()
@@ -46,7 +46,7 @@ class Clock:
 
 
 def bare(case: Case) -> float:
-    """What one would write by hand: nothing but the steps, on batches that a thread has ready."""
+    """A hand-written loop: only the steps, with batches prefetched by a thread."""
     clock, module = Clock(case), case.module()
     tokens = case.tokens
     objective = objective_of(case.spec, tokens, module)  # pyrefly: ignore[bad-argument-type]
@@ -70,7 +70,7 @@ def bare(case: Case) -> float:
 
 
 def trainjobs(case: Case) -> float:
-    """The loop that every TrainJob runs, with its records and its progress."""
+    """trainjob's own loop, with metrics and progress."""
     clock = Clock(case)
 
     class Timed(Trainer):
@@ -88,8 +88,8 @@ def trainjobs(case: Case) -> float:
 
 
 def hugging_face(case: Case) -> float:
-    """Hugging Face's Trainer, set up as its documentation advises for one GPU. It gets a language model's rows without
-    the texts' boundaries, as `run_clm.py` packs them, which costs it no mask."""
+    """Hugging Face's Trainer, configured as its documentation recommends for one GPU. It gets a language model's rows
+    without document boundaries, packed as in `run_clm.py`, so it needs no mask."""
     from torch.utils.data import Dataset
     from transformers.trainer import Trainer as HuggingFaceTrainer
     from transformers.trainer_callback import PrinterCallback, TrainerCallback
@@ -142,7 +142,7 @@ SIDES: dict[str, Callable[[Case], float]] = {
 
 
 def measure(case: Case, rounds: int) -> dict[str, float | None]:
-    """Medians of tokens a second by side, their ratios, and the share of what the GPU could do at most."""
+    """Median tokens/s of each side, their ratios, and the fraction of the GPU's peak."""
     if case.device.type == "cuda":
         allow_tf32("bf16")
     found: dict[str, list[float]] = {name: [] for name in SIDES}
@@ -167,7 +167,7 @@ def peak(device: torch.device) -> float | None:
 
 
 def checkpoint_seconds(case: Case) -> float:
-    """How long a checkpoint keeps training waiting."""
+    """Seconds that training waits for a checkpoint."""
     with tempfile.TemporaryDirectory() as folder:
         trainer = trainer_of(case, Path(folder))
         try:

@@ -1,6 +1,6 @@
-"""A language model as a baseline: how long 1,000 rows take at a server that answers after 200 ms, and a second time.
+"""Times a language model as a baseline: 1,000 rows at a server that answers after 200 ms, and a second time.
 
-The limit is what the server allows: rows / concurrency * 200 ms.
+The server's limit is rows / concurrency * 200 ms.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CLASSES = ["animal", "plant", "stone"]
 
 
 def serve(port: "multiprocessing.Queue[int]", requests: Any) -> None:
-    """Answers for ever; counts what comes."""
+    """Answers requests until stopped, and counts them."""
     message = {"role": "assistant", "content": json.dumps({"label": CLASSES[0]})}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
@@ -56,7 +56,7 @@ def serve(port: "multiprocessing.Queue[int]", requests: Any) -> None:
 
 @contextmanager
 def slow_server() -> Generator[tuple[str, Any]]:
-    """A server in a process of its own: its address, and how many requests have come."""
+    """A server in its own process: its URL, and the number of requests so far."""
     context = multiprocessing.get_context("spawn")
     port, requests = context.Queue(), context.Value("q", 0)
     process = context.Process(target=serve, args=(port, requests), daemon=True)

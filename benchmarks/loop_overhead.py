@@ -1,7 +1,7 @@
-"""Training rows a second of the whole trainjob loop on Ray beside a bare DistributedDataParallel loop under torchrun.
+"""Compares training rows/s of the whole trainjob loop on Ray with a bare DistributedDataParallel loop under torchrun.
 
-Both train the docstrings' model on the same rows in batches cut the same way; the bare loop does nothing else: no
-metrics, no checkpoints, no progress. It gets its memory from the system as trainjob's workers do. Both take turns.
+Both train the docstrings' model on the same rows in the same batches, alternately. The bare loop has no metrics, no
+checkpoints and no progress. Its memory allocation is configured like that of trainjob's workers.
 """
 
 import argparse
@@ -24,7 +24,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
 
 
 def bare(task: str) -> None:
-    """One rank of the bare loop; rank 0 prints its rows a second over all ranks."""
+    """One rank of the bare loop; rank 0 prints the rows/s over all ranks."""
     import torch
     from torch import distributed
     from torch.nn.parallel import DistributedDataParallel

@@ -1,6 +1,6 @@
-"""Peak memory of all processes of one run on two million short texts, Ray's own processes included.
+"""Measures the peak memory of all processes, including Ray's, of one run on two million short texts.
 
-Memory is each process's proportional share (PSS), so that pages which several processes share count once.
+Memory is each process's proportional share (PSS), so pages shared by several processes count once.
 """
 
 import argparse
@@ -21,7 +21,7 @@ GIB = 2**30
 
 
 def write_texts(path: Path, rows: int) -> None:
-    """Texts of 3 to 15 words of four classes, in Parquet."""
+    """Writes texts of 3 to 15 words in four classes, as Parquet."""
     chance = random.Random(0)
     words = [f"word{number}" for number in range(20_000)]
     schema = pa.schema({"text": pa.string(), "label": pa.string()})
@@ -54,7 +54,7 @@ def trainjob(folder: Path, loader: str) -> Path:
 
 
 def peak_gib(command: list[str]) -> tuple[float, float]:
-    """Runs the command; peak memory of its process tree in GiB, and seconds."""
+    """Runs the command; returns the peak memory of its process tree in GiB, and the seconds."""
     since = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = 0

@@ -1,4 +1,4 @@
-"""What the operator's benchmarks share: a control plane of their own, what was measured on it, and a table of that."""
+"""Common parts of the operator's benchmarks: a control plane, the measurements on it, and a table of results."""
 
 import asyncio
 import statistics
@@ -16,11 +16,11 @@ from trainjob.crd import crd
 
 Figures = dict[str, list[float]]
 Aims = Mapping[str, tuple[bool, float]]
-"""Whether more is better, and the aim."""
+"""Whether higher is better, and the aim."""
 
 
 class Bench:
-    """One control plane and what has been measured on it."""
+    """A control plane and its measurements."""
 
     def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
         self.control_plane, self.client = control_plane, client
@@ -32,7 +32,7 @@ class Bench:
 
 
 def on_a_control_plane(measure: Callable[[ControlPlane, ApiClient], Coroutine[Any, Any, Figures]]) -> Figures:
-    """What is measured on a new control plane with the CRDs, by a client of it."""
+    """Runs a measurement with a client on a new control plane with the CRDs."""
 
     async def measured(control_plane: ControlPlane) -> Figures:
         configuration = Configuration()
@@ -47,7 +47,7 @@ def on_a_control_plane(measure: Callable[[ControlPlane, ApiClient], Coroutine[An
 
 
 def counted(process: OperatorProcess) -> float:
-    """How many TrainJobs the operator says there are, once it is ready."""
+    """The operator's number of TrainJobs, once it is ready."""
     try:
         process.get("/readyz")
         lines = process.get("/metrics").splitlines()
@@ -57,7 +57,7 @@ def counted(process: OperatorProcess) -> float:
 
 
 def table(figures: Figures, aims: Aims, peers: Mapping[str, tuple[str, str]] | None = None) -> str:
-    """The medians, ratios of two of them by their names, and whether they reach their aims."""
+    """A table of the medians, of ratios of two of them, and whether they reach their aims."""
     median = {name: statistics.median(values) for name, values in figures.items()}
     for name, (own, peer) in (peers or {}).items():
         if own in median and peer in median:

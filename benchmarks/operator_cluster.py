@@ -1,4 +1,4 @@
-"""What the operator's figures are measured with: a client that does many things at once, and watches."""
+"""A client for the operator's benchmarks, with concurrent requests and watches."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ RAY_JOBS = "ray.io", "v1", "rayjobs"
 Resource = tuple[str, str, str]
 
 AT_ONCE = 16
-"""Requests in flight, as many as the operator has."""
+"""Concurrent requests, as many as the operator's."""
 
 
 class Client:
-    """Plain asyncio requests in one namespace, as anybody would write them."""
+    """Plain asyncio requests in one namespace."""
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
         self._client, self.namespace = client, namespace
@@ -48,7 +48,7 @@ class Client:
         )
 
     async def events(self, resource: Resource) -> AsyncGenerator[Object]:
-        """The objects of the namespace, and each again whenever it changes."""
+        """The objects of the namespace, and each one again when it changes."""
         group, version, plural = resource
         path = f"/apis/{group}/{version}/namespaces/{self.namespace}/{plural}?watch=true"
         while True:  # the server ends a watch that cannot keep up; the next begins with all there is
@@ -63,7 +63,7 @@ class Client:
                     yield json.loads(each)["object"]
 
     async def until_all(self, resource: Resource, number: int, holds: Callable[[Object], bool]) -> float:
-        """When (time.perf_counter) `number` objects first had what `holds` looks for."""
+        """The time (time.perf_counter) when `number` objects satisfied `holds`."""
         names: set[str] = set()
         async for item in self.events(resource):
             if holds(item):
@@ -73,7 +73,7 @@ class Client:
         raise AssertionError("a watch has no end")
 
     async def server_writes(self) -> int:
-        """How many requests have changed what the operator writes since the API server started."""
+        """The number of requests since the API server started that changed objects written by the operator."""
         text = (await (await self._get("/metrics")).read()).decode()
         total = 0
         for line in re.findall(r"^apiserver_request_total\{.*$", text, re.MULTILINE):
@@ -94,7 +94,7 @@ _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION")
 
 
 class Seen:
-    """When each object of a namespace was first seen with what `holds` looks for."""
+    """The times when objects of a namespace first satisfied `holds`."""
 
     def __init__(self, jobs: Client, resource: Resource, holds: Callable[[Object], bool]) -> None:
         self._times: dict[str, asyncio.Future[float]] = {}
@@ -118,7 +118,7 @@ class Seen:
 
 @asynccontextmanager
 async def namespace(client: ApiClient, name: str) -> AsyncGenerator[Client]:
-    """A new namespace, which goes with all that is in it; the next begins when it has gone."""
+    """A new namespace, deleted at the end with its contents; the next one starts after that."""
     api = CoreV1Api(client)
     await api.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=name)))
     try:
@@ -130,7 +130,7 @@ async def namespace(client: ApiClient, name: str) -> AsyncGenerator[Client]:
 
 
 async def at_once(work: Iterable[Callable[[], Awaitable[Any]]]) -> None:
-    """Does all of it, AT_ONCE at a time."""
+    """Runs all of them, AT_ONCE at a time."""
     waiting = iter(work)
 
     async def worker() -> None:

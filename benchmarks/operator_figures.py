@@ -1,8 +1,8 @@
-"""The operator's throughput, delay and upkeep on a control plane of its own, beside KubeRay and a bare client.
+"""Compares the operator's throughput, latency and idle cost with KubeRay and a bare client, on its own control plane.
 
-The API server is real and so is KubeRay; no pod runs. Each has the machine to itself: KubeRay does not run while the
-operator or the bare client is measured, nor the operator while KubeRay is. Everything is measured by this one process,
-which also makes the load, so what it costs weighs on all of them alike.
+The API server and KubeRay are real; no pods run. The operator, the bare client and KubeRay are measured one after
+another, each without the others running. This one process creates the load and takes all measurements, so its own cost
+is the same for all of them.
 """
 
 import argparse
@@ -47,11 +47,11 @@ from cluster.jobs import document
 from control_plane.operator_process import OperatorProcess, operator
 
 SETTLE_SECONDS = 3
-"""For what the operator does after the last status: its Events, and what its own writes lead to."""
+"""Seconds for the operator's work after the last status: Events, and reactions to its own writes."""
 
 
 class OperatorBench(Bench):
-    """What an operator does with many TrainJobs at once, with one after the other, and with those that have ended."""
+    """Measures an operator with many TrainJobs at once, with one after another, and with finished ones."""
 
     def start_operator(self, jobs: Client) -> OperatorProcess:
         return OperatorProcess(self.control_plane, self.control_plane.folder, [jobs.namespace])
@@ -60,8 +60,8 @@ class OperatorBench(Bench):
         return [psutil.Process(self.control_plane.components[name].pid) for name in ("kube-apiserver", "etcd")]
 
     async def many_at_once(self, number: int, turn: int) -> None:
-        """Bare RayJobs by a bare client, then as many TrainJobs for the operator: timed from the creation of the first,
-        with what creating them costs, and from when all are there, for which the operator is held until then."""
+        """RayJobs by a bare client, then as many TrainJobs for the operator: timed from the first creation, including
+        the cost of creating them, and from the time when all exist, with the operator paused until then."""
         async with namespace(self.client, f"bare-{turn}") as bare:
             bodies = ray_jobs(number, bare.namespace)
             since = time.perf_counter()
@@ -92,14 +92,14 @@ class OperatorBench(Bench):
                 self.note("operator, once all are there: TrainJobs a second", number / (await waiting - since))
 
     async def kuberay(self, number: int) -> None:
-        """KubeRay's own controller on the same RayJobs, with its default flags."""
+        """Measures KubeRay's own controller on the same RayJobs, with its default flags."""
         async with namespace(self.client, "kuberay") as jobs:
             self.control_plane.start("kuberay-operator", "--reconcile-concurrency=1")
             since, settled = await create_and_wait(jobs, RAY_JOBS, ray_jobs(number, jobs.namespace), has_ray_cluster)
             self.note("KubeRay: RayJobs a second", number / (settled - since))
 
     async def delays(self, samples: int) -> None:
-        """One TrainJob after the other, with nothing else to do."""
+        """Measures one TrainJob after another, with no other work."""
         async with namespace(self.client, "delays") as jobs:
             with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]):
                 made, told = Seen(jobs, RAY_JOBS, lambda _: True), Seen(jobs, TRAIN_JOBS, is_running)
@@ -121,7 +121,7 @@ class OperatorBench(Bench):
             self.note(f"{name}, p99", 1000 * percentile(values, 0.99))
 
     async def finished(self, number: int, seconds: float) -> None:
-        """A restart with TrainJobs that have ended, whose RayJobs are still there, and then nothing."""
+        """Measures a restart with finished TrainJobs whose RayJobs still exist, and then the idle operator."""
         async with namespace(self.client, "finished") as jobs:
             await at_once([partial(make_finished, jobs, body) for body in train_jobs(number)])
             before = await jobs.server_writes()
@@ -143,7 +143,7 @@ class OperatorBench(Bench):
                 process.kill()
 
     async def progress(self, number: int, seconds: float) -> None:
-        """Jobs whose trainers report every 5 seconds."""
+        """Measures jobs whose trainers report every 5 seconds."""
         async with namespace(self.client, "progress") as jobs:
             with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]) as process:
                 await create_and_wait(jobs, TRAIN_JOBS, train_jobs(number), has_ray_job)
@@ -162,7 +162,7 @@ class OperatorBench(Bench):
 async def create_and_wait(
     jobs: Client, resource: Resource, bodies: list[dict[str, Any]], holds: Callable[[Object], bool]
 ) -> tuple[float, float]:
-    """When the first was created, and when all of them had what `holds` looks for."""
+    """The times when the first was created, and when all of them satisfied `holds`."""
     waiting = asyncio.create_task(jobs.until_all(resource, len(bodies), holds))
     since = time.perf_counter()
     await at_once([partial(jobs.create, resource, body) for body in bodies])

@@ -1,4 +1,4 @@
-"""TrainJobs and RayJobs for the operator's figures, and what others than the operator write of them."""
+"""TrainJobs and RayJobs for the operator's benchmarks, and the writes of other controllers to them."""
 
 import asyncio
 import random
@@ -42,7 +42,7 @@ def train_jobs(number: int) -> list[dict[str, Any]]:
 
 
 def ray_jobs(number: int, namespace: str) -> list[dict[str, Any]]:
-    """What the operator would make of as many TrainJobs, without an owner."""
+    """RayJobs that the operator would create for as many TrainJobs, without an owner."""
     settings = Settings.model_validate(SETTINGS, by_alias=True, by_name=False)
     rendered: list[dict[str, Any]] = []
     for body in train_jobs(number):
@@ -54,14 +54,14 @@ def ray_jobs(number: int, namespace: str) -> list[dict[str, Any]]:
 
 
 async def create_same(jobs: Client, train_job: dict[str, Any], ray_job: dict[str, Any]) -> None:
-    """All that is written of a TrainJob until the operator is done with it, but for an Event."""
+    """All writes for a TrainJob until the operator is done with it, except an Event."""
     await jobs.create(TRAIN_JOBS, train_job)
     await jobs.create(RAY_JOBS, ray_job)
     await jobs.report(TRAIN_JOBS, train_job["metadata"]["name"], PENDING)
 
 
 async def make_finished(jobs: Client, body: dict[str, Any]) -> None:
-    """A TrainJob that has succeeded, with its RayJob, as both remain."""
+    """Creates a succeeded TrainJob with its remaining RayJob."""
     made = await jobs.create(TRAIN_JOBS, body)
     settings = Settings.model_validate(SETTINGS, by_alias=True, by_name=False)
     job = TrainJob.model_validate(made, by_alias=True, by_name=False)

@@ -1,11 +1,11 @@
-"""How large a cluster the operator holds: memory, time to start and delay of a new TrainJob beside many others, and
-with many namespaces of its own.
+"""Measures the operator on a large cluster: memory, startup time and latency of a new TrainJob beside many others, and
+with many namespaces.
 
-The API server and etcd are real; KubeRay and the controllers do not run, and no pod does. The TrainJobs that are there
-before are copies of two that the operator itself has brought to Running and Succeeded, written into etcd as the API
-server had stored them, with their RayJobs: to create them by requests would take an hour. Their NetworkPolicies are
-made by the operator at its first start; what is measured of a start is the second one. At full size, set
-GOMEMLIMIT=15GiB and GOGC=50 for the API server, which holds some 10 GB and would take more than twice as much.
+The API server and etcd are real; KubeRay, the controllers and pods do not run. The existing TrainJobs are copies of two
+that the operator itself has brought to Running and Succeeded, with their RayJobs. They are written directly into etcd
+in the API server's format, because creating them by requests would take an hour. The operator creates their
+NetworkPolicies at its first start; the second start is measured. At full size, set GOMEMLIMIT=15GiB and GOGC=50 for the
+API server, which needs about 10 GB and would otherwise take more than twice as much.
 """
 
 import argparse
@@ -43,7 +43,7 @@ AIMS: Aims = {
 
 
 class Stored:
-    """What etcd has of a TrainJob and its RayJob."""
+    """The etcd entries of a TrainJob and its RayJob."""
 
     def __init__(self, url: str, namespace: str, name: str) -> None:
         self._url, self._namespace, self._name = url, namespace, name
@@ -51,7 +51,7 @@ class Stored:
         self._values = {key: self._get(key) for key in keys}
 
     def copy(self, count: int, namespaces: list[str]) -> tuple[str, str]:
-        """So many of the same, with names and UIDs of their own, spread over the namespaces. Returns namespace and name
+        """Writes `count` copies with different names and UIDs, spread over the namespaces. Returns namespace and name
         of the last one."""
         for first in range(0, count, 50):
             numbers = range(first, min(first + 50, count))
@@ -90,7 +90,7 @@ def _encoded(text: str) -> str:
 
 
 class ScaleBench(Bench):
-    """An operator beside very many TrainJobs, or in very many namespaces."""
+    """Measures an operator with very many TrainJobs, or in very many namespaces."""
 
     def __init__(self, control_plane: ControlPlane, client: ApiClient) -> None:
         super().__init__(control_plane, client)
@@ -101,7 +101,7 @@ class ScaleBench(Bench):
         return Client(self.client, name)
 
     async def templates(self) -> tuple[Stored, Stored]:
-        """A TrainJob that runs and one that has succeeded, as the operator leaves them."""
+        """A running TrainJob and a succeeded one, as the operator leaves them."""
         jobs = await self.namespace("of-templates")
         with operator(self.control_plane, self.control_plane.folder, [jobs.namespace]):
             for name, status in (("unfinished-one", RUNNING), ("finished-one", COMPLETE)):
@@ -155,7 +155,7 @@ class ScaleBench(Bench):
             process.kill()
 
     async def namespaces(self, count: int, samples: int) -> None:
-        """An operator that may look into its own namespaces only, each of which has ten TrainJobs."""
+        """Measures an operator restricted to its own namespaces, with ten TrainJobs in each."""
         names = [f"team-{number}" for number in range(count)]
         clients = [await self.namespace(name) for name in names]
         await self.until_served(*(stored.copy(5 * count, names) for stored in await self.templates()))
@@ -171,8 +171,8 @@ class ScaleBench(Bench):
             process.kill()
 
     async def until_served(self, *last: tuple[str, str]) -> None:
-        """Returns when the API server's caches, which what is written into etcd reaches late, have the TrainJobs and
-        RayJobs of these namespaces and names, which were the last ones to be written."""
+        """Waits until the API server's caches, which see direct writes to etcd with a delay, contain these last
+        TrainJobs and RayJobs."""
         for (group, version, plural), (place, name) in itertools.product((TRAIN_JOBS, RAY_JOBS), last):
             path = f"/apis/{group}/{version}/namespaces/{place}/{plural}/{name}?resourceVersion=0"
             headers = {"Accept": "application/json"}
@@ -182,7 +182,7 @@ class ScaleBench(Bench):
                 await asyncio.sleep(0.5)
 
     async def delays(self, what: str, places: list[Client], samples: int) -> None:
-        """One new TrainJob after the other, beside all others, so many in each of the namespaces."""
+        """Measures one new TrainJob after another beside all others, with the given number in each namespace."""
         values = list[float]()
         for jobs in places:
             made = Seen(jobs, RAY_JOBS, lambda _: True)
@@ -198,14 +198,14 @@ class ScaleBench(Bench):
         self.note(f"{what}: new TrainJob → RayJob, ms, p99", 1000 * percentile(values, 0.99))
 
     async def known(self, process: OperatorProcess, count: int) -> None:
-        """Returns when the operator is ready and has seen so many TrainJobs."""
+        """Waits until the operator is ready and has seen the given number of TrainJobs."""
         while (found := counted(process)) < count:
             assert process.process.poll() is None, process.log.read_text()[-2000:]
             self.say(f"the operator knows {found:g} of {count} TrainJobs")
             await asyncio.sleep(0.2)
 
     async def quiet(self, process: OperatorProcess) -> None:
-        """Returns when nothing has waited in the operator's queue for a while."""
+        """Waits until the operator's queue has been empty for a while."""
         calm = 0
         while calm < 5:
             depth = next(
@@ -216,7 +216,7 @@ class ScaleBench(Bench):
             await asyncio.sleep(1)
 
     def say(self, what: str) -> None:
-        """How far it is, every ten seconds."""
+        """Prints the progress every ten seconds."""
         if time.monotonic() > self._said + 10:
             self._said = time.monotonic()
             print(f"  {self._said - self._begun:.0f} s: {what}", flush=True)

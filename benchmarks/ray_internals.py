@@ -1,7 +1,7 @@
-"""Seconds to the first optimizer step through Ray with and without the private part of Ray that a quicker start needs.
+"""Measures the time to the first step through Ray with and without the use of Ray's private parts for a faster start.
 
-The job is that of `startup.py`, with two workers and without Ray Data, each time on a Ray cluster that has just been
-started and is taken for one that the operator has created. Both take turns.
+The job is that of `startup.py`, with two workers and without Ray Data. Each run uses a newly started Ray cluster, which
+it treats like one created by the operator. The two variants alternate.
 """
 
 import argparse
@@ -37,7 +37,7 @@ PARTS = {"without Ray's reservation": AS_THE_OPERATORS, "with it": AS_THE_OPERAT
 
 @contextmanager
 def cluster() -> Generator[None]:
-    """A Ray cluster that is up."""
+    """A running Ray cluster."""
     start = ["start", "--head", "--block", f"--port={PORT}", "--num-cpus=4", "--include-dashboard=false"]
     with subprocess.Popen([*RAY, *start], env=CLUSTER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as head:
         assert head.stdout is not None

@@ -1,7 +1,7 @@
-"""What a run of many workers costs in the processes that there is one of: the driver, Ray Train's controller, rank 0.
+"""Measures what a run with many workers costs in its single processes: the driver, Ray Train's controller, rank 0.
 
-The workers are fakes, threads of a few processes, so the figures are those of the one process that deals with all of
-them. docs/scale.md says what they mean for 64 nodes of 8 GPUs.
+The workers are fakes, threads of a few processes, so the figures are those of the one process that serves all of them.
+docs/scale.md interprets them for 64 nodes of 8 GPUs.
 """
 
 import argparse
@@ -29,11 +29,11 @@ from trainjob.storage import Folder
 
 REPEATS = 5
 PROCESSES = 4
-"""That the fake workers live in."""
+"""Processes of the fake workers."""
 
 
 def measured(work: Callable[[], Any]) -> tuple[float, float]:
-    """Wall seconds and CPU seconds of this process, the best of some."""
+    """Wall seconds and CPU seconds of this process, the best of several."""
     times: list[tuple[float, float]] = []
     for _ in range(REPEATS):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -44,14 +44,14 @@ def measured(work: Callable[[], Any]) -> tuple[float, float]:
 
 @ray.remote(num_cpus=0)
 class Workers:
-    """As many workers as threads, which answer as Ray Train's do when they are asked how they go."""
+    """Worker threads that answer status polls like Ray Train's workers."""
 
     def poll(self) -> dict[str, Any]:
         return {"running": True, "error": None, "training_report": None}
 
 
 def looks(workers: int) -> str:
-    """One look of the controller at all workers."""
+    """One poll of all workers by the controller."""
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     kind: Any = Workers
     actors = [kind.options(max_concurrency=-(-workers // PROCESSES)).remote() for _ in range(PROCESSES)]
@@ -70,7 +70,7 @@ def looks(workers: int) -> str:
 
 
 def listing(workers: int, kept: int, folder: Path) -> str:
-    """What is listed and read when a checkpoint is saved, with a file of each worker in every checkpoint."""
+    """Measures listing and reading when a checkpoint is saved, with one file per worker in every checkpoint."""
     run = Folder(str(folder / "run"))
     for number in range(1, kept + 1):
         name = checkpoint_name(number, 100 * number)
@@ -84,7 +84,7 @@ def listing(workers: int, kept: int, folder: Path) -> str:
 
 
 def reporting(workers: int, messages: int = 20) -> str:
-    """All workers report to one driver at once; of a real run only rank 0 does."""
+    """All workers report to one driver at once; in a real run, only rank 0 does."""
     seen = threading.Semaphore(0)
     with Receiver(lambda _: seen.release()) as receiver:
         since = time.perf_counter()
@@ -110,7 +110,7 @@ def reporting(workers: int, messages: int = 20) -> str:
 
 
 def metrics(records: int, folder: Path) -> str:
-    """What one more checkpoint writes after so many records."""
+    """Measures the metrics written by a checkpoint after the given number of records."""
     run = Folder(str(folder / "metrics"))
     run.write(ATTEMPTS, b"{}")
     history = History(run, folder / "scratch")
@@ -137,7 +137,7 @@ def metrics(records: int, folder: Path) -> str:
 
 
 def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
-    """What the driver does with what the tasks of the first pass have seen."""
+    """Measures the driver's work on the results of the first pass."""
     chance = np.random.default_rng(0)
     names = [f"class-{number}" for number in range(10)]
 

@@ -1,9 +1,10 @@
-"""`trainjob serve` under load, beside the Predictor in process on one thread, with the text example's model and texts.
+"""Measures `trainjob serve` under load with the text example's model, compared with the Predictor in process on one
+thread.
 
-Without RUN it trains the text example for one epoch. Then one after the other: 50 requests a second at even times, each
-with one text and its time counted from when it was due; one client that asks again and again; many that do; and a
-burst of clients that all ask at once. What batches are good for is told beside one client and, like for like, beside
-as many clients of a server that computes one row at a time. The clients share the machine with the server.
+Without RUN, it trains the text example for one epoch. It then measures, one after another: 50 requests/s at even
+intervals, each with one text and timed from its scheduled start; one client that sends requests continuously; many such
+clients; and a burst of simultaneous clients. The effect of batching is compared with one client, and with as many
+clients of a server that computes one row at a time. The clients share the machine with the server.
 """
 
 import argparse
@@ -38,14 +39,14 @@ run, port, rows = sys.argv[1:]
 served = Served(folder=run, name="benchmark", batch_rows=int(rows))
 serve_here(served, "127.0.0.1", int(port), lambda: print("http://", file=sys.stderr, flush=True))
 """
-"""What `trainjob serve` does, which always computes as many rows together as it may."""
+"""A program like `trainjob serve`, with a given maximum batch size."""
 RATE = 50
-"""Requests a second."""
+"""Requests per second."""
 MIB = 2**20
 
 
 class Client:
-    """One connection, which is kept; it costs a tenth of what an HTTP library does."""
+    """A persistent connection, at a tenth of the cost of an HTTP library."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -55,7 +56,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def ask(self, body: bytes) -> int:
-        """The answer's status, when all of it has come; without a body, to whether the server is well."""
+        """The status of the complete answer; without a body, of a health check."""
         request = "POST /predict" if body else "GET /healthz"
         lines = [f"{request} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
         head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""])
@@ -71,8 +72,8 @@ class Client:
 
 
 def own_times(run: str, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, float]:
-    """Seconds that the Predictor takes on one thread: for each text, one directly after the other; for each text, at
-    the pace of RATE; and for a text of many, in the batches of the server."""
+    """Seconds of the Predictor on one thread: for each text, back to back; for each text, at the rate RATE; and per
+    text in batches of the server's size."""
     import torch
 
     from trainjob import Predictor
@@ -95,7 +96,7 @@ def own_times(run: str, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, f
 
 @contextmanager
 def served(run: str, batch_rows: int = BATCH_ROWS) -> Generator[int]:
-    """The port of a server of the run that computes at most so many rows together."""
+    """The port of a server of the run with the given maximum batch size."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     command = [sys.executable, "-c", SERVE, run, str(port), str(batch_rows)]
@@ -113,7 +114,7 @@ def served(run: str, batch_rows: int = BATCH_ROWS) -> Generator[int]:
 
 
 async def steady(port: int, bodies: Sequence[bytes], rate: int, seconds: float) -> tuple[np.ndarray, int]:
-    """Seconds from when each request was due to its answer; how many answers were not 200."""
+    """Seconds from each request's scheduled time to its answer; the number of answers other than 200."""
     free: asyncio.Queue[Client] = asyncio.Queue()
     for _ in range(2 * rate):
         free.put_nowait(await Client.connect(port))
@@ -136,7 +137,7 @@ async def steady(port: int, bodies: Sequence[bytes], rate: int, seconds: float) 
 
 
 async def throughput(port: int, bodies: Sequence[bytes], clients: int, seconds: float) -> float:
-    """Answers a second to so many clients, each of which asks as soon as it is answered."""
+    """Answers per second to the given number of clients, each of which sends its next request after an answer."""
     answered = 0
     connected = [await Client.connect(port) for _ in range(clients)]
     end = time.perf_counter() + seconds
@@ -152,7 +153,8 @@ async def throughput(port: int, bodies: Sequence[bytes], clients: int, seconds: 
 
 
 async def burst(port: int, bodies: Sequence[bytes], clients: int) -> tuple[Counter[int], float, int]:
-    """Answers by their status; seconds until the last; places between the order of requests and of answers, at most."""
+    """Answers by status; seconds until the last one; the maximum displacement between request order and answer
+    order."""
     connected = [await Client.connect(port) for _ in range(clients)]
     order: list[int] = []
     statuses: Counter[int] = Counter()
@@ -171,7 +173,7 @@ async def burst(port: int, bodies: Sequence[bytes], clients: int) -> tuple[Count
 
 
 def memory(port: int) -> float:
-    """MiB of the replica."""
+    """Memory of the replica in MiB."""
     with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         found = re.search(r"^process_resident_memory_bytes (\S+)", answer.read().decode(), re.MULTILINE)
     assert found is not None

@@ -1,11 +1,11 @@
-"""A decoder of about 100 million parameters, with a copy on each of two ranks and sharded over them: the peak memory of
-each process, the seconds that saving a checkpoint holds training up, and the seconds that it takes to go on from it.
+"""Compares a decoder of about 100 million parameters on two ranks, replicated and sharded: peak memory of each process,
+seconds that training waits for a checkpoint, and seconds to resume.
 
     python benchmarks/sharding.py                  # about 8 GiB of memory, some minutes on two cores
     python benchmarks/sharding.py --hidden 240     # a ninth of the parameters
 
-Memory is what a process has at most (ru_maxrss) less what it had before the model was built; the C library gives back
-at once what is freed, where it would otherwise keep it. The files of a checkpoint are still in the page cache when they
+Memory is the process's peak (ru_maxrss) minus its value before the model was built. The C library is configured to
+return freed memory at once, which it would otherwise keep. A checkpoint's files are still in the page cache when they
 are read.
 """
 
@@ -27,7 +27,7 @@ GIVES_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536"}
 
 
 def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
-    """What one rank measures."""
+    """The measurements of one rank."""
     import torch
     from torch import distributed
     from torch.nn.parallel import DistributedDataParallel
@@ -104,7 +104,7 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
 
 
 def peak() -> float:
-    """MiB."""
+    """Memory in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MIB
 
 

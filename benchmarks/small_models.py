@@ -1,9 +1,9 @@
-"""Smaller models of a text classifier on the docstrings: each variant of `trainjob compress` beside the model that it
-is made of, and a student beside its teacher. Needs examples/make_docstrings.py to have run.
+"""Measures smaller models of a text classifier on the docstrings: each variant of `trainjob compress` compared with the
+original model, and a student compared with its teacher. Run examples/make_docstrings.py first.
 
-The teacher is a transformer from scratch that is larger than the example's. Every model is measured as `trainjob
-compress` does it. Ratios are to the teacher; differences in F1 are on the test set. The last table says of each aim in
-docs/benchmarks.md whether it is met.
+The teacher is a transformer from scratch, larger than the example's. Models are measured as in `trainjob compress`.
+Ratios are relative to the teacher; differences in F1 are on the test set. The last table compares the results with the
+aims in docs/benchmarks.md.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def lines(found: Variants, teacher: Variant) -> list[tuple[str, ...]]:
 
 
 def aims(found: Variants, students: Sequence[Variant]) -> Generator[tuple[str, str, str, str]]:
-    """Figure, limit, what was measured, and whether that meets the limit."""
+    """Figure, aim, result, and whether it meets the aim."""
     teacher, *smaller = found.variants
     for title, models, faster, size, loss in (
         ("fastest variant", smaller, 3.0, 0.25, 0.01),

@@ -1,8 +1,8 @@
-"""Seconds from the command to the first optimizer step, beside bare torchrun; to the end; of `--help` and `validate`.
+"""Measures seconds from the command to the first step, compared with torchrun; to the end; of `--help` and `validate`.
 
-The text example on a few hundred rows for one epoch: through Ray and in local processes with two workers, in local
-processes with four. Beside them `bare/first_step.py`, which has no data to prepare, under torchrun with as many. All
-take turns. Then how much memory the local workers share.
+The text example runs on a few hundred rows for one epoch: through Ray and in local processes with two workers, and in
+local processes with four. `bare/first_step.py`, which has no data to prepare, runs under torchrun with as many. All
+alternate. Then the shared memory of the local workers is measured.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def run(file: Path) -> tuple[float, float]:
 
 
 def first_step(file: Path) -> float:
-    """When the run's first step ended, in seconds since 1970."""
+    """The end of the run's first step, in seconds since 1970."""
     metrics = file.parent / "runs" / file.stem / "metrics.jsonl"
     first = json.loads(metrics.read_text().splitlines()[0])
     assert first["step"] == 1
@@ -78,7 +78,7 @@ def seconds(command: list[str]) -> float:
 
 
 def memory(command: list[str]) -> list[tuple[float, float]]:
-    """MiB of each worker of a run, while it trains: what it has of its own, and its share of all it has mapped."""
+    """Memory of each worker of a run during training in MiB: private, and with its share of shared pages."""
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None
     for line in driver.stdout:
@@ -92,7 +92,7 @@ def memory(command: list[str]) -> list[tuple[float, float]]:
 
 
 def print_table(figures: dict[str, list[float]]) -> None:
-    """Each row's seconds over all rounds but the first, which warms the disk."""
+    """Prints each row's seconds over all rounds except the first, which warms the disk cache."""
     print("| | median s | min | max |\n|---|---|---|---|")
     for name, (_, *counted) in figures.items():
         print(f"| {name} | {statistics.median(counted):.2f} | {min(counted):.2f} | {max(counted):.2f} |")

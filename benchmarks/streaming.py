@@ -1,7 +1,7 @@
-"""Rows a second of a set that is ten times as large as Ray's object store, beside the same rows kept in memory.
+"""Compares rows/s of a set ten times as large as Ray's object store with the same rows kept in memory.
 
-Both trainings have the same model, rows and workers, one after the other in one process; the object store is small, so
-that the set need not be large. The rate is that of the training steps alone, over all epochs.
+Both trainings use the same model, rows and workers, one after another in one process. The object store is small, so the
+set need not be large. The rate covers only the training steps, over all epochs.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CLASSES = 4
 
 
 def write_images(folder: Path, rows: int) -> None:
-    """Small grey images of noise, brighter in each class, which are enlarged when they are prepared."""
+    """Writes small grayscale images of noise, brighter in each class, which are enlarged during preparation."""
     chance = np.random.default_rng(0)
     for number in range(CLASSES):
         (folder / f"class-{number}").mkdir(parents=True)
@@ -36,7 +36,7 @@ def write_images(folder: Path, rows: int) -> None:
 
 
 def trained(folder: Path, name: str, network: dict[str, Any], epochs: int, streams: bool) -> tuple[float, float]:
-    """Rows a second while steps are taken, and seconds of the whole run."""
+    """Rows/s during the training steps, and seconds of the whole run."""
     job = TrainJob.model_validate(
         {
             "apiVersion": "trainjob.dev/v1alpha1",

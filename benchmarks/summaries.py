@@ -1,9 +1,8 @@
-"""Perplexity of examples/summaries.yaml's language model beside an n-gram model and the same network untrained.
+"""Compares the perplexity of examples/summaries.yaml's language model with an n-gram model and the untrained network.
 
-Needs examples/make_summaries.py to have run. Without RUN it trains the example. All three say how probable each token
-of a test sentence is, after the signature and the tokens of the sentence before it, over the tokenizer of the run. The
-n-gram model counts the tokens of the training rows, signatures included, and is the best of several orders, chosen on
-rows that are held back from its counts.
+Run examples/make_summaries.py first. Without RUN, it trains the example. All three give the probability of each token
+of a test sentence after the signature and the sentence's earlier tokens, with the run's tokenizer. The n-gram model
+counts the tokens of the training rows, including signatures. Its order is chosen on rows held back from its counts.
 """
 
 import argparse
@@ -30,14 +29,14 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "summaries.yaml"
 DATA = EXAMPLE.parent / "data" / "summaries"
 ORDERS = (2, 3, 4, 5)
 HELD_BACK = 20
-"""One row of so many chooses the order."""
+"""One row in this many is used to choose the order."""
 
 Text = tuple[list[int], int]
-"""Tokens, and how many of them are given."""
+"""Tokens, and the length of the prompt."""
 
 
 class NGrams:
-    """How often tokens follow others, interpolated down to single tokens after Witten and Bell, 1991."""
+    """An n-gram model with Witten-Bell interpolation (1991) down to single tokens."""
 
     def __init__(self, texts: Iterable[Text], order: int, vocabulary_size: int) -> None:
         self._order, self._vocabulary_size = order, vocabulary_size
@@ -49,7 +48,7 @@ class NGrams:
         self._totals = {context: counts.total() for context, counts in self._following.items()}
 
     def probability(self, token: int, before: Sequence[int]) -> float:
-        """Of `token` after the tokens `before`."""
+        """Probability of `token` after the tokens `before`."""
         found = 1 / self._vocabulary_size
         for length in range(min(self._order, len(before) + 1)):
             context = tuple(before[len(before) - length :])
@@ -60,7 +59,7 @@ class NGrams:
         return found
 
     def perplexity(self, texts: Iterable[Text]) -> tuple[float, int]:
-        """Of the tokens that are not given, and how many there are."""
+        """Perplexity of the tokens after the prompt, and their number."""
         logarithms = [
             math.log(self.probability(tokens[place], tokens[max(0, place - self._order + 1) : place]))
             for tokens, given in texts
@@ -70,7 +69,7 @@ class NGrams:
 
 
 def texts_of(file: Path, preprocessor: CausalPreprocessor) -> list[Text]:
-    """The rows as the network reads them."""
+    """The rows as the network's input."""
     encode, begin, end = preprocessor.tokenizer.encode, preprocessor.begin_token_id, preprocessor.end_token_id
     found: list[Text] = []
     with file.open(newline="", encoding="utf-8") as opened:
@@ -81,7 +80,7 @@ def texts_of(file: Path, preprocessor: CausalPreprocessor) -> list[Text]:
 
 
 def network_perplexity(model: CausalLM, preprocessor: CausalPreprocessor, file: Path) -> tuple[float, int]:
-    """Of the sentences in `file`, and how many tokens they have."""
+    """Perplexity of the sentences in `file`, and their number of tokens."""
     rows = pyarrow.csv.read_csv(file, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
     values = preprocessor.transform(rows)
     packed = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
@@ -90,7 +89,7 @@ def network_perplexity(model: CausalLM, preprocessor: CausalPreprocessor, file: 
 
 
 def best_ngrams(texts: list[Text], vocabulary_size: int) -> tuple[int, NGrams]:
-    """The order whose counts predict the rows best that are held back, and the counts of all rows."""
+    """The order whose counts best predict the held-back rows, and the counts of all rows."""
     held = texts[::HELD_BACK]
     counted = [text for number, text in enumerate(texts) if number % HELD_BACK]
     order = min(ORDERS, key=lambda order: NGrams(counted, order, vocabulary_size).perplexity(held)[0])

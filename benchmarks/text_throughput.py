@@ -1,9 +1,9 @@
-"""Training rows a second and validation F1 on the docstrings: trainjob beside the plain Ray Train loop.
+"""Compares training rows/s and validation F1 on the docstrings with a plain Ray Train loop.
 
-The encoder is the TrainJob's default, of two layers, and no text is cut off: the example's has one layer, so that a
-good part of its step is the optimizer's.
-The plain loop has the same model, data, split, optimizer and schedule, in float32, with every batch padded to the
-longest text of the set, one pass of `iter_torch_batches` an epoch. Both take turns, once a seed.
+The encoder is the TrainJob's default with two layers, and no text is truncated. (The example has one layer, so that the
+optimizer takes a large part of its step.) The plain loop has the same model, data, split, optimizer and schedule in
+float32, pads every batch to the longest text of the set, and makes one pass of `iter_torch_batches` per epoch. Both
+alternate, once per seed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"
 
 
 def plain_loop(config: dict[str, Any]) -> dict[str, float]:
-    """What one would write from Ray Train's documentation."""
+    """A loop written from Ray Train's documentation."""
     import pyarrow as pa  # here, so that it travels to the workers with this function
     import ray.train
     import torch

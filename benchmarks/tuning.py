@@ -1,17 +1,17 @@
-"""What tuning costs and what it finds, on the docstrings of installed packages.
+"""Measures the cost and the result of tuning, on the docstrings of installed packages.
 
-    python examples/make_docstrings.py                   # writes them
-    python benchmarks/tuning.py --parts cost asha        # on a quiet machine
+    python examples/make_docstrings.py                   # writes the data
+    python benchmarks/tuning.py --parts cost asha        # on an idle machine
     python benchmarks/tuning.py --parts held-back [--pretrained FOLDER]
 
-- cost: a search at random beside its own trials trained by hand: `trainjob run` for one after the other, in as many
-  lanes as the search has, each with one thread. Of these runs only the seconds in which they trained, validated and
-  wrote checkpoints count, as if their rows had been prepared once and their processes were there already.
-- asha: the same search with ASHA: its time, the best validation F1 that it comes to, and when it is first within 0.01
-  of the full search's best.
-- held-back: parts of the packages (such as `numpy.linalg`) are held back as test set: nobody trains on them, tunes on
-  them or has chosen anything by them. The best trial's model beside TF-IDF + logistic regression, which is tuned by
-  cross-validation, and an encoder of the Hugging Face hub with the defaults, where one is given.
+- cost: a random search, compared with training its trials by hand: `trainjob run` for one after another, in as many
+  lanes as the search has, each with one thread. Of these runs, only the seconds of training, validation and checkpoints
+  count, as if the rows had been prepared once and the processes already existed.
+- asha: the same search with ASHA: its time, its best validation F1, and the time when it first comes within 0.01 of the
+  full search's best.
+- held-back: subpackages (such as `numpy.linalg`) are held back as the test set; neither training, tuning nor any choice
+  uses them. The best trial's model is compared with TF-IDF + logistic regression tuned by cross-validation, and, if
+  given, with an encoder from the Hugging Face hub with default settings.
 """
 
 import argparse
@@ -43,13 +43,13 @@ PLAIN = EXAMPLES / "docstrings.yaml"
 COLUMNS = ["docstring"], "package"
 ORDERS = 300
 HELD_BACK = 0.2
-"""Share of each package's docstrings, about."""
+"""Approximate fraction of each package's docstrings."""
 LARGEST_PART = 0.3
-"""Of a package: a larger part is never held back."""
+"""Fraction of a package: a larger part is never held back."""
 
 
 def train(yaml: Path, folder: Path, name: str, settings: dict[str, Any]) -> Path:
-    """The folder of a finished run with these fields of the spec set."""
+    """The folder of a finished run with these fields set."""
     values = {"metadata.name": name, "spec.storage.uri": folder, "spec.baselines": "{}"} | settings
     options = [part for path, value in values.items() for part in ("--set", f"{path}={value}")]
     trainjob = Path(sys.executable).parent / "trainjob"
@@ -92,7 +92,7 @@ def seconds_by_hand(trials: Sequence[dict[str, Any]], lanes: int, folder: Path, 
 
 
 def measure_searches(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str, str, bool]]:
-    """Figure, aim, what was measured, and whether that meets the aim."""
+    """Figure, aim, result, and whether it meets the aim."""
     length = {"spec.training.epochs": arguments.epochs, "spec.dataset.train.uri": _first(arguments.rows, folder)}
     size = {"spec.tuning.trials": arguments.trials, "spec.tuning.parallel": arguments.parallel}
     full = train(TUNED, folder, "full", length | size | {"spec.tuning.scheduler": "none"})
@@ -124,7 +124,8 @@ def measure_searches(arguments: argparse.Namespace, folder: Path) -> Iterator[tu
 
 
 def asha_on_paper(full: Path, parallel: int, chance: random.Random) -> tuple[float, float]:
-    """Seconds and best value of ASHA on the trials of a full search, in another order; each epoch as it was there."""
+    """Simulates ASHA on the trials of a full search in another order, with their recorded epochs: seconds and best
+    value."""
     trials = [(each["seconds"] / each["epochs"], _curve(full, each["number"])) for each in trials_of(full)]
     chance.shuffle(trials)
     waiting = iter(trials)
@@ -147,8 +148,7 @@ def asha_on_paper(full: Path, parallel: int, chance: random.Random) -> tuple[flo
 
 
 def seconds_until(value: float, run: Path, seconds: float) -> float:
-    """How long a search that took so many seconds had gone on when a trial first had this validation F1; for ever if
-    none had."""
+    """Seconds until a trial of a search first reached this validation F1; infinity if none did."""
     records = [record for trial in trials_of(run) for record in _epochs(run, trial["number"])]
     start = max(record["time"] for record in records) - seconds
     return min((each["time"] - start for each in records if each["validation_f1"] >= value), default=float("inf"))
@@ -165,7 +165,7 @@ def _epochs(run: Path, number: int) -> list[dict[str, Any]]:
 
 
 def _first(rows: int | None, folder: Path) -> Path:
-    """A table of so many of the docstrings to train on, of all without a number."""
+    """A table of the given number of training docstrings, or of all."""
     table = EXAMPLES / "data" / "docstrings" / "train.csv"
     if rows is None:
         return table
@@ -175,7 +175,7 @@ def _first(rows: int | None, folder: Path) -> Path:
 
 
 def hold_back(chance: random.Random) -> tuple[list[Row], list[Row]]:
-    """Rows to train on, and those of the parts that are held back."""
+    """The training rows, and the rows of the held-back parts."""
     train_rows: list[Row] = []
     held: list[Row] = []
     seen: set[str] = set()

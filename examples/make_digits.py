@@ -1,6 +1,6 @@
-"""Writes the data of digits-cnn.yaml and digits-mlp.yaml: scikit-learn's 1,797 handwritten digits as MNIST's files.
+"""Writes the data of digits-cnn.yaml and digits-mlp.yaml: scikit-learn's 1,797 handwritten digits in MNIST's format.
 
-The images have 8 x 8 grey pixels. A fifth of each digit's images, drawn at random, is the test set.
+The images have 8 x 8 grayscale pixels. The test set is a random fifth of each digit's images.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 UNSIGNED_BYTE = 8
-"""What MNIST's format calls the type of its items."""
+"""MNIST's code for the type of its items."""
 
 
 def main() -> None:

@@ -1,13 +1,13 @@
 """Writes the data of docstrings.yaml: which Python package does a docstring come from?
 
-The rows are the beginnings of docstrings of packages that trainjob itself depends on, read from their installed source
-files (nothing is imported), so the example needs no download. Two decisions keep the task honest:
+The rows are the beginnings of docstrings of trainjob's own dependencies, read from their installed source files
+(nothing is imported), so the example needs no download. Two rules keep the task fair:
 
-- Names that give the answer away, such as "numpy" and its alias "np", are replaced by "_" in every docstring.
-- A source file's docstrings are all in train.csv or all in test.csv, because those of one file are often variations
-  of each other.
+- Names that reveal the answer, such as "numpy" and its alias "np", are replaced by "_" in every docstring.
+- The docstrings of a source file are all in train.csv or all in test.csv, because those of one file are often
+  variations of each other.
 
-The same seed and the same versions of the packages give the same files.
+The same seed and package versions give the same files.
 """
 
 import argparse
@@ -29,14 +29,14 @@ NAMES = {
     "torch": ["torch", "pytorch"],
     "transformers": ["transformers", "huggingface", "hugging face"],
 }
-"""Packages, and what each is called in docstrings."""
+"""Packages, and their names in docstrings."""
 
 GIVEAWAY = re.compile(rf"(?<![a-z])({'|'.join(name for names in NAMES.values() for name in names)})(?![a-z])", re.I)
 SKIPPED_FOLDERS = {"tests", "test", "testing", "externals", "_vendor", "vendored_packages", "thirdparty_files"}
 SHORTEST, LONGEST = 60, 400
-"""Characters: a shorter docstring says too little and is left out, a longer one is cut off."""
+"""Minimum and maximum characters: shorter docstrings are skipped, longer ones truncated."""
 MOST_ROWS = 2000
-"""Docstrings of each package, at most, so that no class outweighs the others."""
+"""Maximum docstrings per package, so that no class dominates."""
 TEST_FRACTION = 0.2
 
 Row = tuple[str, str]
@@ -75,7 +75,7 @@ def collect(packages: Iterable[str], rng: random.Random) -> tuple[list[Row], lis
 
 
 def source_files(package: str, rng: random.Random) -> list[Path]:
-    """The package's own Python files in random order, without tests and the code of others."""
+    """The package's own Python files in random order, without tests and vendored code."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit(f"{package} is not installed; install trainjob's dependencies first")
@@ -102,7 +102,7 @@ def definitions(parent: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef |
 
 
 def is_new(text: str, seen: set[str]) -> bool:
-    """Whether no docstring before began with the same letters; remembers this one."""
+    """Whether this is the first docstring that starts with these letters; remembers it."""
     beginning = re.sub(r"[^a-z]", "", text.lower())[:SHORTEST]
     if beginning in seen:
         return False

@@ -1,10 +1,10 @@
 """Writes the data of summaries.yaml: from a Python function's signature to the first sentence of its docstring.
 
-The rows are functions and methods of packages that trainjob itself depends on, read from their installed source files
-(nothing is imported), so the example needs no download. Those of one source file are all in train.csv or all in
-test.csv, and a sentence that many functions share is taken once.
+The rows are functions and methods of trainjob's own dependencies, read from their installed source files (nothing is
+imported), so the example needs no download. Those of one source file are all in train.csv or all in test.csv, and a
+sentence that many functions share is used once.
 
-The same seed and the same versions of the packages give the same files.
+The same seed and package versions give the same files.
 """
 
 import argparse
@@ -18,9 +18,9 @@ from pathlib import Path
 from make_docstrings import NAMES, TEST_FRACTION, definitions, source_files
 
 SHORTEST, LONGEST = 15, 200
-"""Characters of a signature and of a sentence; others are left out."""
+"""Minimum and maximum characters of signature and sentence; others are skipped."""
 MOST_ROWS = 3000
-"""Functions of each package, at most."""
+"""Maximum functions per package."""
 
 Row = tuple[str, str]
 """Prompt and completion: a signature with a line break, and a sentence."""
@@ -58,7 +58,7 @@ def collect(packages: list[str], rng: random.Random) -> tuple[list[Row], list[Ro
 
 
 def functions(file: Path) -> Iterator[Row]:
-    """A file's functions and methods whose docstring begins with a sentence of its own."""
+    """A file's functions and methods whose docstring starts with a unique sentence."""
     for node in definitions(ast.parse(file.read_bytes())):
         first = (ast.get_docstring(node) or "").partition("\n\n")[0]
         sentence = " ".join(first.split())
@@ -70,7 +70,7 @@ def functions(file: Path) -> Iterator[Row]:
 
 
 def is_new(sentence: str, seen: set[str]) -> bool:
-    """Whether no sentence before had the same letters; remembers this one."""
+    """Whether this is the first sentence with these letters; remembers it."""
     letters = re.sub(r"[^a-z]", "", sentence.lower())
     if letters in seen:
         return False

@@ -33,7 +33,7 @@ _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def values_schema() -> str:
-    """The schema of the chart's values. It is written by hand except for `$defs`, which is derived."""
+    """The schema of the chart's values: handwritten except for `$defs`, which is derived."""
     return json.dumps(json.loads(SCHEMA.read_text()) | {"$defs": _definitions()}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -74,7 +74,7 @@ def _definitions() -> dict[str, Schema]:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Pydantic's schema without its titles; a map whose names have a pattern takes no other names."""
+    """Pydantic's schema without titles; maps with a pattern for names allow no other names."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,6 +1,6 @@
 """`python hack/install_manifest.py PATH` writes one manifest with all objects of the chart, for clusters without Helm.
 
-It needs `hack` on PYTHONPATH, for the Helm that the project pins.
+`hack` must be on PYTHONPATH, for the project's pinned Helm.
 """
 
 import re
@@ -17,8 +17,8 @@ _HELM_LINES = re.compile(r"^( *(app.kubernetes.io/managed-by|helm.sh/chart): .*|
 
 
 def install_manifest() -> str:
-    """The chart's objects with its default values, in YAML, and the namespace that they are installed in: the policy of
-    who may report progress comes before the right to."""
+    """The chart's objects with default values and their namespace, in YAML. The policy for progress reports precedes
+    the permission."""
     options = ["--namespace", NAMESPACE, "--set", "crds.keep=false", "--no-hooks"]
     rendered = subprocess.run(
         [program("helm"), "template", "trainjob", CHART, *options],

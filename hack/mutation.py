@@ -1,8 +1,8 @@
-"""`python hack/mutation.py [--fifth] [FILE …]`: do the tests notice when the code is changed? Prints a table.
+"""`python hack/mutation.py [--fifth] [FILE …]`: do the tests notice changes to the code? Prints a table.
 
-mutmut changes one thing after the other in a file and runs the tests that reach it; a mutant that passes them all has
+mutmut makes one change after another to a file and runs the tests that reach it. A mutant that passes them all has
 survived, and is printed as a diff. Each file is tested in a copy of the repository, `build/mutation`. With `--fifth`,
-the first mutant of each function is tried and every fifth after it.
+only the first mutant of each function and every fifth after it are tested.
 """
 
 import argparse
@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build" / "mutation"
 LIMIT = 3 * 3600
-"""Seconds for one file."""
+"""Timeout in seconds for one file."""
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(WORK / "mutants" / "src")}
-"""Also for processes that tests start."""
+"""The environment, also for processes started by tests."""
 
 STATUS = [
     f"unit/operator/test_{name}.py"
@@ -49,12 +49,13 @@ TESTS = {
         f"unit/operator/test_{name}.py" for name in ("ray_job", "ray_cluster", "snapshot", "job_pods")
     ],
 }  # fmt: skip
-"""The tests of each file that is mutated."""
+"""The tests for each mutated file."""
 
 FIFTH = ("*1", "*6")
-"""Of the names of mutants, which end in a number of the function's."""
+"""Patterns for mutant names, which end in a number within their function."""
 SURVIVED, UNTESTED = 0, 33
-"""Exit codes of mutmut; by any other the mutant was noticed: a test failed, did not end, or the code did not load."""
+"""mutmut's exit codes; any other means that the mutant was noticed: a test failed or timed out, or the code did not
+load."""
 
 
 def survivors(file: str, patterns: Sequence[str]) -> tuple[int, list[str]]:
@@ -89,8 +90,8 @@ def survivors(file: str, patterns: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def is_noticed(mutant: str, tests: Sequence[str]) -> bool:
-    """Whether any test fails with a mutant. mutmut runs those that reach it in their own process: which of them reach
-    it in the processes of other ranks it does not see."""
+    """Whether any test fails with a mutant. mutmut runs only tests that reach it in their own process, and does not see
+    code that only other ranks reach."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", *(f"tests/{each}" for each in tests)]
     settings = ENVIRONMENT | {"MUTANT_UNDER_TEST": mutant}
     done = subprocess.run(command, cwd=WORK / "mutants", env=settings, capture_output=True, timeout=LIMIT)
@@ -98,7 +99,7 @@ def is_noticed(mutant: str, tests: Sequence[str]) -> bool:
 
 
 def mutmut(*arguments: str) -> str:
-    """What mutmut prints; its last lines end this program where it fails."""
+    """mutmut's output; if mutmut fails, exits with its last lines."""
     command = [sys.executable, "-m", "mutmut", *arguments]
     done = subprocess.run(
         command, cwd=WORK, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT

@@ -1,8 +1,8 @@
-"""The least that PyTorch and transformers need to a first step under torchrun: the text example's model, random rows.
+"""The minimum of PyTorch and transformers for a first step under torchrun: the text example's model, random rows.
 
     python -m torch.distributed.run --nproc-per-node=2 benchmarks/bare/first_step.py FILE
 
-writes into FILE when the step was done, in seconds since 1970.
+writes the time of the first step into FILE, in seconds since 1970.
 """
 
 import sys

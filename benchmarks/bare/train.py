@@ -1,4 +1,4 @@
-"""The text classifier of cluster_figures.py by plain Ray Train, up to its last step: no validation, no checkpoint."""
+"""The text classifier of cluster_figures.py in plain Ray Train, up to its last step: no validation, no checkpoints."""
 
 import os
 import time

@@ -53,7 +53,7 @@ def columns(batch: dict[str, Tensor], device: torch.device) -> tuple[Tensor, Ten
 
 @torch.no_grad()
 def root_mean_squared_error(network: nn.Module, batches: Any, device: torch.device) -> float:
-    """Over the validation rows, in points; every worker has all of them."""
+    """RMSE over the validation rows, in points; every worker has all of them."""
     network.eval()
     squares, rows = 0.0, 0
     for batch in batches:
@@ -64,7 +64,7 @@ def root_mean_squared_error(network: nn.Module, batches: Any, device: torch.devi
 
 
 def report(epoch: int, metrics: dict[str, float], network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Reports the metrics and, from rank 0, a checkpoint; Ray Train has every worker call it."""
+    """Reports the metrics and, from rank 0, a checkpoint; Ray Train requires every worker to call it."""
     if ray.train.get_context().get_world_rank() != 0:
         ray.train.report(metrics)
         return
@@ -75,7 +75,7 @@ def report(epoch: int, metrics: dict[str, float], network: nn.Module, optimizer:
 
 
 def resume(network: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Loads the latest checkpoint, if a run was interrupted; returns the epoch to go on with, from 1."""
+    """Loads the latest checkpoint, if a run was interrupted; returns the next epoch, from 1."""
     checkpoint = ray.train.get_checkpoint()
     if checkpoint is None:
         return 1

@@ -1,4 +1,4 @@
-"""Run a command, or else a shell, on a control plane of its own: `cd hack && python -m cluster [COMMAND …]`."""
+"""Runs a command, or a shell, on its own control plane: `cd hack && python -m cluster [COMMAND …]`."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from servers.programs import program
 
 
 def main() -> int:
-    """The command's exit status; the control plane ends with it."""
+    """Returns the command's exit status; the control plane ends with the command."""
     command = sys.argv[1:] or [os.environ.get("SHELL", "sh")]
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the command, which has the handler of its own
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -1,4 +1,4 @@
-"""A Kubernetes cluster with KubeRay, as its administrator sees it."""
+"""A client with administrator rights for a Kubernetes cluster with KubeRay."""
 
 import json
 import re
@@ -30,21 +30,21 @@ _APIS = {
 }
 
 LIMIT = 180
-"""Seconds that a kubectl or a request may take, besides what its own `--timeout` allows for waiting."""
+"""Timeout in seconds of a kubectl or a request, in addition to its own `--timeout`."""
 
 
 class KubectlError(Exception):
-    """What kubectl said when it failed, or that it did not end."""
+    """A failed kubectl with its output, or one that timed out."""
 
 
 class Cluster:
-    """The cluster that a kubeconfig file leads to."""
+    """The cluster of a kubeconfig file."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
 
     def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
-        """What kubectl prints. Raises KubectlError where it fails, or does not end within its limit."""
+        """kubectl's output. Raises KubectlError if it fails or times out."""
         # Another cluster may have had this address before: its cached API would be wrong.
         own = ["--kubeconfig", self.kubeconfig, "--cache-dir", self.kubeconfig.parent / "cache"]
         command, limit = [program("kubectl"), *own, *arguments], LIMIT + _own_timeout(arguments)
@@ -57,12 +57,12 @@ class Cluster:
         return done.stdout
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
-        """Create the objects or change them, by server-side apply."""
+        """Create or change the objects, by server-side apply."""
         manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self.kubectl("apply", "--server-side", "-f", "-", stdin=manifest)
 
     def create_raw(self, path: str, body: Mapping[str, Any]) -> None:
-        """Post to a path of the API, such as a subresource that kubectl has no command for."""
+        """Post to an API path, such as a subresource without a kubectl command."""
         self.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body))
 
     def await_definitions(self) -> None:
@@ -88,21 +88,21 @@ class Cluster:
         return found["items"]
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """An object, if it is there."""
+        """An object, or None if it does not exist."""
         return self.request("GET", _path(kind, namespace, name))
 
     def put(self, kind: str, namespace: str, document: Mapping[str, Any]) -> None:
-        """Create an object or change it, by server-side apply."""
+        """Create or change an object, by server-side apply."""
         path = _path(kind, namespace, document["metadata"]["name"])
         self.request("PATCH", path, document, patch="apply-patch+yaml", fieldManager="user", force="true")
 
     def merge(self, kind: str, namespace: str, name: str, change: Mapping[str, Any], subresource: str = "") -> None:
-        """Change some fields of an object, or of its subresource such as `/status`."""
+        """Change some fields of an object, or of a subresource such as `/status`."""
         path = _path(kind, namespace, name) + subresource
         assert self.request("PATCH", path, change) is not None, f"there is no {path}"
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
-        """Have an object deleted, with what it owns; it may be there for a while yet."""
+        """Request the deletion of an object and its dependents; it may still exist for a while."""
         self.request("DELETE", _path(kind, namespace, name), {"propagationPolicy": "Background"})
 
     def request(
@@ -144,13 +144,13 @@ class Cluster:
 
 
 def _path(kind: str, namespace: str, name: str = "") -> str:
-    """Of an object or of all of its kind, which may be in the singular, as with kubectl."""
+    """API path of an object or of all objects of a kind, which may be singular as with kubectl."""
     plural = kind if kind in _APIS else f"{kind}s"
     return f"{_APIS[plural]}/namespaces/{namespace}/{plural}/{name}".rstrip("/")
 
 
 def _own_timeout(arguments: Sequence[str | Path]) -> int:
-    """Seconds that kubectl is told to wait for something."""
+    """The value of kubectl's `--timeout` in seconds."""
     return sum(int(found) for each in arguments for found in re.findall(r"^--timeout=(\d+)s$", str(each)))
 
 

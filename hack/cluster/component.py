@@ -1,4 +1,4 @@
-"""A server process that may be stopped, killed and started again."""
+"""A server process that can be stopped, killed and restarted."""
 
 import atexit
 import os
@@ -16,11 +16,11 @@ from itertools import islice
 from pathlib import Path
 
 ENDS_WITH_US = ["setpriv", "--pdeathsig=KILL"] if shutil.which("setpriv") else []
-"""Before a command: it is killed once the thread that has started it ends, even if that is killed. Linux has it."""
+"""Command prefix: the process is killed when the thread that started it ends, even by a kill. Linux only."""
 
 START_SECONDS = 60
 ENVIRONMENT = {"GOGC": "400"}
-"""Go collects garbage a quarter as often: memory for time, of which an API server's start takes half as much."""
+"""Go collects garbage a quarter as often: more memory, but an API server starts in half the time."""
 
 STOP_SECONDS = 5  # the API server would wait a minute for the watches that clients hold open
 
@@ -29,7 +29,7 @@ BLOCK_OF_PORTS = 200
 
 @dataclass
 class Component:
-    """One program of a control plane; its name is that of its log file, which every start continues."""
+    """A program of a control plane, named like its log file, to which every start appends."""
 
     command: Sequence[str | Path]
     log: Path
@@ -39,12 +39,12 @@ class Component:
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
+        """PID of the running process."""
         assert self._process is not None, f"{self.log.stem} is not running"
         return self._process.pid
 
     def start(self, *flags: str) -> None:
-        """Start with more flags than the usual ones, and wait until it serves."""
+        """Start with additional flags, and wait until it serves."""
         assert self._process is None, f"{self.log.stem} is running"
         with open(self.log, "ab") as log:  # a session of its own: Ctrl-C is for the tests, which then stop it
             self._process = subprocess.Popen(
@@ -63,7 +63,7 @@ class Component:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End it as the kubelet does: it is asked to, and killed when it takes too long."""
+        """Stop it like the kubelet: terminate it, and kill it if it takes too long."""
         if self._process is not None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
@@ -71,14 +71,14 @@ class Component:
             self.kill()
 
     def kill(self) -> None:
-        """End it as a crash does; nothing happens to one that does not run."""
+        """Kill it like a crash; no effect if it is not running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def is_healthy(self) -> bool:
-        """Whether it serves, whoever has started it."""
+        """Whether it serves, regardless of who started it."""
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         try:
             if self.health_url.startswith("https"):
@@ -91,14 +91,14 @@ class Component:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing uses, and that no other process of the tests is given; below those that outgoing connections
-    get, so that they stay free while a server is down."""
+    """Ports that are unused and reserved for this test process, below the ephemeral range, so that they stay free while
+    a server is down."""
     return list(islice(filter(_is_free, _own_ports()), count))
 
 
 @cache
 def _own_ports() -> Iterator[int]:
-    """Each once. A process has a block of ports to itself, whose first one it binds for as long as it lives."""
+    """Yields each port once. A process reserves a block of ports by binding its first one for its lifetime."""
     for first in range(20_000, 32_000, BLOCK_OF_PORTS):
         guard = socket.socket()
         try:

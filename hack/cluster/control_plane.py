@@ -1,4 +1,4 @@
-"""A Kubernetes control plane with KubeRay, as processes of this machine: no nodes, no containers, no root."""
+"""A Kubernetes control plane with KubeRay in local processes: no nodes, no containers, no root."""
 
 import json
 import secrets
@@ -33,19 +33,19 @@ class ControlPlane(Cluster):
         }
 
     def start(self, name: str, *flags: str) -> None:
-        """Start one component, with more flags than its usual ones, and wait until it serves."""
+        """Start one component with additional flags, and wait until it serves."""
         self.components[name].start(*flags)
 
     def stop(self, name: str) -> None:
-        """End one component in its own orderly way."""
+        """Stop one component gracefully."""
         self.components[name].stop()
 
     def kill(self, name: str) -> None:
-        """End one component as a crash does."""
+        """Kill one component like a crash."""
         self.components[name].kill()
 
     def restart(self, name: str, *flags: str) -> None:
-        """Stop one component and start it again."""
+        """Restart one component."""
         self.stop(name)
         self.start(name, *flags)
 
@@ -59,7 +59,7 @@ class ControlPlane(Cluster):
         self.start("kuberay-operator")
 
     def down(self) -> None:
-        """End everything at once: nobody will want its data."""
+        """Kill everything; its data is no longer needed."""
         for component in reversed(self.components.values()):
             component.kill()
 
@@ -79,7 +79,7 @@ class ControlPlane(Cluster):
         self.kubeconfig.write_text(json.dumps(configuration))
 
     def component(self, name: str, health_url: str, *flags: str) -> Component:
-        """One of its programs, which keeps its log here and ends with this process."""
+        """One of its programs, which logs to `folder` and ends with this process."""
         command = [*ENDS_WITH_US, program(name), *flags]
         return Component(command, self.folder / f"{name}.log", health_url, self._certificate)
 
@@ -148,7 +148,7 @@ class ControlPlane(Cluster):
 
 @contextmanager
 def running(folder: Path) -> Generator[ControlPlane]:
-    """A control plane that keeps everything in `folder`, until the end of the block."""
+    """A control plane with its files in `folder`, until the end of the block."""
     control_plane = ControlPlane(folder)
     try:
         control_plane.up()

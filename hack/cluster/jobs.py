@@ -1,4 +1,4 @@
-"""TrainJobs of a namespace, as their users see them."""
+"""The TrainJobs of a namespace, from a user's point of view."""
 
 import secrets
 import time
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class Jobs:
-    """The TrainJobs of one namespace, and what is made of them."""
+    """The TrainJobs of one namespace and their objects."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster, self.namespace = cluster, namespace
@@ -27,7 +27,7 @@ class Jobs:
         return self.cluster.get(kind, self.namespace, name)
 
     def ray_job(self, name: str = "job") -> dict[str, Any]:
-        """The job's RayJob, once there is one."""
+        """Waits for the job's RayJob."""
         return eventually(lambda: self.get("rayjobs", name))
 
     def status(self, name: str = "job") -> dict[str, Any]:
@@ -35,7 +35,7 @@ class Jobs:
         return found.get("status", {}) if found is not None else {}
 
     def until(self, name: str = "job", **fields: Any) -> dict[str, Any]:
-        """The TrainJob's status, once it has these fields."""
+        """Waits until the TrainJob's status has these fields."""
 
         def reached() -> dict[str, Any] | None:
             status = self.status(name)
@@ -47,7 +47,7 @@ class Jobs:
         self.cluster.merge(kind, self.namespace, name, change)
 
     def delete(self, kind: str, name: str = "job") -> None:
-        """Delete an object and wait until it is gone, although another may soon have the same name."""
+        """Delete an object and wait until it is gone, even if another one soon has the same name."""
         before = self._uid(kind, name)
         self.cluster.delete(kind, self.namespace, name)
         eventually(lambda: self._uid(kind, name) != before, because=lambda: f"{kind} {name} was not deleted")
@@ -57,24 +57,24 @@ class Jobs:
         return found["metadata"]["uid"] if found is not None else None
 
     def report(self, kind: str, name: str, status: dict[str, Any]) -> None:
-        """Writes a part of an object's status, as its own controller does."""
+        """Writes a part of an object's status, like its controller."""
         self.cluster.merge(kind, self.namespace, name, {"status": status}, "/status")
 
     def events(self, name: str = "job") -> list[str]:
-        """Reasons of the TrainJob's events, in their order."""
+        """Reasons of the TrainJob's events, in order."""
         selector = f"involvedObject.kind=TrainJob,involvedObject.name={name}"
         found = self.cluster.find("events", self.namespace, fields=selector)
         return [event["reason"] for event in sorted(found, key=lambda event: event["metadata"]["creationTimestamp"])]
 
 
 def new_name() -> str:
-    """Of a namespace."""
+    """A random name for a namespace."""
     return f"test-{secrets.token_hex(4)}"
 
 
 @contextmanager
 def new_namespace(cluster: Cluster, name: str = "") -> Generator[str]:
-    """The name of a new namespace, which goes in the end with all that is in it."""
+    """The name of a new namespace, deleted at the end with its contents."""
     name = name or new_name()
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     eventually(lambda: cluster.get("serviceaccounts", name, "default"))
@@ -83,7 +83,7 @@ def new_namespace(cluster: Cluster, name: str = "") -> Generator[str]:
 
 
 def document(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    """A small TrainJob; `spec` has fields besides, or None for those that it is to be without."""
+    """A small TrainJob; `spec` adds fields, or removes those that are None."""
     fields = {
         "model": {"textClassifier": {"encoder": {}}},
         "dataset": {"train": {"uri": "s3://data/train.csv"}, "text": ["title"], "label": "tag"},
@@ -101,7 +101,7 @@ def document(name: str, metadata: dict[str, Any] | None = None, **spec: Any) -> 
 def eventually(
     look: Callable[[], Result | None], seconds: float = 30, because: Callable[[], str] = lambda: "it never came"
 ) -> Result:
-    """What `look` finds, once it finds something."""
+    """Polls `look` until it returns something."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

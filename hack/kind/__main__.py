@@ -1,4 +1,4 @@
-"""`cd hack && python -m kind up | install | down`: a development cluster with everything on it."""
+"""`cd hack && python -m kind up | install | down`: a complete development cluster."""
 
 import os
 import sys

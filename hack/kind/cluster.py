@@ -1,4 +1,4 @@
-"""A kind cluster, which runs pods, and a registry that it takes images from."""
+"""A kind cluster, which runs pods, and its image registry."""
 
 import json
 from collections.abc import Generator
@@ -22,7 +22,7 @@ REGISTRY = f"localhost:{PORT}"
 
 
 class KindCluster(Cluster):
-    """Its files lie in `folder`."""
+    """A kind cluster with its files in `folder`."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ class KindCluster(Cluster):
         self.environment = environment(folder)
 
     def serve_images(self) -> None:
-        """Starts the registry that images are pushed to."""
+        """Starts the image registry."""
         if not docker():
             self._serve_registry()
         elif not sh("docker", "ps", "--quiet", "--filter", "name=kind-registry"):
@@ -39,11 +39,11 @@ class KindCluster(Cluster):
                "--publish", f"127.0.0.1:{PORT}:5000", "registry:2")  # fmt: skip
 
     def node_image(self) -> str | None:
-        """What a new cluster's nodes are to run; None where there is one, or Docker, for which kind knows it."""
+        """The node image of a new cluster; None if the cluster exists, or with Docker, where kind selects it."""
         return None if docker() or self._exists() else node_image(self.folder)
 
     def up(self, image: str, nodes: str | None) -> None:
-        """Creates the cluster, unless there is one. With podman its workers have `image` from the start."""
+        """Creates the cluster if it does not exist. With podman, its workers have `image` from the start."""
         if not self._exists():
             self._create(image, nodes)
         self._show_registry()
@@ -68,7 +68,7 @@ class KindCluster(Cluster):
                    "--kubeconfig", self.kubeconfig, "--wait", "180s")  # fmt: skip
 
     def down(self) -> None:
-        """Removes it; the registry keeps its images for the next one."""
+        """Removes the cluster; the registry keeps its images for the next one."""
         self._kind("delete", "cluster", "--name", NAME, "--kubeconfig", self.kubeconfig)
         if docker():
             sh("docker", "rm", "--force", "kind-registry")
@@ -80,15 +80,15 @@ class KindCluster(Cluster):
             process.unlink()
 
     def nodes(self) -> list[str]:
-        """Their names, which are those of their containers, too."""
+        """Names of the nodes and of their containers."""
         return self._kind("get", "nodes", "--name", NAME).split()
 
     def on_node(self, node: str, *command: str, seconds: float = 60) -> str:
-        """What a command prints on a node."""
+        """The output of a command on a node."""
         return sh(engine(), "exec", node, *command, env=self.environment, seconds=seconds)
 
     def pull(self, image: str) -> None:
-        """Has all workers pull an image now, at the same time: pods that use it then start at once."""
+        """Makes all workers pull an image in parallel, so that pods with it start immediately."""
         command = ("ctr", "--namespace=k8s.io", "images", "pull", "--hosts-dir=/etc/containerd/certs.d", image)
         workers = [node for node in self.nodes() if not node.endswith("control-plane")]
         with ThreadPoolExecutor() as threads:
@@ -96,7 +96,7 @@ class KindCluster(Cluster):
 
     @contextmanager
     def without(self, node: str) -> Generator[None]:
-        """In the block nothing on the node moves, as if its machine were lost."""
+        """Freezes the node within the block, as if its machine were lost."""
         sh(engine(), "pause", node, env=self.environment)
         try:
             yield
@@ -106,7 +106,7 @@ class KindCluster(Cluster):
 
     @contextmanager
     def out_of_service(self, node: str) -> Generator[None]:
-        """In the block Kubernetes knows of a node that does not answer that it will not come back."""
+        """Marks an unresponsive node as out of service within the block."""
         taint = "node.kubernetes.io/out-of-service"
         self.kubectl("taint", "node", node, f"{taint}=lost:NoExecute")
         try:
@@ -118,7 +118,7 @@ class KindCluster(Cluster):
         return sh(program("kind"), *arguments, env=self.environment)
 
     def _show_registry(self) -> None:
-        """Tells the nodes where the registry is."""
+        """Configures the registry on the nodes."""
         if docker():
             networks = sh("docker", "inspect", "--format", "{{json .NetworkSettings.Networks}}", "kind-registry")
             if "kind" not in json.loads(networks):
@@ -133,7 +133,7 @@ class KindCluster(Cluster):
             self.on_node(node, "sh", "-c", write)
 
     def _make_volumes(self) -> None:
-        """Some volumes on one worker, where the node image brings no provisioner."""
+        """Creates some volumes on one worker, if the node image has no provisioner."""
         provisioner = self.kubectl("get", "storageclass", "standard", "--output=jsonpath={.provisioner}")
         if provisioner != "kubernetes.io/no-provisioner":
             return

@@ -1,4 +1,4 @@
-"""What runs kind's nodes and builds images: Docker, or else podman with buildah."""
+"""The container engine for kind's nodes and image builds: Docker, or podman with buildah."""
 
 import os
 import resource
@@ -16,11 +16,11 @@ TOOLS = ("podman", "buildah", "debootstrap", "containerd", "runc", "docker-regis
 
 
 class EngineError(Exception):
-    """A command that failed or took too long, with its output; or what this machine lacks."""
+    """A command that failed or timed out, with its output; or a missing prerequisite."""
 
 
 def sh(*command: str | Path, env: Mapping[str, str] | None = None, seconds: float = 600) -> str:
-    """What the command prints. Raises EngineError where it fails or has not ended after `seconds`."""
+    """The command's output. Raises EngineError if it fails or times out after `seconds`."""
     line = " ".join(map(str, command))
     try:
         done = subprocess.run(command, text=True, capture_output=True, env=os.environ | (env or {}), timeout=seconds)
@@ -34,7 +34,7 @@ def sh(*command: str | Path, env: Mapping[str, str] | None = None, seconds: floa
 
 @cache
 def docker() -> bool:
-    """Whether a Docker daemon answers; podman stands in where none does. Raises EngineError where that cannot."""
+    """Whether a Docker daemon answers; otherwise podman is used. Raises EngineError if podman cannot be used either."""
     if shutil.which("docker"):
         with suppress(EngineError):
             sh("docker", "info", seconds=60)
@@ -47,7 +47,7 @@ def docker() -> bool:
 
 
 def engine() -> str:
-    """The program that runs containers."""
+    """The program for running containers."""
     return "docker" if docker() else "podman"
 
 

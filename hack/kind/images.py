@@ -1,4 +1,4 @@
-"""Images: built by Docker, or by buildah on Debian's own Python where no registry serves one; pushed to a registry."""
+"""Builds and pushes images, with Docker, or with buildah on Debian's Python if no registry is reachable."""
 
 import os
 import shutil
@@ -16,12 +16,12 @@ NODE_PROGRAMS = ("coredns", "etcd", "kube-apiserver", "kube-controller-manager",
                  "kubeadm", "kubectl", "kubelet")  # fmt: skip
 CERTIFICATES = "/etc/ssl/certs"
 BUILD_SECONDS = 3600
-"""Limit of each command that builds or pushes an image: it may have to download gigabytes."""
+"""Timeout of each command that builds or pushes an image, which may download gigabytes."""
 
 
 @dataclass(frozen=True)
 class Images:
-    """The names that they are pulled by."""
+    """The names for pulling the images."""
 
     kuberay: str
     minio: str
@@ -40,7 +40,7 @@ def build(registry: str) -> Images:
 
 
 def build_project(target: str, registry: str) -> str:
-    """Builds a target of the project's Dockerfile. The name that it is pushed under has its content in the tag."""
+    """Builds a target of the project's Dockerfile, and pushes it with a tag derived from its content."""
     name = f"trainjob-{target}"
     if docker():
         sh("docker", "build", "--target", target, "--tag", name, ROOT, seconds=BUILD_SECONDS)
@@ -58,7 +58,7 @@ def build_project(target: str, registry: str) -> str:
 
 
 def build_server(name: str, registry: str) -> str:
-    """An image of one of the tests' servers, by its version, and nothing else."""
+    """Builds an image with only one of the tests' servers, tagged with its version."""
     module = {"kuberay-operator": "kuberay", "minio": "minio"}[name]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy2(program(name), Path(folder) / "server")
@@ -71,7 +71,7 @@ def build_server(name: str, registry: str) -> str:
 
 
 def push(local: str, name: str) -> str:
-    """Returns `name`."""
+    """Pushes an image and returns `name`."""
     if docker():
         sh("docker", "tag", local, name)
         sh("docker", "push", "--quiet", name, seconds=BUILD_SECONDS)
@@ -99,8 +99,8 @@ def _make_base_image() -> None:
 
 
 def node_image(folder: Path) -> str:
-    """The node image that kind was released with, where podman knows a registry that has it; else one made of our own
-    binaries and Debian's packages, which takes some minutes, once."""
+    """kind's own node image if podman can pull it; otherwise one built from our binaries and Debian packages, which
+    takes some minutes, once."""
     name = f"localhost/trainjob-node:{requirement('kubernetes')[1]}"
     if not sh("podman", "images", "--quiet", name):
         source = (sources("kind") / "pkg/apis/config/defaults/image.go").read_text()

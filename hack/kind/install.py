@@ -1,4 +1,4 @@
-"""What runs on the cluster: KubeRay and MinIO in the versions that the tests pin, and the project's own chart."""
+"""Installs KubeRay and MinIO, in the versions pinned for the tests, and the project's own chart."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 def install(cluster: Cluster, images: Images) -> None:
-    """Installs what uses the images. Done again, it brings what is new."""
+    """Installs everything that uses the images, or updates it."""
     _install_kuberay(cluster, images.kuberay)
     minio = (HERE / "minio.yaml").read_text().replace("IMAGE", images.minio)
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=minio)
@@ -28,7 +28,7 @@ def install(cluster: Cluster, images: Images) -> None:
 
 
 def install_chart(cluster: Cluster, operator: str, trainer: str, checkout: Path = ROOT, *more: str) -> None:
-    """Installs the chart of a checkout, or upgrades to it, with these images and more of Helm's options."""
+    """Installs or upgrades to the chart of a checkout, with these images and additional Helm options."""
     settings = list(more)
     for key, image in (("image", operator), ("trainer.image", trainer)):
         repository, tag = image.rsplit(":", 1)

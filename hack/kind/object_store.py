@@ -1,4 +1,4 @@
-"""The cluster's MinIO, as this machine reaches it, and what the chart's default storage needs of it."""
+"""Connects to the cluster's MinIO, and creates the chart's default storage in it."""
 
 import base64
 import json
@@ -22,11 +22,11 @@ DEFAULT_BUCKET = "runs"
 
 @dataclass(frozen=True)
 class Reached:
-    """A server of S3."""
+    """An S3 server."""
 
     endpoint: str
     credentials: dict[str, str]
-    """As variables of the environment."""
+    """The server's settings as environment variables."""
 
     @property
     def files(self) -> fs.S3FileSystem:
@@ -47,7 +47,7 @@ class Reached:
 
 @contextmanager
 def reached(cluster: Cluster, namespace: str = "minio") -> Generator[Reached]:
-    """The MinIO of a namespace, through a port that kubectl forwards in the block."""
+    """The MinIO of a namespace, through a port forwarded by kubectl within the block."""
     found = json.loads(cluster.kubectl("get", "secret", "minio", "--namespace", namespace, "--output=json"))["data"]
     (port,) = free_ports(1)
     credentials = {key: base64.b64decode(value).decode() for key, value in found.items()}
@@ -67,7 +67,7 @@ def reached(cluster: Cluster, namespace: str = "minio") -> Generator[Reached]:
 
 
 def prepare(cluster: Cluster) -> None:
-    """Makes the bucket of the default storage, and its Secret for TrainJobs in the namespace `default`."""
+    """Creates the bucket of the default storage, and its Secret for TrainJobs in the namespace `default`."""
     with reached(cluster) as server:
         server.files.create_dir(DEFAULT_BUCKET)
         cluster.apply(server.secret("default"))

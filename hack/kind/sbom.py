@@ -1,4 +1,4 @@
-"""`cd hack && python -m kind.sbom IMAGE…`: a bill of materials of each image, in CycloneDX's JSON, in build/."""
+"""`cd hack && python -m kind.sbom IMAGE…`: writes a bill of materials of each image to build/, as CycloneDX JSON."""
 
 import json
 import sys
@@ -32,11 +32,11 @@ python = {each.metadata["Name"]: [each.version, license(each.metadata)] for each
 system = platform.freedesktop_os_release()["ID"]
 print(json.dumps({"python": python, "debian": [line.split("\t") for line in debian.splitlines()], "system": system}))
 """
-"""A program for the Python of an image: prints the packages that the image has."""
+"""A program for an image's Python that prints the image's packages."""
 
 
 def packages(image: str) -> list[Any]:
-    """The Python and Debian packages of an image that this machine has. Raises EngineError."""
+    """The Python and Debian packages of a local image. Raises EngineError."""
     with tempfile.TemporaryDirectory() as folder:
         run = [engine(), "run", "--rm", "--pull=never", "--network=none", "--entrypoint=python3", image, "-c", INSIDE]
         found = json.loads(sh(*run, env=environment(Path(folder))))

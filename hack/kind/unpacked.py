@@ -1,5 +1,6 @@
-"""The trainer image on kind's workers, with podman: unpacked once, rather than by each worker of each cluster, which
-takes a minute of two cores and 11 GB. The workers share the files, which nothing changes, by hard links."""
+"""The trainer image on kind's workers with podman, unpacked once instead of by each worker of each cluster, which takes
+a minute of two cores and 11 GB. The workers share its immutable files through hard links.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from kind.engine import sh
 from kind.images import BUILD_SECONDS
 
 CONTAINERD = "/var/lib/containerd"
-"""Where containerd keeps images on a node."""
+"""containerd's image folder on a node."""
 
 _COMMON, _WORKER = "common", "worker-"
 
@@ -23,12 +24,12 @@ images list --quiet | grep "^${1%:*}:" | grep --invert-match --line-regexp "$1" 
     ctr --namespace=k8s.io images remove --sync
 kill $containerd; wait $containerd || true
 """
-"""Pulls the image that is its argument, of which layers may be there, and removes others of its name."""
+"""A script that pulls its argument, an image, reusing existing layers, and removes older images of the same name."""
 
 
 def worker_folders(folder: Path, nodes: str, image: str, count: int, environment: Mapping[str, str]) -> list[Path]:
-    """A folder for each worker of a new cluster to have as `CONTAINERD`: with what the image `nodes` brings there, and
-    with `image`."""
+    """Creates a folder to mount as `CONTAINERD` for each worker of a new cluster, with the content of the image `nodes`
+    and with `image`."""
     remove_workers(folder)
     digest = sh("podman", "image", "inspect", "--format={{.Id}}", nodes)
     common = folder / f"{_COMMON}-{digest[:12]}"
@@ -46,13 +47,13 @@ def worker_folders(folder: Path, nodes: str, image: str, count: int, environment
 
 
 def remove_workers(folder: Path) -> None:
-    """Removes what the workers of a cluster that is gone had."""
+    """Removes the folders of a deleted cluster's workers."""
     for worker in folder.glob(f"{_WORKER}*"):
         shutil.rmtree(worker)
 
 
 def _shared(common: Path, worker: Path) -> Path:
-    """Links to all files of `common`, but copies of containerd's databases."""
+    """Hard links to all files of `common`, but copies of containerd's databases."""
     sh("cp", "--archive", "--link", common, worker)
     for database in common.glob("*/*.db"):
         (worker / database.relative_to(common)).unlink()

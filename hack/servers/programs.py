@@ -1,7 +1,7 @@
-"""The servers that the tests run, each built once a version from its Go module in this folder.
+"""The servers that the tests run, each built once per version from its Go module in this folder.
 
-`python -m servers.programs [NAME …]` builds those of `make test`, and more, before it: beside a compiler, tests run
-into their limits.
+`python -m servers.programs [NAME …]` builds those of `make test`, and the named ones, before the tests: with a compiler
+running beside them, tests exceed their time limits.
 """
 
 import fcntl
@@ -41,7 +41,7 @@ TESTED = ("kube-apiserver", "kube-controller-manager", "kubectl", "minio", "helm
 
 
 def program(name: str) -> Path:
-    """The program in $KUBEBUILDER_ASSETS or else the user's cache folder; building one takes minutes."""
+    """The program in $KUBEBUILDER_ASSETS or else in the user's cache folder; building it takes minutes."""
     given = Path(os.environ.get("KUBEBUILDER_ASSETS", "")) / name
     if given.is_absolute() and given.exists():
         return given
@@ -57,14 +57,14 @@ def program(name: str) -> Path:
 
 
 def requirement(module: str) -> tuple[str, str]:
-    """What the Go module in the folder `module` is there for, and the version it pins."""
+    """The requirement of the Go module in the folder `module`, and its pinned version."""
     lines = (HERE / module / "go.mod").read_text().splitlines()
     required, version = next(line.split()[1:] for line in lines if line.startswith("require ") and "(" not in line)
     return required, version
 
 
 def sources(module: str) -> Path:
-    """The folder with the source of that requirement."""
+    """The folder with the requirement's source."""
     command = ["go", "mod", "download", "-json", requirement(module)[0]]
     done = subprocess.run(command, cwd=HERE / module, check=True, capture_output=True, timeout=BUILD_SECONDS)
     return Path(json.loads(done.stdout)["Dir"])
@@ -84,7 +84,7 @@ def _build(module: str, package: str, target: Path) -> None:
 
 
 def build_all(names: Iterable[str]) -> None:
-    """Two modules at a time: getting packages and linking leave a core idle, which the other can compile on."""
+    """Builds two modules at a time, because downloading and linking leave a core idle."""
     modules = [list(module) for _, module in groupby(names, key=lambda name: PACKAGES[name][0])]
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda module: [program(name) for name in module], modules))
