@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import ClassVar
 
 from trainjob.redaction import without_secrets
 
@@ -11,6 +12,9 @@ _SHOWN = 5
 class UserError(Exception):
     """An error that the author of the TrainJob can fix. The message says what is wrong, where, and what to do. It is
     shown, logged and written into the status, so secrets are removed from it."""
+
+    exit_code: ClassVar[int] = 2
+    """Of a command that ends with it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_secrets(message))

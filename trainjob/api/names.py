@@ -6,3 +6,8 @@ UID_LABEL = f"{GROUP}/uid"
 """On a RayJob and its pods: the TrainJob's UID."""
 SUBMITTER_CONTAINER = "ray-job-submitter"
 """Container of the submitter pod, which submits the entry point and prints the driver's log."""
+
+
+def run_name(name: str, uid: str | None) -> str:
+    """Name of a run's folder in its storage: on a laptop a TrainJob has no UID."""
+    return name if uid is None else f"{name[:200]}-{uid[:8]}"

@@ -14,7 +14,12 @@ from trainjob import interrupts
 from trainjob.cli.baseline import baseline
 from trainjob.cli.compare import compare
 from trainjob.cli.compress import compress
+from trainjob.cli.delete import delete
+from trainjob.cli.describe import describe
 from trainjob.cli.evaluate import evaluate
+from trainjob.cli.events import events
+from trainjob.cli.get import get
+from trainjob.cli.list import list_
 from trainjob.cli.merge import merge
 from trainjob.cli.output import say
 from trainjob.cli.predict import predict
@@ -22,8 +27,10 @@ from trainjob.cli.push import push
 from trainjob.cli.report import report
 from trainjob.cli.run import run
 from trainjob.cli.serve import serve
+from trainjob.cli.suspend import resume, suspend
 from trainjob.cli.validate import validate
 from trainjob.cli.version import print_version, version
+from trainjob.cli.wait import wait
 from trainjob.errors import Alarm, Notice, UserError
 
 app = typer.Typer(
@@ -73,13 +80,35 @@ EXAMPLES = {
     report: """
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",
+    list_: """
+        trainjob list
+        trainjob list --watch
+        trainjob list --all-namespaces --output wide""",
+    get: """
+        trainjob get tags
+        trainjob get tags --output yaml
+        trainjob get tags tags-small --namespace team-a --watch""",
+    describe: """
+        trainjob describe tags""",
+    events: """
+        trainjob events tags --namespace team-a""",
+    wait: """
+        trainjob wait tags
+        trainjob wait tags --for Running --timeout 30m""",
+    suspend: """
+        trainjob suspend tags""",
+    resume: """
+        trainjob resume tags""",
+    delete: """
+        trainjob delete tags tags-small""",
     version: """
         trainjob version""",
 }
 """The commands, in the order in which the help lists them, and examples of each."""
 
 for command, examples in EXAMPLES.items():
-    app.command(epilog=f"\b\nExamples:\n{indent(dedent(examples).strip(), '  ')}")(command)
+    epilog = f"\b\nExamples:\n{indent(dedent(examples).strip(), '  ')}"
+    app.command(command.__name__.rstrip("_"), epilog=epilog)(command)
 
 
 @app.callback()
@@ -118,7 +147,7 @@ def _mute_finalization() -> None:
 
 
 def main() -> None:
-    """Runs the command line. A UserError ends it with its message alone and exit code 2, a signal with 128 and the
+    """Runs the command line. A UserError ends it with its message alone and its exit code, a signal with 128 and the
     signal's number; a crash of native code tells where it was."""
     faulthandler.enable()
     atexit.register(_mute_finalization)  # the first to be registered is called last
@@ -128,7 +157,7 @@ def main() -> None:
         app()
     except UserError as error:
         say(str(error), error=True, colour=typer.colors.RED)
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except SystemExit as end:
         if end.code and interrupts.received() is not None:  # typer exits with the same code whatever the signal
             sys.exit(interrupts.exit_code())

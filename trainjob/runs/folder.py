@@ -14,6 +14,7 @@ import yaml
 from pydantic import AwareDatetime, ValidationError
 
 from trainjob.api import Baselines, TrainJob
+from trainjob.api.names import run_name
 from trainjob.errors import TransientError, UserError, listed, notify
 from trainjob.redaction import redacted
 from trainjob.runs.files import (
@@ -103,8 +104,7 @@ def run_folder(job: TrainJob) -> Folder:
             "spec.storage.persistentVolumeClaim exists only in a cluster: here, add --set 'spec.storage={uri: runs}'"
         )
     root = Folder(os.path.abspath("runs")) if storage is None else Folder(cast("str", storage.uri), storage.endpoint)
-    name, uid = job.metadata.name, job.metadata.uid
-    return root / (name if uid is None else f"{name[:200]}-{uid[:8]}")
+    return root / run_name(job.metadata.name, job.metadata.uid)
 
 
 @contextmanager

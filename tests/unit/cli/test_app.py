@@ -24,7 +24,7 @@ spec:
   model: {imageClassifier: {cnn: {}}}
   dataset: {train: {uri: images}}
 """
-HEAVY = ("torch", "ray", "transformers", "pyarrow", "numpy", "matplotlib", "sklearn")
+HEAVY = ("torch", "ray", "transformers", "pyarrow", "numpy", "matplotlib", "sklearn", "kubernetes")
 
 
 COMMANDS = (
@@ -39,6 +39,14 @@ COMMANDS = (
     "serve",
     "push",
     "report",
+    "list",
+    "get",
+    "describe",
+    "events",
+    "wait",
+    "suspend",
+    "resume",
+    "delete",
     "version",
 )
 

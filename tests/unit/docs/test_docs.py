@@ -49,7 +49,7 @@ def test_commands_name_files_and_targets_that_there_are(page: Path):
     assert [path for path in FILE.findall(said) if not (ROOT / path).exists()] == []
 
 
-AMBIGUOUS = re.compile(r"kubectl [^`\n]*?(?<=[ ,])trainjobs?(?=[ ,/`\n]|$)[^`\n]*")
+AMBIGUOUS = re.compile(r"kubectl (?!trainjob )[^`\n]*?(?<=[ ,])trainjobs?(?=[ ,/`\n]|$)[^`\n]*")
 """A command that Kubeflow's TrainJobs would answer where both are installed."""
 
 

@@ -1,0 +1,144 @@
+"""What `trainjob describe` says of a status, and `trainjob events` of what has happened."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from trainjob.api.status_reasons import EXPLANATIONS, explanation
+from trainjob.cli.describe import description
+from trainjob.cli.job_table import age
+from trainjob.cluster.advice import causes
+from trainjob.cluster.job import Event, Job
+from trainjob.cluster.timeline import timeline
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+WIDTH = 80
+
+
+def job(**status: Any) -> Job:
+    metadata = {
+        "name": "tags",
+        "namespace": "team",
+        "uid": "12345678-0000",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-01-02T09:00:00Z",
+    }
+    return Job({"metadata": metadata, "spec": {"retries": 2}, "status": status})
+
+
+def event(minutes: int, reason: str, message: str = "", count: int = 1) -> Event:
+    return Event(NOW - timedelta(minutes=minutes), reason, message, count=count)
+
+
+def described(subject: Job, *events: Event) -> list[str]:
+    lines = description(subject, events, WIDTH, NOW, " -n team")
+    assert [line for line in lines if len(line) > WIDTH] == []
+    return lines
+
+
+def test_a_job_that_nobody_has_seen():
+    lines = described(job())
+    assert lines[:3] == [
+        "TrainJob    tags in team",
+        "Phase       none yet: the operator has not seen the job; see whether it runs",
+        "Age         3h",
+    ]
+    assert lines[-2:] == ["Next", "  trainjob wait tags -n team"]
+
+
+def test_a_job_that_waits_says_why_and_what_to_do():
+    waiting = [{"reason": "ImagePullBackOff", "pods": 3, "message": "manifest for x:1 not found " * 5}]
+    lines = described(job(phase="Pending", reason="ImagePullBackOff", message="3 pods", attempt=1, waiting=waiting))
+    start = lines.index("Why: ImagePullBackOff")
+    assert lines[start + 1].startswith("  3 pods: manifest for x:1 not found")
+    assert "  a container's image cannot be pulled" in lines
+    assert "  What to do: mend the image's name or spec.pods.imagePullSecrets" in lines
+    assert lines.count("Why: ImagePullBackOff") == 1
+
+
+def test_a_reason_that_this_version_does_not_know_is_told_in_the_clusters_words():
+    [cause] = causes(job(phase="Pending", reason="Tired", message="the node sleeps").status)
+    assert cause == ("Tired", "", "the node sleeps", "")
+    assert "Why: Tired" in described(job(phase="Pending", reason="Tired", message="the node sleeps"))
+
+
+@pytest.mark.parametrize("phase", ["Running", "Succeeded"])
+def test_a_job_that_trains_or_has_succeeded_needs_no_reason(phase: str):
+    assert causes(job(phase=phase, reason="Training", message="pod a was lost").status) == []
+
+
+def test_a_retry_tells_of_the_attempts_and_the_losses():
+    lost = {"count": 2, "lastReason": "Evicted", "lastPod": "tags-w-1", "lastTime": "2026-01-02T11:50:00Z"}
+    status = {"phase": "Retrying", "reason": "AppFailed", "attempt": 2, "message": "exit code 1", "interruptions": lost}
+    lines = described(job(**status), event(60, "Created"))
+    assert "Phase       Retrying (AppFailed), attempt 2 of 3" in lines
+    assert "Interrupted 2 times; last 2026-01-02 11:50:00Z: Evicted" in lines
+    assert "  2026-01-02 11:50:00Z  Interrupted  pod tags-w-1: Evicted (x2)" in lines
+
+
+def test_a_failure_is_shown_with_its_traceback():
+    failure = {"rank": 1, "exception": "ValueError", "message": "no such column", "traceback": 'File "a.py"\n  x()\n'}
+    ended = {"phase": "Failed", "reason": "TrainingFailed", "completionTime": "2026-01-02T11:00:00Z"}
+    lines = described(job(**ended, message="worker 1 raised", training={"stage": "Training", "failure": failure}))
+    assert "Failure     worker 1: ValueError: no such column" in lines
+    start = lines.index("Traceback")
+    assert lines[start + 1 : start + 3] == ['  File "a.py"', "    x()"]
+    assert "  2026-01-02 11:00:00Z  Failed     TrainingFailed: worker 1 raised" in lines
+
+
+def test_a_success_shows_scores_and_how_to_use_the_model():
+    training = {
+        "stage": "Finished",
+        "percent": 100.0,
+        "bestCheckpoint": {"uri": "s3://r/c", "step": 1200, "metric": "validation_f1", "value": 0.5},
+        "evaluation": {"test_f1": 0.25},
+    }
+    times = {"startTime": "2026-01-02T10:00:00Z", "completionTime": "2026-01-02T11:30:00Z"}
+    lines = described(job(phase="Succeeded", reason="Succeeded", training=training, **times))
+    assert "Age         3h; took 1 h 30 min" in lines
+    assert "Metrics     test_f1 0.2500" in lines
+    assert "Best        step 1,200, validation_f1 0.5000: s3://r/c" in lines
+    assert lines[-1] == "  trainjob predict s3://r/c DATA"
+
+
+def test_a_status_that_cannot_be_read_says_so():
+    assert any(line.startswith("Unreadable  status cannot be read: phase") for line in described(job(phase="Odd")))
+
+
+def test_the_timeline_fills_what_events_have_forgotten():
+    ended = {"phase": "Succeeded", "reason": "Succeeded", "completionTime": "2026-01-02T11:30:00Z"}
+    assert [each.reason for each in timeline(job(**ended), [])] == ["Submitted", "Succeeded"]
+    told = timeline(job(**ended), [event(29, "Succeeded"), event(90, "Started")])
+    assert [each.reason for each in told] == ["Submitted", "Started", "Succeeded"]
+    refusal = {
+        "type": "Accepted",
+        "status": "False",
+        "reason": "NoStorage",
+        "message": "nowhere",
+        "lastTransitionTime": "2026-01-02T09:01:00Z",
+    }
+    assert [each.reason for each in timeline(job(conditions=[refusal]), [])] == ["Submitted", "NoStorage"]
+
+
+def test_a_long_name_or_word_is_kept_whole():
+    name = "x" * 200
+    lines = description(job(phase="Pending", reason="NoStorage", message=name), [event(1, "Waiting", name)], WIDTH, NOW)
+    assert any(name in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-5, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (10_799, "179m"), (10_800, "3h"), (172_800, "2d")],
+)
+def test_an_age_has_one_unit(seconds: int, shown: str):
+    assert age(seconds) == shown
+
+
+def test_explanations_are_without_markdown():
+    for row in EXPLANATIONS:
+        for reason in row.reasons.split(", "):
+            found = explanation(reason)
+            assert found is not None
+            assert not set("`[]") & set(found.meaning + found.remedy), reason
+    assert explanation("Nothing") is None

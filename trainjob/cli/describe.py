@@ -1,0 +1,133 @@
+"""`trainjob describe`"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from trainjob.cli.cluster_options import Context, JobName, Namespace, open_client, repeated
+from trainjob.cli.output import console, say
+
+if TYPE_CHECKING:
+    from trainjob.api.trainjob_status import TrainJobStatus
+    from trainjob.cluster.job import Event, Job
+
+_LABEL = 12
+"""Columns of what stands before the facts."""
+_MOST_METRICS = 12
+_LEAST_WIDTH = 60
+
+
+def describe(name: JobName, context: Context = None, namespace: Namespace = None) -> None:
+    """Show on one screen how a TrainJob is, why, and what to do."""
+    client = open_client(context, namespace)
+    job = client.job(name)
+    options = repeated(context, namespace)
+    say("\n".join(description(job, client.events(job), console().width, datetime.now(UTC), options)))
+
+
+def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime, options: str = "") -> list[str]:
+    """All there is to say of a job, in lines of at most `width` columns where words allow; `options` are those that the
+    next commands need to find it."""
+    from trainjob.cluster.advice import causes, next_steps
+    from trainjob.cluster.timeline import timeline
+
+    lines = [line for label, text in _facts(job, now) for line in _fact(label, text, width)]
+    failure = job.status.training.failure if job.status.training is not None else None
+    for cause in causes(job.status):
+        lines += ["", f"Why: {cause.reason}"]
+        for text in dict.fromkeys((cause.message, cause.meaning)):
+            lines += _indented(text, width)
+        if cause.remedy:
+            lines += _indented(f"What to do: {cause.remedy}", width)
+    if failure is not None and job.status.phase == "Failed" and failure.traceback:
+        lines += ["", "Traceback", *(f"  {line}" for line in failure.traceback.rstrip().splitlines())]
+    lines += ["", "Timeline", *(f"  {line}" for line in event_lines(timeline(job, events), width - 2))]
+    return [*lines, "", "Next", *(f"  {step}" for step in next_steps(job, options))]
+
+
+def event_lines(events: "Iterable[Event]", width: int) -> list[str]:
+    """Each Event with its time; the day is named where it changes."""
+    found = list(events)
+    longest = max((len(event.reason) for event in found), default=0)
+    lines: list[str] = []
+    for event in found:
+        times = f" (x{event.count})" if event.count > 1 else ""
+        head = f"{event.time:%Y-%m-%d %H:%M:%SZ}  {event.reason:<{longest}}  "
+        texts = wrap(" ".join(f"{event.message}{times}".split()), max(width - len(head), 30)) or [""]
+        lines += [f"{head}{texts[0]}".rstrip(), *(f"{'':{len(head)}}{text}" for text in texts[1:])]
+    return lines
+
+
+def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
+    from trainjob.cli.job_table import age
+
+    status = job.status
+    yield "TrainJob", f"{job.name}" + (f" in {job.namespace}" if job.namespace else "")
+    yield "Phase", _phase(job)
+    yield "Age", age((now - job.created).total_seconds()) + _duration(status)
+    yield from _training(status)
+    if status.workers is not None:
+        yield "Workers", f"{status.workers.ready} of {status.workers.desired} ready"
+    if status.interruptions is not None:
+        lost = status.interruptions
+        yield "Interrupted", f"{lost.count} times; last {lost.last_time:%Y-%m-%d %H:%M:%SZ}: {lost.last_reason}"
+    if job.run is not None:
+        yield "Run", job.run
+    for problem in job.problems:
+        yield "Unreadable", problem
+
+
+def _phase(job: "Job") -> str:
+    status = job.status
+    if status.phase is None:
+        return "none yet: the operator has not seen the job; see whether it runs"
+    attempts = f", attempt {status.attempt} of {1 + job.spec.get('retries', 0)}" if status.attempt is not None else ""
+    reason = f" ({status.reason})" if status.reason not in (None, status.phase) else ""
+    deleted = ", being deleted" if job.is_being_deleted else ""
+    return f"{status.phase}{reason}{attempts}{deleted}"
+
+
+def _duration(status: "TrainJobStatus") -> str:
+    from trainjob.formatting import duration
+
+    if status.start_time is None or status.completion_time is None:
+        return ""
+    return f"; took {duration((status.completion_time - status.start_time).total_seconds())}"
+
+
+def _training(status: "TrainJobStatus") -> Iterator[tuple[str, str]]:
+    from trainjob.cli.progress import first_of, position, reported, said, speed
+    from trainjob.formatting import score
+
+    training = status.training
+    if training is None:
+        return
+    yield "Training", said(training)
+    if status.phase not in ("Succeeded", "Failed"):
+        yield "Progress", ", ".join(position(training))
+        yield "Speed", ", ".join(speed(training))
+    elif training.percent is not None:
+        yield "Progress", f"{training.percent:.0f}%, step {training.step:,}"
+    if training.tuning is not None:
+        best = training.tuning.best
+        at_best = f"; best {best.number}: {score(best.value)}" if best is not None else ""
+        yield "Trials", f"{training.tuning.ended}{at_best}"
+    scores = training.evaluation or reported(training)
+    yield "Metrics", "  ".join(first_of([f"{name} {score(value)}" for name, value in scores.items()])[:_MOST_METRICS])
+    for label, found in (("Best", training.best_checkpoint), ("Latest", training.latest_checkpoint)):
+        if found is not None and found.uri:
+            value = f", {found.metric} {score(found.value)}" if found.metric and found.value is not None else ""
+            yield label, f"step {found.step:,}{value}: {found.uri}"
+    if training.failure is not None:
+        who = "the driver" if training.failure.rank is None else f"worker {training.failure.rank}"
+        yield "Failure", f"{who}: {training.failure.exception}: {training.failure.message}"
+
+
+def _fact(label: str, text: str, width: int) -> list[str]:
+    texts = wrap(" ".join(text.split()), max(width, _LEAST_WIDTH) - _LABEL, break_long_words=False)
+    return [f"{label if number == 0 else '':<{_LABEL}}{line}" for number, line in enumerate(texts)]
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return [f"  {line}" for line in wrap(" ".join(text.split()), max(width, _LEAST_WIDTH) - 2, break_long_words=False)]

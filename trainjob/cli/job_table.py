@@ -1,0 +1,116 @@
+"""TrainJobs in columns, as kubectl prints them."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence, Set
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from trainjob.cli.output import printable, printable_json
+from trainjob.formatting import score
+
+if TYPE_CHECKING:
+    from trainjob.cli.cluster_options import Format
+    from trainjob.cluster.client import Change
+    from trainjob.cluster.job import Job
+
+GAP = 3
+UNKNOWN = "<none>"
+_STEPS = ((2 * 60, 1, "s"), (3 * 3600, 60, "m"), (2 * 86400, 3600, "h"), (10**12, 86400, "d"))
+"""Up to so many seconds an age is shown in this unit."""
+
+
+class JobTable:
+    """Prints jobs as they come; columns are as wide as the first ones need."""
+
+    def __init__(self, is_wide: bool, has_namespaces: bool) -> None:
+        self._is_wide, self._has_namespaces = is_wide, has_namespaces
+        self._widths: list[int] | None = None
+
+    def print(self, jobs: Sequence["Job"]) -> None:
+        now = datetime.now(UTC)
+        rows = [self._cells(job, now) for job in jobs]
+        if self._widths is None:
+            rows.insert(0, self._headings())
+            self._widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            *cells, last = zip(row, self._widths, strict=True)
+            padded = "".join(f"{cell:<{width + GAP}}" for cell, width in cells)
+            sys.stdout.write(f"{padded}{last[0]}".rstrip() + "\n")
+        sys.stdout.flush()
+
+    def _headings(self) -> list[str]:
+        first = ["NAMESPACE"] if self._has_namespaces else []
+        more = ["METRIC", "TRIALS", "MESSAGE"] if self._is_wide else []
+        return [*first, "NAME", "PHASE", "REASON", "PERCENT", "ETA", "WORKERS", "ATTEMPT", "AGE", *more]
+
+    def _cells(self, job: "Job", now: datetime) -> list[str]:
+        status, training = job.status, job.status.training
+        workers, attempt = status.workers, status.attempt
+        first = [job.namespace] if self._has_namespaces else []
+        cells = [
+            *first,
+            job.name,
+            "Deleting" if job.is_being_deleted else status.phase or UNKNOWN,
+            status.reason or "",
+            f"{training.percent:.0f}" if training is not None and training.percent is not None else "",
+            age(training.eta) if training is not None and training.eta is not None and not job.has_ended else "",
+            f"{workers.ready}/{workers.desired}" if workers is not None else "",
+            str(attempt) if attempt is not None else "",
+            age((now - job.created).total_seconds()),
+        ]
+        if self._is_wide:
+            trials = training.tuning.ended if training is not None and training.tuning is not None else ""
+            cells += [best_metric(job), trials, " ".join((status.message or "").split())]
+        return [printable(cell) for cell in cells]
+
+
+def best_metric(job: "Job") -> str:
+    """The best checkpoint's metric, with its name."""
+    best = job.status.training.best_checkpoint if job.status.training is not None else None
+    return f"{best.metric} {score(best.value)}" if best is not None and best.metric and best.value is not None else ""
+
+
+def age(seconds: float) -> str:
+    """In one unit, as kubectl shows the age of an object: 45s, 12m, 30h, 9d."""
+    for limit, unit, name in _STEPS:
+        if seconds < limit:
+            return f"{max(0, int(seconds)) // unit}{name}"
+    raise AssertionError("longer than the universe is old")
+
+
+def print_changes(
+    changes: Iterable["Change"], output: "Format | None", table: JobTable, names: Set[str] = frozenset()
+) -> None:
+    """Prints the jobs, or those of these `names`, again whenever they change, for as long as there are changes."""
+    for change in changes:
+        jobs = [job for job in change.jobs if not names or job.name in names]
+        if output is None or output == "wide":
+            if jobs:
+                table.print(jobs)
+        else:
+            for job in jobs:
+                sys.stdout.write("---\n" if output == "yaml" else "")
+                print_documents([job], output, is_list=False)
+                sys.stdout.flush()
+
+
+def print_documents(jobs: Iterable["Job"], output: "Format", is_list: bool) -> None:
+    """The jobs as YAML or JSON, without the record of who has written which field, or their names alone."""
+    found = list(jobs)
+    if output == "name":
+        sys.stdout.writelines(f"{printable(job.full_name)}\n" for job in found)
+        return
+    documents = [_without_managers(job.document) for job in found]
+    shown: Any = {"apiVersion": "v1", "kind": "List", "items": documents} if is_list else documents[0]
+    if output == "json":
+        print(printable_json(json.dumps(shown, indent=4, ensure_ascii=False)))
+    else:
+        print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), end="")
+
+
+def _without_managers(document: dict[str, Any]) -> dict[str, Any]:
+    metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
+    return {**document, "metadata": metadata}

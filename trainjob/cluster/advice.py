@@ -1,0 +1,66 @@
+"""Why a job waits or has failed, and what its user can do."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainjob.api.status_reasons import explanation
+from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob.cluster.job import Job
+
+_NOTHING = "nothing"
+
+
+class Cause(NamedTuple):
+    """Something that holds a job up, or has ended it."""
+
+    reason: str
+    meaning: str
+    """What the reason stands for; empty for one that this version does not know."""
+    message: str
+    """The cluster's own words on it."""
+    remedy: str
+    """What to do; empty where there is nothing to be done but wait."""
+
+
+def causes(status: TrainJobStatus) -> list[Cause]:
+    """What holds the job up, or has ended it; nothing of a job that trains, has succeeded or was suspended by its
+    user."""
+    found: dict[str, Cause] = {}
+    for reason, message in _reasons(status):
+        if reason not in found:
+            known = explanation(reason)
+            remedy = known.remedy if known is not None else ""
+            meaning = known.meaning if known is not None else ""
+            found[reason] = Cause(reason, meaning, message, "" if remedy == _NOTHING else remedy)
+    return list(found.values())
+
+
+def _reasons(status: TrainJobStatus) -> Iterator[tuple[str, str]]:
+    for waiting in status.waiting:
+        held = f"{waiting.pods} pod{'s' if waiting.pods > 1 else ''}: " if waiting.pods else ""
+        yield waiting.reason, f"{held}{waiting.message}"
+    is_held_up = status.phase in ("Pending", "Starting", "Retrying", "Failed") or status.reason == "Queued"
+    if status.reason is not None and is_held_up:
+        yield status.reason, status.message or ""
+    for condition in status.conditions:
+        if condition.type == "Accepted" and condition.status == "False":
+            yield condition.reason, condition.message
+
+
+def next_steps(job: Job, options: str = "") -> list[str]:
+    """Commands that are of use now; `options` name the cluster and namespace."""
+    name = f"{job.name}{options}"
+    best = job.status.training.best_checkpoint if job.status.training is not None else None
+    match job.status.phase:
+        case "Succeeded" if best is not None and best.uri and not best.uri.startswith("/"):
+            return [f"trainjob predict {best.uri} DATA"]
+        case "Succeeded":
+            return [f"trainjob logs {name}"]
+        case "Failed":
+            return [f"trainjob logs {name}   # the driver's log", "trainjob submit FILE --name-suffix   # try again"]
+        case "Suspended" if job.status.reason == "Suspended":
+            return [f"trainjob resume {name}"]
+        case "Running" | "Retrying":
+            return [f"trainjob logs {name} -f"]
+        case _:
+            return [f"trainjob wait {name}"]

@@ -1,0 +1,190 @@
+"""The TrainJobs of a cluster, with what belongs to them."""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from trainjob.api.cluster import KubernetesObject
+from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
+from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound, Resource
+from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs
+from trainjob.cluster.job import Event, Job
+
+TRAIN_JOBS = Resource(f"/apis/{GROUP}/{VERSION}", PLURAL)
+PODS = Resource("/api/v1", "pods")
+EVENTS = Resource("/api/v1", "events")
+MANAGER = "trainjob-client"
+"""Field manager of what a user has this client write."""
+
+PAGE = 500
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+WATCH_SECONDS = 240
+"""After that the API server ends a watch, and another one begins."""
+PAUSE_SECONDS = 2.0
+
+
+class Change(NamedTuple):
+    """What has happened to some jobs."""
+
+    jobs: list[Job]
+    """Those that are new or have changed."""
+    gone: Set[str]
+    """UIDs of those that were deleted."""
+
+
+class Client:
+    """TrainJobs of one cluster. Methods raise ClusterError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that is meant where none is named."""
+        return self.connection.namespace
+
+    def jobs(self, namespace: str | None) -> list[Job]:
+        """All jobs of a namespace or, for None, of all namespaces, by namespace and name."""
+        return self._list(namespace)[0]
+
+    def names(self, namespace: str, timeout: float = TIMEOUT_SECONDS) -> list[str]:
+        """Of up to a thousand jobs."""
+        answer = self.connection.request(
+            "GET", TRAIN_JOBS, namespace, query={"limit": "1000"}, accept=METADATA, timeout=timeout
+        )
+        return [item["metadata"]["name"] for item in answer.get("items") or ()]
+
+    def job(self, name: str, namespace: str | None = None) -> Job:
+        """Raises NoSuchJob, with the name that may have been meant."""
+        namespace = namespace or self.namespace
+        try:
+            return Job(self.connection.request("GET", TRAIN_JOBS, namespace, name))
+        except NotFound as error:
+            raise self._not_found(error, name, namespace) from None
+
+    def watch(self, namespace: str | None, name: str | None = None, seconds: float | None = None) -> Iterator[Change]:
+        """The jobs as they are, then each one again whenever it changes, for so many seconds. It goes on while the API
+        server is away, but for the first answer."""
+        selector = {"fieldSelector": f"metadata.name={name}"} if name is not None else {}
+        seen: dict[str, str] | None = None
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while seen is None or time.monotonic() < end:
+            try:
+                jobs, version = self._list(namespace, **selector)
+                before, seen = seen, {job.uid: job.resource_version for job in jobs}
+                yield Change(
+                    [job for job in jobs if before is None or before.get(job.uid) != job.resource_version],
+                    (before or {}).keys() - seen.keys(),
+                )
+                for kind, document in self._changes(namespace, version, selector, end - time.monotonic()):
+                    job = Job(document)
+                    if kind == "DELETED":
+                        seen.pop(job.uid, None)
+                        yield Change([], {job.uid})
+                    else:
+                        seen[job.uid] = job.resource_version
+                        yield Change([job], set())
+            except ClusterUnreachable:
+                if seen is None:
+                    raise
+                time.sleep(PAUSE_SECONDS)
+
+    def follow(self, job: Job, seconds: float | None = None) -> Iterator[Job]:
+        """The job as it is, then again whenever it changes, for so many seconds. Raises NoSuchJob once it is gone."""
+        for number, change in enumerate(self.watch(job.namespace, job.name, seconds)):
+            same = [each for each in change.jobs if each.uid == job.uid]
+            if job.uid in change.gone or len(same) < len(change.jobs) or (number == 0 and not same):
+                raise NoSuchJob(f"the TrainJob {job.name} in the namespace {job.namespace} was deleted")
+            yield from same
+
+    def events(self, job: Job) -> list[Event]:
+        """The Events of a job, the oldest first. A cluster keeps them for an hour, unless it is told otherwise."""
+        selector = f"involvedObject.kind={KIND},involvedObject.name={job.name},involvedObject.uid={job.uid}"
+        documents = self._pages(EVENTS, job.namespace, fieldSelector=selector)
+        return sorted(map(Event.of, documents), key=lambda event: event.time)
+
+    def suspend(self, job: Job, suspend: bool) -> Job:
+        """Has a job give up its pods, or go on."""
+        body = {"metadata": {"uid": job.uid}, "spec": {"suspend": suspend}}
+        return Job(
+            self.connection.request(
+                "PATCH",
+                TRAIN_JOBS,
+                job.namespace,
+                job.name,
+                body,
+                query={"fieldManager": MANAGER},
+                content_type="application/merge-patch+json",
+            )
+        )
+
+    def delete(self, job: Job) -> None:
+        """Has a job deleted, with its pods; its storage stays."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
+        with suppress(NotFound):
+            self.connection.request("DELETE", TRAIN_JOBS, job.namespace, job.name, body)
+
+    def _list(self, namespace: str | None, **query: str) -> tuple[list[Job], str]:
+        """Jobs, and the version of the list that a watch continues from."""
+        version: list[str] = []
+        try:
+            documents = list(self._pages(TRAIN_JOBS, namespace, version, **query))
+        except NotFound as error:
+            raise self._unknown(error) from None
+        return [Job({"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, **each}) for each in documents], version[-1]
+
+    def _pages(
+        self, resource: Resource, namespace: str | None, version: list[str] | None = None, **query: str
+    ) -> Iterator[KubernetesObject]:
+        query["limit"] = str(PAGE)
+        while True:
+            answer = self.connection.request("GET", resource, namespace, query=query)
+            yield from answer.get("items") or []
+            if version is not None:
+                version.append(answer["metadata"]["resourceVersion"])
+            if not (token := answer["metadata"].get("continue")):
+                return
+            query["continue"] = token
+
+    def _changes(
+        self, namespace: str | None, version: str, selector: Mapping[str, str], seconds: float
+    ) -> Iterator[tuple[str, KubernetesObject]]:
+        """What a watch tells until it ends, after so many seconds at the latest."""
+        limit = max(1, math.ceil(min(seconds, WATCH_SECONDS)))
+        query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(limit), **selector}
+        for line in self.connection.lines(TRAIN_JOBS, namespace, query=query, silence=WATCH_SECONDS + TIMEOUT_SECONDS):
+            change = json.loads(line)
+            if change["type"] == "ERROR":  # as a rule, the version is too old by now
+                return
+            yield change["type"], change["object"]
+
+    def _not_found(self, error: NotFound, name: str, namespace: str) -> ClusterError:
+        if not error.is_object:
+            return self._unknown(error)
+        message = f"there is no TrainJob {name} in the namespace {namespace}"
+        try:
+            close = get_close_matches(name, self.names(namespace), 1, 0.6)
+        except ClusterError:
+            close = []
+        return NoSuchJob(f"{message}; did you mean {close[0]}?" if close else f"{message}; `trainjob list` shows all")
+
+    def _unknown(self, error: ClusterError) -> ClusterError:
+        """Why the cluster does not serve TrainJobs of this version."""
+        try:
+            group = self.connection.request("GET", Resource("/apis", GROUP), None)
+        except NotFound:
+            return NoTrainJobs(
+                f"the cluster {self.connection.url} knows no TrainJobs ({PLURAL}.{GROUP}): install the operator's "
+                "chart there, or choose another context"
+            )
+        except ClusterError:
+            return error
+        served = ", ".join(each["groupVersion"] for each in group["versions"])
+        return NoTrainJobs(
+            f"the cluster {self.connection.url} has TrainJobs of {served}, and this trainjob knows {GROUP}/{VERSION}: "
+            "install the trainjob of the operator's version"
+        )

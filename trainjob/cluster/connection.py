@@ -1,0 +1,232 @@
+"""The connection to a cluster's API server: kubectl's configuration, and requests of plain JSON."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from kubernetes import config
+from kubernetes.client import ApiClient, Configuration
+from pydantic_core import from_json
+from urllib3 import Retry
+from urllib3.exceptions import HTTPError
+from urllib3.response import BaseHTTPResponse
+
+from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoCluster, NotPermitted, Refused
+
+TIMEOUT_SECONDS = 30.0
+_CONNECT_SECONDS = 10.0
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+
+
+class Resource(NamedTuple):
+    """Objects of one type, such as all pods."""
+
+    root: str
+    """Such as `/api/v1`."""
+    plural: str
+
+    def path(self, namespace: str | None, name: str = "") -> str:
+        """Of one object, or of all; None as the namespace is for all namespaces, and for objects in none."""
+        within = f"/namespaces/{namespace}" if namespace is not None else ""
+        return f"{self.root}{within}/{self.plural}" + (f"/{name}" if name else "")
+
+    @property
+    def full_name(self) -> str:
+        """With its group, such as `trainjobs.trainjob.dev`."""
+        group = self.root.removeprefix("/apis/").split("/")[0] if self.root.startswith("/apis/") else ""
+        return f"{self.plural}.{group}" if group else self.plural
+
+
+class NotFound(ClusterError):
+    """There is no such object, or no such type of objects."""
+
+    def __init__(self, message: str, is_object: bool) -> None:
+        super().__init__(message)
+        self.is_object = is_object
+        """Whether the cluster knows the type, and lacks the object alone."""
+
+
+class Connection:
+    """Requests to one API server."""
+
+    def __init__(self, client: ApiClient, namespace: str) -> None:
+        self._client, self.namespace = client, namespace
+        """`namespace` is the one that commands mean where they name none."""
+
+    @property
+    def url(self) -> str:
+        return self._client.configuration.host
+
+    def request(
+        self,
+        method: str,
+        resource: Resource,
+        namespace: str | None,
+        name: str = "",
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str] | None = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> dict[str, Any]:
+        """What the API server answers. Raises ClusterError; NotFound where there is nothing."""
+        with self._open(
+            method,
+            resource,
+            namespace,
+            name,
+            body,
+            content_type=content_type,
+            accept=accept,
+            read=timeout,
+            query=query or {},
+        ) as response:
+            try:
+                return from_json(response.data or b"{}")
+            except (HTTPError, ValueError) as error:
+                raise self._unreachable(error) from None
+
+    def lines(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str = "",
+        query: Mapping[str, str] | None = None,
+        *,
+        silence: float | None,
+    ) -> Iterator[bytes]:
+        """The lines of an answer that goes on for as long as the API server likes, each as it comes; the last one may
+        be without its end. Raises ClusterUnreachable where it breaks off, or nothing comes for `silence` seconds."""
+        with self._open("GET", resource, namespace, name, None, read=silence, query=query or {}) as response:
+            rest = b""
+            try:
+                for piece in response.stream(2**16, decode_content=True):
+                    *lines, rest = (rest + piece).split(b"\n")
+                    yield from lines
+            except HTTPError as error:
+                raise self._unreachable(error) from None
+            if rest:
+                yield rest
+
+    def _open(
+        self,
+        method: str,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Mapping[str, Any] | None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        read: float | None,
+        query: Mapping[str, str],
+    ) -> BaseHTTPResponse:
+        # Text, not a mapping: the package would write it as JSON that YAML cannot read beyond U+FFFF.
+        text = json.dumps(body, ensure_ascii=False) if body is not None and "yaml" in content_type else body
+        request = self._client.param_serialize(
+            method,
+            resource.path(namespace, name),
+            query_params=list(query.items()),
+            header_params={"Content-Type": content_type, "Accept": accept, "Accept-Encoding": "gzip"},
+            body=text,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self._client.call_api(*request, _request_timeout=(_CONNECT_SECONDS, read)).response
+            if answer.status >= 400:
+                raise self._refusal(answer.status, answer.data, method, resource, namespace, query)
+        except HTTPError as error:
+            raise self._unreachable(error) from None
+        return answer
+
+    def _unreachable(self, error: Exception) -> ClusterUnreachable:
+        reason = getattr(error, "reason", None) or error
+        return ClusterUnreachable(
+            f"the API server {self.url} does not answer ({reason}): check the context and network"
+        )
+
+    def _refusal(
+        self,
+        status: int,
+        answer: bytes,
+        method: str,
+        resource: Resource,
+        namespace: str | None,
+        query: Mapping[str, str],
+    ) -> ClusterError:
+        said = _status_of(answer)
+        message = said.get("message") or answer.decode(errors="replace")[:500].strip() or f"HTTP status {status}"
+        match status:
+            case 401:
+                return NotPermitted(f"the API server {self.url} does not accept these credentials: log in again")
+            case 403 if said.get("reason") == "Forbidden" and "cannot" in message:
+                return NotPermitted(_missing_permission(_verb(method, query), resource, namespace))
+            case 404:
+                return NotFound(message, is_object=bool(said.get("details", {}).get("name")))
+            case 429 | 500 | 502 | 503 | 504:
+                return ClusterUnreachable(f"the API server {self.url} cannot serve requests now: {message}")
+            case _:
+                return Refused(message)
+
+
+def connect(context: str | None = None, namespace: str | None = None) -> Connection:
+    """Connects as kubectl does: to the `context` of the kubeconfig that $KUBECONFIG names, or of ~/.kube/config.
+    Without one, in a pod, it connects to the pod's cluster. The namespace is the context's or the pod's, or else
+    `default`.
+
+    Raises NoCluster.
+    """
+    files = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    configuration = Configuration()
+    configuration.retries = Retry(2, read=0, backoff_factor=0.2)  # of a connection; a request is sent once
+    try:
+        if not any(os.path.exists(os.path.expanduser(file)) for file in files.split(os.pathsep) if file):
+            return _in_cluster(configuration, files, namespace)
+        contexts, current = config.list_kube_config_contexts(files)
+        known = {each["name"]: each.get("context") or {} for each in contexts}
+        chosen = context or current["name"]
+        if chosen not in known:
+            raise NoCluster(f"{files} has no context {chosen}: it has {', '.join(sorted(known))}")
+        config.load_kube_config(files, chosen, configuration)
+    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise NoCluster(f"the kubeconfig {files} cannot be used: {reason}; `kubectl config view` shows it") from None
+    return Connection(ApiClient(configuration), namespace or known[chosen].get("namespace") or "default")
+
+
+def _in_cluster(configuration: Configuration, files: str, namespace: str | None) -> Connection:
+    try:
+        config.load_incluster_config(configuration)
+    except config.ConfigException:
+        raise NoCluster(f"there is no kubeconfig at {files}: set KUBECONFIG to the file of your cluster") from None
+    own = _ACCOUNT / "namespace"
+    return Connection(ApiClient(configuration), namespace or (own.read_text().strip() if own.exists() else "default"))
+
+
+def _status_of(answer: bytes) -> dict[str, Any]:
+    """Kubernetes' own words for a refusal; a proxy has others."""
+    try:
+        found = from_json(answer)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _verb(method: str, query: Mapping[str, str]) -> str:
+    if method != "GET":
+        return _VERBS[method]
+    return "watch" if "watch" in query else "list" if "limit" in query else "get"
+
+
+def _missing_permission(verb: str, resource: Resource, namespace: str | None) -> str:
+    where = f"in the namespace {namespace}" if namespace is not None else "in all namespaces"
+    option = f"-n {namespace}" if namespace is not None else "-A"
+    return (
+        f"you may not {verb} {resource.full_name} {where}: ask its administrator for that permission "
+        f"(`kubectl auth can-i {verb} {resource.full_name} {option}`)"
+    )

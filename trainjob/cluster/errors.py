@@ -1,0 +1,36 @@
+"""What goes wrong between a user and a cluster; each message says what to do."""
+
+from typing import ClassVar
+
+from trainjob.errors import TransientError, UserError
+
+
+class ClusterError(UserError):
+    """A cluster does not do what it was asked to."""
+
+    exit_code: ClassVar[int] = 1
+    """As kubectl's."""
+
+
+class NoCluster(ClusterError):
+    """There is no usable kubeconfig."""
+
+
+class ClusterUnreachable(ClusterError, TransientError):
+    """The API server does not answer, or cannot serve requests at the moment."""
+
+
+class NoTrainJobs(ClusterError):
+    """The cluster does not know TrainJobs, or only those of another version."""
+
+
+class NotPermitted(ClusterError):
+    """The user lacks a permission, or is not known to the cluster."""
+
+
+class NoSuchJob(ClusterError):
+    """There is no TrainJob of this name."""
+
+
+class Refused(ClusterError):
+    """The API server refuses a request; the message has its words."""
