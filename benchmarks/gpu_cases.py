@@ -19,13 +19,12 @@ from trainjob.evaluation import Scores
 from trainjob.kinds.causal_lm.network import CausalLM
 from trainjob.kinds.causal_lm.packing import START, document_starts, unpacked
 from trainjob.kinds.text_classifier.network import TextClassifier
-from trainjob.models import objective_of
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
-from trainjob.worker.loop import Trainer
+from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.placement import shard
 from trainjob.worker.random_states import seed
 
@@ -206,25 +205,28 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Train
     run.write(ATTEMPTS, b"{}")
     seed(0)
     module, rows = case.module(), Shard(0, 1, case.size.rows, 0)
-    objective = objective_of(spec, tokens, module)  # pyrefly: ignore[bad-argument-type]
     if spec.training.activation_checkpointing:
         module.recompute_activations()
     if spec.training.sharding == "full":
         shard(module, spec.training, case.device, (1, 1))
     if spec.training.compile:
         module.compile()
-    store, examples = CheckpointStore(run, spec.checkpoints), tokens.examples()
-    return kind(
-        spec,
-        module,
-        module,
-        preprocessor=tokens,  # pyrefly: ignore[bad-argument-type]
-        objective=objective,
-        batches=InMemoryBatches(examples, tokens, rows),  # pyrefly: ignore[bad-argument-type]
-        batches_per_epoch=rows.batches(len(examples)),
-        scorer=NoScores(),  # pyrefly: ignore[bad-argument-type]
-        store=store,
-        reporter=Reporter(None, store, spec.checkpoints.metric, 1),
-        history=History(run, Path(tempfile.mkdtemp(dir=folder))),
-        device=case.device,
+    examples = tokens.examples()
+    nothing: Any = None
+    trainer = kind(
+        TrainerInputs(
+            spec=spec,
+            preprocessor=tokens,  # pyrefly: ignore[bad-argument-type]
+            module=module,
+            model=module,
+            device=case.device,
+            batches=InMemoryBatches(examples, tokens, rows),  # pyrefly: ignore[bad-argument-type]
+            batches_per_epoch=rows.batches(len(examples)),
+            sets=nothing,
+            store=CheckpointStore(run, spec.checkpoints),
+            reporter=Reporter(None, spec.checkpoints.metric, 1),
+            history=History(run, Path(tempfile.mkdtemp(dir=folder))),
+        )
     )
+    trainer.scorer = NoScores()  # pyrefly: ignore[bad-assignment]
+    return trainer

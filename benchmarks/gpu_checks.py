@@ -4,7 +4,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from trainjob.data import Examples
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
 from trainjob.kinds.inputs.image import ImagePreprocessor
-from trainjob.models import build, load_model, objective_of, save_model
+from trainjob.models import build, load_model, save_model
 from trainjob.precision import allow_tf32, resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -25,9 +25,8 @@ from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
 from trainjob.worker.devices import check_kernels, is_out_of_memory, out_of_memory
-from trainjob.worker.loop import Trainer
+from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.random_states import seed
-from trainjob.worker.scoring import Scorer
 
 SIDE, CLASSES, ROWS, BATCH = 32, ["circle", "cross", "square"], 960, 96
 WARM_UP_STEPS = 3
@@ -69,25 +68,25 @@ class Bench:
             allow_tf32(precision)
             module.to(memory_format=torch.channels_last)
         module.to(self.device)
-        objective, shard = objective_of(spec, preprocessor, module), Shard(0, 1, BATCH, spec.training.seed)
-        store = CheckpointStore(run, spec.checkpoints)
+        shard = Shard(0, 1, BATCH, spec.training.seed)
 
         def sets(_: str) -> Any:
             return scoring_batches(memory_windows(examples, shard.window), preprocessor, shard)
 
         return Trainer(
-            spec,
-            module,
-            module,
-            preprocessor=preprocessor,
-            objective=objective,
-            batches=InMemoryBatches(examples, preprocessor, shard),
-            batches_per_epoch=shard.batches(ROWS),
-            scorer=Scorer(sets, objective, self.device, resolve_precision(precision, self.device)),
-            store=store,
-            reporter=Reporter(None, store, spec.checkpoints.metric, epochs),
-            history=History(run, Path(tempfile.mkdtemp(dir=self.folder))),
-            device=self.device,
+            TrainerInputs(
+                spec=spec,
+                preprocessor=preprocessor,
+                module=module,
+                model=module,
+                device=self.device,
+                batches=InMemoryBatches(examples, preprocessor, shard),
+                batches_per_epoch=shard.batches(ROWS),
+                sets=sets,
+                store=CheckpointStore(run, spec.checkpoints),
+                reporter=Reporter(None, spec.checkpoints.metric, epochs),
+                history=History(run, Path(tempfile.mkdtemp(dir=self.folder))),
+            )
         )
 
     def needs_gpu(self) -> None:
@@ -126,7 +125,7 @@ def syncs(bench: Bench) -> str:
 
 def syncs_of(trainer: Trainer) -> str:
     """The host never waits for the GPU in the trainer's steps; code that waits is reported with its line."""
-    trainer.log_every = 10**9
+    trainer.plan = replace(trainer.plan, log_every=10**9)
     batches = ahead(trainer.batches.epoch(0), trainer.device)
     for batch in islice(batches, WARM_UP_STEPS):
         take_step(trainer, batch)

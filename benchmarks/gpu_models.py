@@ -138,7 +138,7 @@ def _losses(bench: Bench, name: str, **training: Any) -> Tensor:
 
 def _loss_of_step(trainer: Trainer, batch: Batch) -> Tensor:
     before = trainer.state.loss_sum
-    trainer.log_every = 1
+    trainer.plan = replace(trainer.plan, log_every=1)
     take_step(trainer, batch)
     return torch.tensor(trainer.state.loss_sum - before)
 

@@ -18,7 +18,7 @@ from gpu_checks import NotMeasured
 from trainjob.data.loaders import InMemoryBatches, Shard, ahead
 from trainjob.models import objective_of
 from trainjob.precision import allow_tf32
-from trainjob.worker.loop import Trainer
+from trainjob.worker.loop import DueAfterStep, Trainer
 from trainjob.worker.optim import build_optimizer
 
 FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12}
@@ -74,8 +74,8 @@ def trainjobs(case: Case) -> float:
     clock = Clock(case)
 
     class Timed(Trainer):
-        def _optimizer_step(self) -> None:
-            super()._optimizer_step()
+        def _do(self, due: DueAfterStep, learning_rate: float) -> None:
+            super()._do(due, learning_rate)
             clock.step(self.state.step)
 
     with tempfile.TemporaryDirectory() as folder:

@@ -25,8 +25,6 @@ from trainjob.evaluation import ClassificationScores, Confusion, classification_
 from trainjob.kinds.inputs.image import ImagePreprocessor
 from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
 from trainjob.kinds.inputs.text import TextPreprocessor, train_wordpiece
-from trainjob.models import objective_of
-from trainjob.precision import resolve_precision
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -35,7 +33,7 @@ from trainjob.runs.history import History, read_history
 from trainjob.storage import Folder
 from trainjob.worker.checkpointing import TrainingState
 from trainjob.worker.distributed import AllRanks, rank, world_size
-from trainjob.worker.loop import Trainer
+from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.placement import build_for, place
 from trainjob.worker.scoring import Predicted, Scorer
 
@@ -214,28 +212,28 @@ def build_trainer(
     shard = setup.shard(rank(), world_size())
     module = build_for(spec.model, spec.training, preprocessor, CPU)
     model = place(module, spec.training, CPU, in_ray_train=True)
-    objective = objective_of(spec, preprocessor, module)
 
     def sets(name: str) -> Iterator[Batch]:
         return scoring_batches(memory_windows(setup.examples[name], shard.window), preprocessor, shard)
 
-    scorer = Scorer(sets, objective, CPU, resolve_precision(spec.training.precision, CPU))
-    trainer = Trainer(
-        spec,
-        module,
-        model,
+    inputs = TrainerInputs(
+        spec=spec,
         preprocessor=preprocessor,
-        objective=objective,
+        module=module,
+        model=model,
+        device=CPU,
         batches=InMemoryBatches(setup.examples["train"], preprocessor, shard),
         batches_per_epoch=shard.batches(len(setup.examples["train"])),
-        scorer=scorer if setup.script is None else ScriptedScorer(preprocessor.classes, setup.script),
+        sets=sets,
         store=CheckpointStore(Folder(str(setup.folder)), spec.checkpoints, AllRanks()),
-        reporter=reporter or Reporter(None, setup.store, spec.checkpoints.metric, spec.training.epochs),
+        reporter=reporter or Reporter(None, spec.checkpoints.metric, spec.training.epochs),
         history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),
-        device=CPU,
-        parts=shard.parts(spec.workers.count),
+        micro_batches=shard.micro_batches(spec.workers.count),
         is_told_to_stop=is_told_to_stop,
     )
+    trainer = Trainer(inputs)
+    if setup.script is not None:
+        trainer.scorer = ScriptedScorer(preprocessor.classes, setup.script)
     for seed in (torch.manual_seed, np.random.seed, random.seed):  # last: a library may draw when it is imported
         seed(spec.training.seed + 1 + rank())
     return trainer
@@ -262,12 +260,12 @@ def train(
 
     recorder = Recorder()
     checkpoints = setup.spec.checkpoints
-    reporter = Reporter(recorder if rank() == 0 else None, setup.store, checkpoints.metric, setup.spec.training.epochs)
+    reporter = Reporter(recorder if rank() == 0 else None, checkpoints.metric, setup.spec.training.epochs)
     trainer = build_trainer(setup, reporter, is_told_to_stop)
     name = _resume(trainer)
     assert isinstance(trainer.batches, InMemoryBatches)
     trainer.batches = batches = WatchedBatches(trainer.batches, stop_after, seconds)
-    reporter.begin(trainer.state.epoch, trainer.state.step, trainer.steps, world_size(), name, {})
+    reporter.begin(trainer.state.epoch, trainer.state.step, trainer.plan.steps, world_size(), name, {})
     since = time.perf_counter()
     with suppress(PowerCut):
         trainer.fit()

@@ -12,17 +12,13 @@ from trainjob.data.batch import Batch
 from trainjob.data.loaders import BucketSampler, Shard, collate, memory_windows, scoring_batches
 from trainjob.kinds.targets.class_losses import SampleLosses, sample_losses
 from trainjob.kinds.text_classifier.network import TextClassifier
-from trainjob.models import objective_of
-from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import CheckpointStore
-from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import History
 from trainjob.storage import Folder
-from trainjob.worker.loop import Trainer
+from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.random_states import seed
-from trainjob.worker.scoring import Scorer
 from trainjob.worker.sharded_tensors import load_weights
 
 EPOCHS = 2
@@ -77,25 +73,22 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
     checkpoints = spec.checkpoints.model_copy(update={"every_steps": None})
     short = spec.model_copy(update={"training": training, "checkpoints": checkpoints})
     folder = Folder(str(scratch / "run"))
-    folder.write(ATTEMPTS, b"{}")  # the loop looks for it, to see that its run has not been removed
     store = CheckpointStore(folder, checkpoints)
-    objective = objective_of(short, rows.preprocessor, classifier)
     seed(training.seed)
-    trainer = Trainer(
-        short,
-        classifier,
-        classifier,
+    inputs = TrainerInputs(
+        spec=short,
         preprocessor=rows.preprocessor,
-        objective=objective,
+        module=classifier,
+        model=classifier,
+        device=CPU,
         batches=rows.training(),
         batches_per_epoch=rows.shard.batches(len(rows.examples["train"])),
-        scorer=Scorer(rows.scored, objective, CPU, resolve_precision(training.precision, CPU)),
+        sets=rows.scored,
         store=store,
-        reporter=Reporter(None, store, checkpoints.metric, EPOCHS),
-        history=History(folder, scratch),
-        device=CPU,
+        reporter=Reporter(None, checkpoints.metric, EPOCHS),
+        history=History(folder, scratch, check=lambda _: None),  # a scratch folder, not a run's
     )
-    trainer.fit()
+    Trainer(inputs).fit()
     best, manifest = store.best()
     load_weights(classifier, CheckpointTensors(store / best, manifest.files))
     classifier.eval()

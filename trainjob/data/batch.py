@@ -38,8 +38,8 @@ class Batch:
         """How many losses it has: one for each row, or for each token that is learned."""
         return len(self) if self.labels.dim() == 1 else int((self.labels[: len(self)] != IGNORED).sum())
 
-    def parts(self, count: int) -> list["Batch"]:
-        """Its rows in `count` batches of like size, one after the other; the last tells the padding of all."""
+    def micro_batches(self, count: int) -> list["Batch"]:
+        """Its rows in `count` batches of about the same size, in order; the last one has the padding of all."""
         bounds = [len(self) * number // count for number in range(count + 1)]
         return [self] if count == 1 else [self._rows(start, stop) for start, stop in pairwise(bounds)]
 

@@ -64,8 +64,9 @@ class Shard:
         """Rows of one rank that are sorted by length together: whole batches."""
         return self.own_rows * max(1, WINDOW_ROWS // self.own_rows)
 
-    def parts(self, count: int) -> int:
-        """In how many parts a rank computes its rows of a batch, so that none has more than with `count` ranks."""
+    def micro_batches(self, count: int) -> int:
+        """How many micro-batches a rank computes its rows of a batch in, so that none has more rows than with `count`
+        ranks."""
         return -(-self.own_rows // -(-self.batch_size // count))
 
     def scored(self, count: int) -> "Shard":

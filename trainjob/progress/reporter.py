@@ -13,8 +13,9 @@ from trainjob.runs.checkpoints import CheckpointStore
 class Reporter:
     """Turns events of training into `TrainingStatus` snapshots. Does nothing on ranks without a sender."""
 
-    def __init__(self, sender: Sender | Direct | None, store: CheckpointStore, metric: str, epochs: int) -> None:
-        self._sender, self._store, self._metric, self._epochs = sender, store, metric, epochs
+    def __init__(self, sender: Sender | Direct | None, metric: str, epochs: int) -> None:
+        self._sender, self._metric, self._epochs = sender, metric, epochs
+        self._store: CheckpointStore | None = None
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
         self._workload = Workload()
         self._validations, self._planned = 0.0, 1
@@ -27,6 +28,10 @@ class Reporter:
         self._origin = ""
         self._clock = PhaseClock()
         self._lock = Lock()
+
+    def attach(self, store: CheckpointStore) -> None:
+        """Gives access to the run's checkpoints. To be called before `begin`."""
+        self._store = store
 
     def starting(self, what: str) -> None:
         """Rank 0 begins a step of its preparation."""
@@ -123,6 +128,7 @@ class Reporter:
 
     def _best_checkpoint(self) -> CheckpointStatus | None:
         """The best of the validated checkpoints."""
+        assert self._store is not None
         ranked = self._store.ranked()
         if not ranked:
             return None
@@ -130,6 +136,7 @@ class Reporter:
         return self._checkpoint_status(name, manifest.step, self._store.value(manifest))
 
     def _checkpoint_status(self, name: str, step: int, value: float | None) -> CheckpointStatus:
+        assert self._store is not None
         return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._metric, value=value)
 
     def _update(self, *, always: bool = False, **changes: object) -> None:

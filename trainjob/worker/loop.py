@@ -1,11 +1,11 @@
 """The loop that every worker runs: optimizer steps, validation, checkpoints, exact resume."""
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -16,85 +16,92 @@ from trainjob.data import Preprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import TrainingBatches, ahead
 from trainjob.evaluation import Scores, check_finite
-from trainjob.models import Objective, Trainable
+from trainjob.models import Trainable, objective_of
 from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
 from trainjob.runs.history import History
 from trainjob.worker.checkpointing import Checkpointer, TrainingState
 from trainjob.worker.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
+from trainjob.worker.loss_divisor import loss_divisor
 from trainjob.worker.optim import build_optimizer, build_scheduler
 from trainjob.worker.random_states import set_random_states
 from trainjob.worker.scoring import Scorer
 from trainjob.worker.step_meter import StepMeter
-from trainjob.worker.stop_notices import Notices
+from trainjob.worker.step_plan import StepPlan
+from trainjob.worker.stop_notices import StopNotices
+
+
+@dataclass(frozen=True)
+class TrainerInputs:
+    """Everything that one rank trains with."""
+
+    spec: TrainJobSpec
+    preprocessor: Preprocessor
+    module: Trainable[Any]
+    model: torch.nn.Module
+    """What is called to train: `module`, or `module` in DistributedDataParallel."""
+    device: torch.device
+    batches: TrainingBatches
+    batches_per_epoch: int
+    sets: Callable[[str], Iterator[Batch]]
+    """This rank's batches of a set to be scored, by the set's name."""
+    store: CheckpointStore
+    reporter: Reporter
+    history: History
+    micro_batches: int = 1
+    """How many micro-batches each of this rank's batches is computed in."""
+    on_rows_scored: Callable[[str, int], None] = lambda name, rows: None
+    """See `Scorer`."""
+    is_told_to_stop: Callable[[], bool] = lambda: False
+    """Called in each step."""
+
+
+class DueAfterStep(NamedTuple):
+    """What follows an optimizer step."""
+
+    record: bool
+    validation: bool
+    checkpoint: bool
 
 
 class Trainer:
-    """Trains one model on one rank; ranks meet in the gradients, the sums of losses and at checkpoints.
+    """Trains one model on one rank. The ranks exchange gradients, sums of losses, and what a checkpoint needs."""
 
-    `model` is `module` as Ray Train prepared it: with more than one rank, in DistributedDataParallel.
-    """
-
-    def __init__(
-        self,
-        spec: TrainJobSpec,
-        module: Trainable[Any],
-        model: torch.nn.Module,
-        *,
-        preprocessor: Preprocessor,
-        objective: Objective,
-        batches: TrainingBatches,
-        batches_per_epoch: int,
-        scorer: Scorer,
-        store: CheckpointStore,
-        reporter: Reporter,
-        history: History,
-        device: torch.device,
-        parts: int = 1,
-        is_told_to_stop: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """`parts`: in how many each of a rank's batches is computed; `is_told_to_stop` is asked before each step."""
-        training = spec.training
-        self.spec, self.module, self.model = spec, module, model
-        self.objective = objective
-        self.batches, self.scorer = batches, scorer
-        self.reporter, self.history, self.device = reporter, history, device
-        self.batches_per_epoch = batches_per_epoch
-        self.accumulation = training.gradient_accumulation
-        self.steps_per_epoch = -(-batches_per_epoch // self.accumulation)
-        self.most_steps = training.max_steps or sys.maxsize
-        self.steps = min(self.steps_per_epoch * training.epochs, self.most_steps)
-        self.validations = -(-self.steps // self.steps_per_epoch)
-        """How many there will be, where training does not stop early."""
-        if training.validate_every_steps is not None:
-            self.validations += self.steps // training.validate_every_steps
-        self.log_every = min(50, max(1, self.steps_per_epoch // 20))
-        self.optimizer = build_optimizer(training.optimizer, self.module.parameters())
-        self.scheduler = build_scheduler(training.scheduler, self.optimizer, self.steps)
-        self.dtype = resolve_precision(training.precision, device)
+    def __init__(self, inputs: TrainerInputs) -> None:
+        spec, module, device = inputs.spec, inputs.module, inputs.device
+        self.spec, self.module, self.model, self.device = spec, module, inputs.model, device
+        self.batches, self.batches_per_epoch = inputs.batches, inputs.batches_per_epoch
+        self.reporter, self.history = inputs.reporter, inputs.history
+        inputs.reporter.attach(inputs.store)
+        self.plan = StepPlan.of(spec.training, inputs.batches_per_epoch)
+        self.dtype = resolve_precision(spec.training.precision, device)
         if device.type == "cpu" and self.dtype != torch.float32:
             module.use_plain_attention()
+        self.objective = objective_of(spec, inputs.preprocessor, module)
+        self.scorer = Scorer(inputs.sets, self.objective, device, self.dtype, inputs.on_rows_scored)
+        self.optimizer = build_optimizer(spec.training.optimizer, module.parameters())
+        self.scheduler = build_scheduler(spec.training.scheduler, self.optimizer, self.plan.steps)
         self.scaler = torch.GradScaler(device.type, enabled=self.dtype == torch.float16)
         self.state = TrainingState()
         self.checkpointer = Checkpointer(
-            store,
-            reporter.checkpoint,
+            inputs.store,
+            inputs.reporter.checkpoint,
             module=module,
-            preprocessor=preprocessor,
+            preprocessor=inputs.preprocessor,
             optimizer=self.optimizer,
             scheduler=self.scheduler,
             scaler=self.scaler,
             device=device,
         )
-        self.parts, self.notices = parts, Notices(is_told_to_stop)
         self.stopped = False
-        """Whether training has ended before its time, after a checkpoint, because a rank was told to stop."""
+        """Whether training has stopped early, after a checkpoint, because a rank was told to stop."""
+        self._micro_batches, self._notices = inputs.micro_batches, StopNotices(inputs.is_told_to_stop)
         self._random_states: dict[str, Any] | None = None
-        self._buckets_rebuilt = world_size() < 3 or not isinstance(model, DistributedDataParallel)
+        self._buckets_rebuilt = world_size() < 3 or not isinstance(inputs.model, DistributedDataParallel)
         self._stage: str | None = None
         self._stage_since = 0.0
-        self._meter = StepMeter(self.device)
+        self._meter = StepMeter(device)
 
     # -- training ----------------------------------------------------------------------------------------------------
 
@@ -108,7 +115,7 @@ class Trainer:
                     self._validate()
 
     def _train_epoch(self) -> None:
-        state = self.state
+        state, accumulation = self.state, self.spec.training.gradient_accumulation
         self.start_stage("training")
         self.model.train()
         batches = ahead(self.batches.epoch(state.epoch), self.device)
@@ -116,49 +123,63 @@ class Trainer:
             next(batches)
         self._restore_random_states()
         self._meter = StepMeter(self.device)
-        while not self._is_over and not self.stopped and (group := list(islice(batches, self.accumulation))):
+        while not self._is_over and not self.stopped and (group := list(islice(batches, accumulation))):
             self._train_group(group)
         if not self._ends_epoch and not self.stopped:
             raise RuntimeError(f"epoch {state.epoch + 1} had {state.batch} batches, not {self.batches_per_epoch}")
 
     @property
     def _is_over(self) -> bool:
-        return self.state.step >= self.most_steps or self.state.stopped_early
+        return self.state.step >= self.plan.most_steps or self.state.stopped_early
 
     @property
     def _ends_epoch(self) -> bool:
         return self.state.batch == self.batches_per_epoch or self._is_over
 
     def _train_group(self, group: list[Batch]) -> None:
-        """Takes one step: on the mean loss over all that counts in these batches and in those of the other ranks."""
-        weight = self._weight_per_rank(group)
-        parts = [part for batch in group for part in batch.parts(self.parts)]
-        for number, batch in enumerate(parts, start=1):
+        """Takes one optimizer step on these batches, and does what is due after it."""
+        weight = self._weight_over_ranks(group)
+        self._backward(group, loss_divisor(weight, world_size()))
+        learning_rate = self._step()
+        self.state.batch += len(group)
+        self.state.step += 1
+        self.checkpointer.poll()
+        self.stopped = self._notices.should_stop() and not self._is_over
+        self._do(self._due(), learning_rate)
+
+    def _weight_over_ranks(self, group: list[Batch]) -> torch.Tensor:
+        """The weight of the batches, summed over all ranks: float32 []. The same all-reduce carries the stop notices,
+        which so cost no communication of their own."""
+        weight = torch.full((), sum(batch.weight for batch in group), dtype=torch.float32, device=self.device)
+        weight, notices = sum_over_ranks(torch.stack([weight, self._notices.of_this_rank(self.device)]))
+        self._notices.record(notices)
+        return weight
+
+    def _backward(self, group: list[Batch], divisor: torch.Tensor) -> None:
+        """Adds the gradients of the batches' losses, each divided by `divisor`."""
+        micro_batches = [each for batch in group for each in batch.micro_batches(self._micro_batches)]
+        for number, batch in enumerate(micro_batches, start=1):
             moved = batch.to(self.device)
             self._rebuild_buckets(moved)
-            with self._gradients_synced(number == len(parts)):
+            with self._gradients_synced(number == len(micro_batches)):
                 losses = self.objective.losses(self._answers(moved), moved) * batch.counts
-                self.scaler.scale(losses.sum() / weight).backward()
+                self.scaler.scale(losses.sum() / divisor).backward()
             self._meter.add(batch, losses)
-        self.state.batch += len(group)
-        self._optimizer_step()
-
-    def _weight_per_rank(self, group: list[Batch]) -> torch.Tensor:
-        """The weight of the batches, averaged over ranks as gradients are, float32 []; not 0, where nothing counts."""
-        own = torch.full((), sum(batch.weight for batch in group), dtype=torch.float32, device=self.device)
-        weight, notices = sum_over_ranks(torch.stack([own, self.notices.own(self.device)]))
-        self.notices.hear(notices)
-        return weight.clamp(min=1) / world_size()
 
     def _answers(self, batch: Batch) -> torch.Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             return self.model(**batch.inputs)
 
+    def _gradients_synced(self, synced: bool) -> AbstractContextManager[None]:
+        if synced or not isinstance(self.model, DistributedDataParallel):
+            return nullcontext()
+        return self.model.no_sync()
+
     def _rebuild_buckets(self, batch: Batch) -> None:
         """Takes DistributedDataParallel past its first backward pass, after which it lays out the gradients anew.
 
-        From three ranks on, the order in which they are added up depends on the layout, so the first steps of a
-        resumed run would differ from an unbroken one's. Evaluation mode leaves random states and buffers alone.
+        From three ranks on, the order in which gradients are added up depends on the layout, so the first steps of a
+        resumed run would differ from those of an unbroken one. Evaluation mode leaves random states and buffers alone.
         """
         if self._buckets_rebuilt:
             return
@@ -168,41 +189,60 @@ class Trainer:
         self.model.train()
         self._buckets_rebuilt = True
 
-    def _optimizer_step(self) -> None:
-        state = self.state
-        if self.spec.training.gradient_clipping is not None:
+    def _step(self) -> float:
+        """Updates the weights and the learning rate, and returns the learning rate of this step."""
+        clipping = self.spec.training.gradient_clipping
+        if clipping is not None:
             self.scaler.unscale_(self.optimizer)
-            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.spec.training.gradient_clipping)
+            torch.nn.utils.clip_grad_norm_(self.module.parameters(), clipping)
         learning_rate = self.optimizer.param_groups[0]["lr"]
-        self.scaler.step(self.optimizer)  # but not where a gradient is too large for float16
+        self.scaler.step(self.optimizer)  # skips the step if a gradient is too large for float16
         self.scaler.update()
         self.optimizer.zero_grad()
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
-        state.step += 1
-        self.checkpointer.poll()
-        ends = self._ends_epoch
-        self.stopped = self.notices.stop and not self._is_over
-        saves = self.stopped or (not ends and self._is_due(self.spec.checkpoints.every_steps))
-        validates = not ends and self._is_due(self.spec.training.validate_every_steps)
-        if saves or validates or ends or state.step % self.log_every == 0 or state.step == 1:
-            self._log_step(learning_rate)
+        return learning_rate
+
+    # -- after a step ------------------------------------------------------------------------------------------------
+
+    def _due(self) -> DueAfterStep:
+        """What follows this step. At the end of an epoch, `fit` validates, which also saves a checkpoint."""
+        step, ends = self.state.step, self._ends_epoch
+        validation = not ends and self._is_multiple(self.spec.training.validate_every_steps)
+        checkpoint = self.stopped or (not ends and self._is_multiple(self.spec.checkpoints.every_steps))
+        record = validation or checkpoint or ends or step == 1 or step % self.plan.log_every == 0
+        return DueAfterStep(record, validation, checkpoint)
+
+    def _is_multiple(self, every: int | None) -> bool:
+        return every is not None and self.state.step % every == 0
+
+    def _do(self, due: DueAfterStep, learning_rate: float) -> None:
+        if due.record:
+            self._record_step(learning_rate)
         else:
-            self.reporter.step(state.epoch + 1, state.step, {})
-        if validates:
+            self.reporter.step(self.state.epoch + 1, self.state.step, {})
+        if due.validation:
             self._validate()
-        elif saves:
+        elif due.checkpoint:
             self._save({}, None)
-        if saves or validates:
+        if due.validation or due.checkpoint:
             self.start_stage("training")
             self._meter = StepMeter(self.device)
 
-    def _is_due(self, every: int | None) -> bool:
-        return every is not None and self.state.step % every == 0
+    def _record_step(self, learning_rate: float) -> None:
+        """Records what was measured over all ranks since the last record, and the learning rate of this step."""
+        state = self.state
+        loss_sum, weight, values = self._meter.over_ranks(self.objective.unit)
+        check_finite("the loss", values["loss"], f"at step {state.step}")
+        state.loss_sum += loss_sum
+        state.weight += weight
+        values["learning_rate"] = learning_rate
+        self.history.add("step", state.step, state.epoch + 1, values)
+        self.reporter.step(state.epoch + 1, state.step, values)
+        self._meter = StepMeter(self.device)
 
     def _validate(self) -> None:
-        """Measures the model and saves it, at the end of an epoch or inside it. Where early stopping ends training, it
-        ends the epoch, too."""
+        """Scores the model and saves it, at the end of an epoch or inside it. Early stopping also ends the epoch."""
         state = self.state
         self.start_stage("validation")
         broadcast_buffers(self.module)  # each rank has its own after a step; rank 0's are saved
@@ -220,7 +260,7 @@ class Trainer:
         self.reporter.validated(state.epoch, metrics)
 
     def _compare_with_best(self, value: float) -> None:
-        """Counts the validations since the best value and stops training when early stopping's patience is used up."""
+        """Counts the validations since the best value, and stops training when early stopping's patience is used up."""
         state, early = self.state, self.spec.training.early_stopping
         sign = 1 if self.spec.checkpoints.lower_is_better else -1
         min_delta = early.min_delta if early is not None else 0.0
@@ -230,31 +270,12 @@ class Trainer:
             state.validations_since_best += 1
         state.stopped_early = early is not None and state.validations_since_best >= early.patience
 
-    # -- measurements ------------------------------------------------------------------------------------------------
-
-    def _log_step(self, learning_rate: float) -> None:
-        """Records what was measured over all ranks since the last record, and the learning rate of this step."""
-        state = self.state
-        loss_sum, weight, values = self._meter.over_ranks(self.objective.unit)
-        check_finite("the loss", values["loss"], f"at step {state.step}")
-        state.loss_sum += loss_sum
-        state.weight += weight
-        values["learning_rate"] = learning_rate
-        self.history.add("step", state.step, state.epoch + 1, values)
-        self.reporter.step(state.epoch + 1, state.step, values)
-        self._meter = StepMeter(self.device)
-
     def start_stage(self, stage: str) -> None:
         """From now on, wall time is counted for `stage`."""
         now = time.perf_counter()
         if self._stage is not None:
             self.state.seconds[self._stage] = self.state.seconds.get(self._stage, 0.0) + now - self._stage_since
         self._stage, self._stage_since = stage, now
-
-    def _gradients_synced(self, synced: bool) -> AbstractContextManager[None]:
-        if synced or not isinstance(self.model, DistributedDataParallel):
-            return nullcontext()
-        return self.model.no_sync()
 
     # -- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Notices that the workers are to stop: what one rank hears of, all ranks heed after the same step."""
+"""Notices that the workers are to stop: when one rank is told to, all ranks stop after the same step."""
 
 import os
 from collections import deque
@@ -9,32 +9,33 @@ import torch
 from trainjob.api.cluster import LEAVING
 from trainjob.launch.fast.ray_internals import is_announced
 
-BEHIND = 1
-"""Steps by which a GPU's answer is late, so that nobody waits for it."""
+STEPS_BEHIND = 1
+"""How many steps later a GPU's sum is read, so that no rank waits for it."""
 
 
 def is_told_to_stop() -> bool:
-    """Whether this worker's pod is about to go, or Ray has announced that it will start the workers anew."""
+    """Whether this worker's pod is about to go, or Ray has announced that it will restart the workers."""
     return is_leaving() or is_announced()
 
 
 def is_leaving() -> bool:
+    """Whether this worker's pod is about to go."""
     return os.path.exists(LEAVING)
 
 
-class Notices:
-    """What the ranks have heard, as it comes back with what they sum up in every step anyway."""
+class StopNotices:
+    """The stop notices of all ranks. They travel with the sums that the ranks compute in every step anyway."""
 
-    def __init__(self, is_told: Callable[[], bool]) -> None:
-        self._is_told = is_told
+    def __init__(self, is_told_to_stop: Callable[[], bool]) -> None:
+        self._is_told_to_stop = is_told_to_stop
         self._sums: deque[tuple[torch.Tensor, torch.cuda.Event | None]] = deque()
 
-    def own(self, device: torch.device) -> torch.Tensor:
-        """What this rank has heard: float32 [], to be summed over the ranks."""
-        return torch.full((), float(self._is_told()), device=device)
+    def of_this_rank(self, device: torch.device) -> torch.Tensor:
+        """1 if this rank is told to stop, or else 0: float32 [], to be summed over the ranks."""
+        return torch.full((), float(self._is_told_to_stop()), device=device)
 
-    def hear(self, summed: torch.Tensor) -> None:
-        """Takes the sum of a step."""
+    def record(self, summed: torch.Tensor) -> None:
+        """Takes the sum over the ranks in this step."""
         event = None
         if summed.is_cuda:
             event = torch.cuda.Event()
@@ -42,12 +43,11 @@ class Notices:
             event.record()
         self._sums.append((summed, event))
 
-    @property
-    def stop(self) -> bool:
-        """Whether any rank had heard that it is to stop, by the step before on a GPU: the same on all ranks."""
-        kept = BEHIND if self._sums and self._sums[-1][1] is not None else 0
+    def should_stop(self) -> bool:
+        """Whether any rank was told to stop, by this step or, on a GPU, the step before: the same on all ranks."""
+        unread = STEPS_BEHIND if self._sums and self._sums[-1][1] is not None else 0
         stops = False
-        while len(self._sums) > kept:
+        while len(self._sums) > unread:
             summed, event = self._sums.popleft()
             if event is not None:
                 event.synchronize()

@@ -2,28 +2,15 @@
 
 import time
 import traceback
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
-import ray.data
-import ray.train
+import ray
 import torch
 
-from trainjob.data import Examples, Fitted
-from trainjob.data.batch import Batch
+from trainjob.data import Fitted
 from trainjob.data.hub import from_cache
-from trainjob.data.loaders import (
-    InMemoryBatches,
-    Shard,
-    StreamedBatches,
-    TrainingBatches,
-    memory_windows,
-    read_whole,
-    read_windows,
-    scoring_batches,
-)
+from trainjob.data.loaders import Shard
 from trainjob.data.remote_model import local_model
 from trainjob.data.tokenizer_check import check_export
 from trainjob.errors import UserError
@@ -33,8 +20,8 @@ from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.worker_errors import WorkerError
-from trainjob.models import objective_of, save_config
-from trainjob.precision import PRECISIONS, allow_tf32, resolve_precision
+from trainjob.models import save_config
+from trainjob.precision import PRECISIONS, allow_tf32
 from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.percent import Workload, workload
 from trainjob.progress.reporter import Reporter
@@ -55,14 +42,14 @@ from trainjob.worker.distributed import (
     world_size,
 )
 from trainjob.worker.job import Task
-from trainjob.worker.loop import Trainer
+from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.optim import why_not_compiled
 from trainjob.worker.outcome import Outcome, Stopped
 from trainjob.worker.placement import build_for, place
 from trainjob.worker.random_states import seed
-from trainjob.worker.scoring import Predicted, Scorer
+from trainjob.worker.rank_data import load_rank_data
+from trainjob.worker.scoring import Predicted
 from trainjob.worker.sharded_tensors import load_weights
-from trainjob.worker.shared_rows import once_a_node
 from trainjob.worker.stop_notices import is_leaving, is_told_to_stop
 
 
@@ -88,10 +75,11 @@ def work(task: Task) -> Outcome | Stopped | None:
 def _train(task: Task, rank: int) -> Outcome | Stopped | None:
     entered = time.time()
     torch.set_num_threads(task.threads)
-    task = replace(task, run=replace(task.run, on_wait=lambda why: reporter.waits(why)))
-    spec, store = task.spec, CheckpointStore(task.run, task.spec.checkpoints, AllRanks())
+    spec = task.spec
     sender = sender_to(task.driver) if rank == 0 else None
-    reporter = Reporter(sender, store, spec.checkpoints.metric, spec.training.epochs)
+    reporter = Reporter(sender, spec.checkpoints.metric, spec.training.epochs)
+    task = replace(task, run=replace(task.run, on_wait=reporter.waits))
+    store = CheckpointStore(task.run, spec.checkpoints, AllRanks())
     reporter.starting("loading the model")
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
@@ -101,9 +89,9 @@ def _train(task: Task, rank: int) -> Outcome | Stopped | None:
         if rank == 0 and resumed is None:
             _check_tokenizer(trainer, task, scratch / "export")
         state = trainer.state
-        reporter.plan(_amount(task, trainer), trainer.validations)
+        reporter.plan(_amount(task, trainer), trainer.plan.validations)
         reporter.begin(
-            state.epoch, state.step, trainer.steps, world_size(), resumed, last_metrics(trainer.history.records)
+            state.epoch, state.step, trainer.plan.steps, world_size(), resumed, last_metrics(trainer.history.records)
         )
         if task.trains:
             trainer.fit()
@@ -143,35 +131,35 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
     if device.type == "cuda":
         allow_tf32(training.precision)
         module.to(memory_format=torch.channels_last)  # of convolutions
-    objective = objective_of(spec, preprocessor, module)
     shard = Shard(rank, workers, training.batch_size, training.seed)
     reporter.starting("waiting for rows")
-    batches, sets, rows = _data(task, shard)
-    if rows < workers:
-        raise UserError(too_few_rows(rows, workers, task.fitted))
+    data = load_rank_data(task, shard)
+    if data.training_rows < workers:
+        raise UserError(too_few_rows(data.training_rows, workers, task.fitted))
     model = place(module, training, device, in_ray_train=task.in_ray_train)
 
-    def on_rows(name: str, rows: int) -> None:
+    def on_rows_scored(name: str, rows: int) -> None:
         reporter.scored(name, rows * workers, task.fitted.rows.get(name, 0))
 
     if training.compile:
         model.compile()
-    trainer = Trainer(
-        spec,
-        module,
-        model,
+    inputs = TrainerInputs(
+        spec=spec,
         preprocessor=preprocessor,
-        objective=objective,
-        batches=batches,
-        batches_per_epoch=shard.batches(rows),
-        scorer=Scorer(sets, objective, device, resolve_precision(training.precision, device), on_rows),
+        module=module,
+        model=model,
+        device=device,
+        batches=data.training,
+        batches_per_epoch=shard.batches(data.training_rows),
+        sets=data.sets,
         store=store,
         reporter=reporter,
         history=History(task.run, scratch),
-        device=device,
-        parts=shard.parts(spec.workers.count),
+        micro_batches=shard.micro_batches(spec.workers.count),
+        on_rows_scored=on_rows_scored,
         is_told_to_stop=is_told_to_stop if task.on_ray else lambda: False,
     )
+    trainer = Trainer(inputs)
     seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
     return trainer
 
@@ -183,39 +171,6 @@ def _device(task: Task) -> torch.device:
 
 def _only_gpu() -> torch.device:
     return torch.device("cuda", 0)
-
-
-def _data(task: Task, shard: Shard) -> tuple[TrainingBatches, Callable[[str], Iterator[Batch]], int]:
-    """The training batches; this rank's batches of a set to be scored, by the set's name; the rows of an epoch."""
-    preprocessor = task.fitted.preprocessor
-    kept = _kept_sets(task)
-    scored = shard.scored(task.spec.workers.count)
-
-    def batches_of(name: str) -> Iterator[Batch]:
-        if name not in task.streamed:
-            return scoring_batches(memory_windows(kept(name), scored.window), preprocessor, scored)
-        own = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)
-        return scoring_batches(read_windows(_dataset_shard(name), own.window), preprocessor, own)
-
-    if "train" in task.streamed:
-        row_bytes = task.fitted.training_row_bytes(task.spec)
-        streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
-        return streamed, batches_of, task.fitted.training_rows // shard.world_size * shard.world_size
-    examples = kept("train")
-    return InMemoryBatches(examples, preprocessor, shard), batches_of, len(examples)
-
-
-def _kept_sets(task: Task) -> Callable[[str], Examples]:
-    """Gives each of the sets that are not streamed; of those that Ray Data prepares, a node has one copy."""
-    if task.examples is not None:
-        return task.examples().__getitem__
-    return cache(lambda name: once_a_node(lambda: read_whole(_dataset_shard(name))))
-
-
-def _dataset_shard(name: str) -> ray.data.DataIterator:
-    shard = ray.train.get_dataset_shard(name)
-    assert shard is not None
-    return shard
 
 
 def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
@@ -234,8 +189,8 @@ def _amount(task: Task, trainer: Trainer) -> Workload:
     final = sum(rows[name] for name in _last_scored(task).values()) if task.evaluates else 0
     if not task.trains:
         return workload(0, 0, 0, 0, final)
-    epochs = trainer.steps / trainer.steps_per_epoch
-    return workload(task.fitted.training_rows, epochs, rows["validation"], trainer.validations, final)
+    epochs = trainer.plan.steps / trainer.plan.steps_per_epoch
+    return workload(task.fitted.training_rows, epochs, rows["validation"], trainer.plan.validations, final)
 
 
 def _check_tokenizer(trainer: Trainer, task: Task, folder: Path) -> None:

@@ -35,7 +35,9 @@ def seen() -> list[TrainingStatus]:
 @pytest.fixture
 def reporter(seen: list[TrainingStatus], tmp_path: Path) -> Reporter:
     store = CheckpointStore(Folder(str(tmp_path)), Checkpoints(), AllRanks())
-    return Reporter(Everything(seen.append), store, "validation_loss", 3)
+    reporter = Reporter(Everything(seen.append), "validation_loss", 3)
+    reporter.attach(store)
+    return reporter
 
 
 def test_a_short_phase_is_not_told(reporter: Reporter, seen: list[TrainingStatus]):

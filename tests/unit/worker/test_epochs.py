@@ -263,7 +263,7 @@ def test_a_new_trainer_has_the_steps_of_all_epochs_before_it(tmp_path: Path):
 
 
 def _steps(setup: Setup) -> int:
-    return build_trainer(setup).steps
+    return build_trainer(setup).plan.steps
 
 
 @pytest.mark.parametrize(("most", "ends"), [(7, [3, 6, 7]), (6, [3, 6]), (2, [2]), (100, [3, 6, 9, 12])])

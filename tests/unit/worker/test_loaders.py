@@ -78,12 +78,12 @@ def test_each_epoch_has_an_order_of_its_own():
 @pytest.mark.parametrize(("batch_size", "count", "ranks"), [(48, 4, 3), (16, 16, 11), (9, 3, 2), (6, 3, 1)])
 def test_fewer_ranks_compute_a_batch_in_parts_that_are_no_larger(batch_size: int, count: int, ranks: int):
     shards = [Shard(rank, ranks, batch_size, seed=3) for rank in range(ranks)]
-    parts = shards[0].parts(count)
+    parts = shards[0].micro_batches(count)
     assert shards[0].scored(count).own_rows == batch_size // count
     seen: list[int] = []
     for shard in shards:
         own = torch.arange(batch_size)[shard.rank :: ranks]
-        batches = Batch({"input_ids": 10 * own[:, None]}, own, padding=len(own)).parts(parts)
+        batches = Batch({"input_ids": 10 * own[:, None]}, own, padding=len(own)).micro_batches(parts)
         assert len(batches) == parts
         assert all(0 < len(batch.labels) <= batch_size // count for batch in batches)
         assert [batch.weight for batch in batches] == [len(batch) for batch in batches]

@@ -1,0 +1,68 @@
+"""The rows that one rank trains on, and those that it scores."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import ray.data
+import ray.train
+
+from trainjob.data import Examples
+from trainjob.data.batch import Batch
+from trainjob.data.loaders import (
+    InMemoryBatches,
+    Shard,
+    StreamedBatches,
+    TrainingBatches,
+    memory_windows,
+    read_whole,
+    read_windows,
+    scoring_batches,
+)
+from trainjob.worker.job import Task
+from trainjob.worker.shared_rows import once_a_node
+
+
+@dataclass(frozen=True)
+class RankData:
+    """The batches of one rank."""
+
+    training: TrainingBatches
+    sets: Callable[[str], Iterator[Batch]]
+    """This rank's batches of a set to be scored, by the set's name."""
+    training_rows: int
+    """Rows of an epoch, over all ranks."""
+
+
+def load_rank_data(task: Task, shard: Shard) -> RankData:
+    """Waits for the training rows. Every rank must call this."""
+    preprocessor = task.fitted.preprocessor
+    kept = _kept_sets(task)
+    scored = shard.scored(task.spec.workers.count)
+
+    def sets(name: str) -> Iterator[Batch]:
+        if name not in task.streamed:
+            return scoring_batches(memory_windows(kept(name), scored.window), preprocessor, scored)
+        own = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)  # Ray Data has divided the rows
+        return scoring_batches(read_windows(_dataset_shard(name), own.window), preprocessor, own)
+
+    if "train" in task.streamed:
+        row_bytes = task.fitted.training_row_bytes(task.spec)
+        streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
+        return RankData(streamed, sets, task.fitted.training_rows // shard.world_size * shard.world_size)
+    examples = kept("train")
+    return RankData(InMemoryBatches(examples, preprocessor, shard), sets, len(examples))
+
+
+def _kept_sets(task: Task) -> Callable[[str], Examples]:
+    """Returns a function that gives the rows of a set that is not streamed. If Ray Data prepares them, each node has
+    one copy."""
+    if task.examples is not None:
+        return task.examples().__getitem__
+    return cache(lambda name: once_a_node(lambda: read_whole(_dataset_shard(name))))
+
+
+def _dataset_shard(name: str) -> ray.data.DataIterator:
+    shard = ray.train.get_dataset_shard(name)
+    assert shard is not None
+    return shard
