@@ -1,7 +1,6 @@
 # Two images: `docker build --target operator .` and `docker build --target trainer .`
-# What changes rarely comes first: after a change of code only the last layer of each is built anew, and the layer with
-# the packages only after a change of the packages that it has.
-# The digest is that of the image for all platforms.
+# Layers are ordered by how rarely they change: a change of code rebuilds only each image's last layer, and the package
+# layer is rebuilt only if its packages change. The digest is that of the multi-platform image.
 ARG BASE_IMAGE=python:3.11-slim@sha256:90744cff8f32887f075c47d747a173ff333e9e98801667af93c357fa9f5e28ff
 
 
@@ -16,11 +15,10 @@ RUN useradd --uid 1000 --user-group --create-home trainjob
 WORKDIR /src
 
 
-# The packages of each image with their versions and digests: most changes of pyproject.toml and locked.txt leave them as
-# they are.
+# The packages of each image with versions and digests. Most changes of pyproject.toml and locked.txt do not affect them.
 FROM base AS requirements
 COPY pyproject.toml locked.txt ./
-# Index of a PyTorch build other than the package index's own, such as that for CPUs or for ROCm: then no digests are known.
+# Index of another PyTorch build, such as for CPUs or ROCm. Its digests are unknown and not verified.
 ARG TORCH_INDEX=
 RUN python3 -m venv /opt/uv \
  && mkdir /requirements \
@@ -47,8 +45,8 @@ RUN /opt/uv/bin/uv pip install --compile-bytecode --no-deps --build-constraints 
 
 
 FROM base AS trainer
-# KubeRay's probes and submitter call bash and wget; people like to have ps and pip. NCCL opens libibverbs, with a provider for
-# each kind of device, to talk over InfiniBand and RoCE; torch.compile and Triton build parts of what they make with g++ and gcc.
+# KubeRay's probes and submitter need bash and wget; ps and pip are for users. NCCL needs libibverbs and its providers for
+# InfiniBand and RoCE; torch.compile and Triton need g++ and gcc.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends bash g++ ibverbs-providers libibverbs1 procps wget \
  && rm -rf /var/lib/apt/lists/*
@@ -71,7 +69,7 @@ CMD ["trainjob", "--help"]
 
 FROM base AS operator
 COPY --from=requirements /requirements/uv.txt /requirements/operator.txt ./
-# Importing what the operator uses compiles it; the whole of the Kubernetes client would fill 60 MB more.
+# Importing the operator's modules compiles only these; compiling the whole Kubernetes client would take 60 MB more.
 RUN python3 -m venv --without-pip /opt/trainjob \
  && python3 -m venv /opt/uv \
  && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement uv.txt \

@@ -1,15 +1,15 @@
-{{/* What the names of the release's objects begin with. */}}
+{{/* The prefix of the names of the release's objects. */}}
 {{- define "trainjob.fullname" -}}
 {{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
 {{- $name | trunc 50 | trimSuffix "-" -}}
 {{- end }}
 
-{{/* The name of the operator's Deployment and of what belongs to it. */}}
+{{/* The name of the operator's Deployment and its related objects. */}}
 {{- define "trainjob.operator" -}}
 {{ include "trainjob.fullname" . }}-operator
 {{- end }}
 
-{{/* Labels that tell the operator's pods. */}}
+{{/* Selector labels of the operator's pods. */}}
 {{- define "trainjob.selector" -}}
 app.kubernetes.io/name: trainjob-operator
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -23,15 +23,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* An image's full name, from a list: the image's values, the chart's context. */}}
+{{/* An image's full name. Arguments as a list: the image's values, the chart's context. */}}
 {{- define "trainjob.image" -}}
 {{- $image := first . -}}
 {{- $root := last . -}}
 {{ with $root.Values.registry }}{{ . }}/{{ end }}{{ $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}{{ with $image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
-{{/* Whether training pods may report: only where the API server has the policies that say of what; else empty.
-`helm template` asks no API server, and knows of no kind at all. */}}
+{{/* Whether training pods may report: true only if the API server supports the policies; else empty. `helm template` asks
+no API server and knows no kinds. */}}
 {{- define "trainjob.reports" -}}
 {{- $known := .Capabilities.APIVersions -}}
 {{- $has := or ($known.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (not ($known.Has "v1/Pod")) -}}
@@ -44,7 +44,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{ toYaml (merge (dict "image" $image) .Values.settings) }}
 {{- end }}
 
-{{/* What the operator may do where it watches. */}}
+{{/* The operator's permissions in watched namespaces. */}}
 {{- define "trainjob.rules" -}}
 - apiGroups: [trainjob.dev]
   resources: [trainjobs]
@@ -53,7 +53,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
   resources: [trainjobs/status]
   verbs: [patch]
 - apiGroups: [trainjob.dev]
-  resources: [trainjobs/finalizers] # owner references that hold up the owner's deletion
+  resources: [trainjobs/finalizers] # for owner references that block the owner's deletion
   verbs: [update]
 - apiGroups: [ray.io]
   resources: [rayjobs]
