@@ -84,6 +84,8 @@ class DataProfile(StrictModel):
     """None for a language model."""
     notes: list[str] = []
     """Other remarks on the training rows."""
+    folders: list[str] = []
+    """Which folders of `dataset.train` were taken as which sets."""
 
     @property
     def remarks(self) -> list[Remark]:

@@ -121,8 +121,9 @@ class Fitted:
         )
 
 
-def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
+def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] = ()) -> Fitted:
     """Have every set read once by `mapped`, keeping 16 bytes a row and a bounded sample, and fit its preprocessor.
+    `folders` are the notes on split folders that the profile keeps.
 
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
     """
@@ -155,7 +156,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> Fitted:
     is_sound = not any(each.count for each in bad.values())
     if not (is_sound or drops):
         raise bad_rows_error(bad, rows, advice=advice)
-    profile = _profile(found, keys)
+    profile = _profile(found, keys, folders)
     for name, each in bad.items():
         if each.count:
             dropped = {"dropped": each.dropped(), "source_rows": each.count + rows[name]}
@@ -175,7 +176,7 @@ def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]
     return Fitted(preprocessor, label, split, rows, {"train": found.digest}, sources)
 
 
-def _profile(found: FittedOn, keys: dict[str, Keys]) -> DataProfile:
+def _profile(found: FittedOn, keys: dict[str, Keys], folders: Sequence[str]) -> DataProfile:
     training, preprocessor = np.sort(keys["train"].hashes), found.preprocessor
     return DataProfile(
         sets={name: set_profile(each, None if name == "train" else training) for name, each in keys.items()},
@@ -184,6 +185,7 @@ def _profile(found: FittedOn, keys: dict[str, Keys]) -> DataProfile:
         else None,
         class_sizes=class_sizes(preprocessor.classes, preprocessor.class_counts) if preprocessor.classes else None,
         notes=[*found.notes, *label_notes(preprocessor.classes, preprocessor.class_counts)],
+        folders=list(folders),
     )
 
 

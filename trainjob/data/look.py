@@ -28,11 +28,11 @@ def look_at_data(job: TrainJob) -> Found:
     dataset = job.spec.dataset
     if dataset is None:
         raise DataError(f"{job.metadata.name} has no dataset (spec.dataset): there is no data to look at")
-    dataset = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
+    dataset, folders = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
     spec = job.spec.model_copy(update={"dataset": dataset})
     is_split = dataset.validation.fraction is not None
     if job.spec.model.function is None:
-        fitted = fit(spec)
+        fitted = fit(spec, folders=folders)
         return Found(fitted.rows, fitted, is_split)
     return Found(_rows_of_function(spec), None, is_split)
 

@@ -20,9 +20,9 @@ Folders = dict[str, str]
 """The folder of each split, relative to the root."""
 
 
-def with_split_folders(dataset: Dataset, endpoint: str | None) -> Dataset:
-    """The dataset with the splits that lie below the folders of `train` as its sources, and a notice about them. Sets
-    that the dataset already names stay as they are.
+def with_split_folders(dataset: Dataset, endpoint: str | None) -> tuple[Dataset, list[str]]:
+    """The dataset with the splits that lie below the folders of `train` as its sources, and a note on each of these
+    folders, which is also given as a Notice. Sets that the dataset already names stay as they are.
 
     Raises DataError where the folders look like splits but cannot be used as such, StorageError where they cannot be
     reached.
@@ -30,19 +30,20 @@ def with_split_folders(dataset: Dataset, endpoint: str | None) -> Dataset:
     roots = dataset.train.all_uris
     found = concurrently(lambda uri: _splits_below(uri, dataset.train, endpoint), roots)
     if not any(found):
-        return dataset
+        return dataset, []
     named: dict[str, list[str]] = defaultdict(list)
     for root, folders in zip(roots, found, strict=True):
         for split, folder in (folders or {"train": ""}).items():
             named[split].append(f"{root.rstrip('/')}/{folder}" if folder else root)
-        if folders:
-            notify(_notice(root, folders, dataset))
+    notes = [_note(root, folders, dataset) for root, folders in zip(roots, found, strict=True) if folders]
+    for note in notes:
+        notify(note)
     changed: dict[str, Source | Validation] = {"train": _source(named["train"], dataset.train)}
     if "validation" in named and _takes_validation(dataset):
         changed["validation"] = Validation.model_validate(_uris(named["validation"]))
     if "test" in named and dataset.test is None:
         changed["test"] = _source(named["test"], dataset.train)
-    return dataset.model_copy(update=changed)
+    return dataset.model_copy(update=changed), notes
 
 
 def as_begun(dataset: Dataset, begun: Dataset) -> Dataset:
@@ -204,7 +205,7 @@ def _unpacked_twice(top: str, rests: Iterable[str]) -> str:
     return f"{top}/{top}" if all(rest.startswith(f"{top}/") and rest.count("/") > 1 for rest in rests) else top
 
 
-def _notice(root: str, folders: Folders, dataset: Dataset) -> str:
+def _note(root: str, folders: Folders, dataset: Dataset) -> str:
     used = {"train", *(["validation"] if _takes_validation(dataset) else []), *([] if dataset.test else ["test"])}
     others = {*(dataset.test.all_uris if dataset.test else []), *(dataset.validation.uris or [dataset.validation.uri])}
     taken = [split for split in folders if split in used]

@@ -1,7 +1,7 @@
 """The driver's part in training a model of trainjob's own: prepares the data and has the workers train on it."""
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -80,6 +80,8 @@ class Training:
     retry: Retry
     on_start: Callable[[], None]
     """Is called when workers start."""
+    folders: Sequence[str] = ()
+    """Notes on the split folders of the data."""
     data_time: Stopwatch = field(default_factory=Stopwatch)
     launches: list[float] = field(default_factory=list[float])
     """When workers were started, in seconds since 1970: once, and again after each failure."""
@@ -198,7 +200,7 @@ class Training:
                 fitted = Fitted.load(kept)
                 check_unchanged(self.spec, fitted, mapped)
                 return fitted
-            fitted = fit(self.spec, mapped)
+            fitted = fit(self.spec, mapped, self.folders)
             DOING.begin("starting")
             fitted.save(kept)
             tell_of_data(fitted)

@@ -23,16 +23,16 @@ from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import Contents, read_contents
-from trainjob.runs.files import BASELINES, MODEL, PREDICTIONS, REPORT, TRAINJOB
+from trainjob.runs.files import BASELINES, MODEL, PREDICTIONS, REPORT
 from trainjob.runs.folder import (
     Attempts,
     begin_attempt,
     changed_fields,
     check_same_spec,
     clear_results,
-    has_results,
     locked,
     read_job,
+    reads_data,
     replace_baselines,
     run_folder,
 )
@@ -111,7 +111,7 @@ def _run(
     has_finished = not fresh and read_summary(folder) is not None
     if not has_finished:
         _check_gpus(job)
-    job = _with_split_folders(job, folder, fresh)
+    job, folders = resolve_split_folders(job, folder, fresh)
     with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
         if not has_finished:
             if not fresh:  # what is refused must not end a run that is under way
@@ -146,20 +146,22 @@ def _run(
                 snapshots.finishing()
                 write_results(folder, summary, None)
                 return Finished(folder, summary, {}, None, already=False)
-            return _run_model(job, folder, attempts, receiver.address, retry, snapshots, started)
+            return _run_model(job, folder, attempts, receiver.address, retry, snapshots, started, folders)
 
 
-def _with_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> TrainJob:
-    """The TrainJob with the split folders of its training rows as its sets; once its run has read them, with those."""
+def resolve_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> tuple[TrainJob, list[str]]:
+    """The TrainJob with the split folders of its training rows as its sets, and notes on them; once its run has read
+    them, with those."""
     dataset = job.spec.dataset
+    notes: list[str] = []
     if dataset is None:
-        return job
-    if not fresh and folder.exists(TRAINJOB) and has_results(folder):
+        return job, notes
+    if not (fresh or reads_data(folder, job)):
         begun = read_job(folder).spec.dataset
         dataset = dataset if begun is None else as_begun(dataset, begun)
     else:
-        dataset = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
-    return job.model_copy(update={"spec": job.spec.model_copy(update={"dataset": dataset})})
+        dataset, notes = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
+    return job.model_copy(update={"spec": job.spec.model_copy(update={"dataset": dataset})}), notes
 
 
 def _check_gpus(job: TrainJob) -> None:
@@ -180,10 +182,11 @@ def _run_model(
     retry: Retry,
     snapshots: Snapshots,
     started: float,
+    folders: list[str],
 ) -> Finished:
     note_slow_precision(job.spec)
     threads = worker_threads(job.spec)
-    training = Training(job.spec, folder, attempts.count, driver, threads, retry, snapshots.starting)
+    training = Training(job.spec, folder, attempts.count, driver, threads, retry, snapshots.starting, folders)
     if job.spec.tuning is not None:
         from trainjob.driver.tuned import train_tuned
 

@@ -140,8 +140,7 @@ def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
     _write(run, attempts)  # first: this file marks the folder as a run's
     if not run.exists(TRAINJOB):
         write_job(run, job)
-    elif not has_results(run) or ON_BAD_ROWS in changed_fields(read_job(run), job):  # as `check_same_spec` allows
-        # Nothing is trained: the user may have corrected the spec or the data.
+    elif reads_data(run, job):  # the user may have corrected the spec or the data
         run.delete(FITTED)
         write_job(run, job)
     return attempts
@@ -174,6 +173,14 @@ def parse_job(run: Folder, job_yaml: str) -> TrainJob:
 def has_results(run: Folder) -> bool:
     """Whether the run has results that depend on its spec: fitted data, or files that training wrote."""
     return _has_trained(run) or run.exists(f"{FITTED}/{SPLIT}")
+
+
+def reads_data(run: Folder, job: TrainJob) -> bool:
+    """Whether the next attempt reads the data anew instead of what the run keeps of it: nothing is trained, and
+    nothing is fitted or `dataset.onBadRows` has changed."""
+    if not run.exists(TRAINJOB) or not has_results(run):
+        return True
+    return not _has_trained(run) and ON_BAD_ROWS in changed_fields(read_job(run), job)
 
 
 def _has_trained(run: Folder) -> bool:

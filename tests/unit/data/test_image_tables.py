@@ -169,7 +169,7 @@ def test_a_folder_with_its_metadata(tmp_path: Path) -> None:
     dataset = image_spec(tmp_path).dataset
     assert dataset is not None
     with pytest.warns(Notice, match="train/ and test/ taken as the train and test rows"):
-        assert with_split_folders(dataset, None).train.uri == str(folder)
+        assert with_split_folders(dataset, None)[0].train.uri == str(folder)
 
 
 def test_a_table_beside_its_images(tmp_path: Path) -> None:

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 from data_specs import image_spec, random_images, some_rows, write_csv, write_images
 
-from trainjob.api import Dataset, Source
-from trainjob.data import fit
+from trainjob.api import Dataset, Source, TrainJob
+from trainjob.data import Fitted, fit
+from trainjob.data.look import look_at_data
 from trainjob.data.split_folders import as_begun, image_splits, table_splits, with_split_folders
+from trainjob.driver.run import resolve_split_folders
 from trainjob.errors import DataError, Notice
+from trainjob.runs.files import FITTED
+from trainjob.runs.folder import begin_attempt
+from trainjob.storage import Folder
 
 
 def split_set(folder: Path, *splits: str) -> Path:
@@ -29,8 +34,9 @@ def resolved(given: Dataset) -> tuple[Dataset, list[str]]:
     """With its split folders, and what is said of them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = with_split_folders(given, None)
-    return found, [str(each.message) for each in caught if issubclass(each.category, Notice)]
+        found, notes = with_split_folders(given, None)
+    assert notes == [str(each.message) for each in caught if issubclass(each.category, Notice)]
+    return found, notes
 
 
 def test_image_folders_of_splits_are_the_sets(tmp_path: Path) -> None:
@@ -43,6 +49,36 @@ def test_image_folders_of_splits_are_the_sets(tmp_path: Path) -> None:
     fitted = fit(image_spec("", **found.model_dump(by_alias=True, exclude_none=True)))
     assert fitted.preprocessor.classes == ["a", "b"]
     assert fitted.rows == {"train": 12, "validation": 12, "test": 12}
+
+
+@pytest.mark.filterwarnings("ignore::trainjob.errors.Notice")
+def test_the_profile_keeps_the_notes_on_folders(tmp_path: Path) -> None:
+    root, run = split_set(tmp_path / "data", "train", "valid"), Folder(str(tmp_path / "run"))
+    job = TrainJob.model_validate(
+        {
+            "apiVersion": "trainjob.dev/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "job"},
+            "spec": image_spec(root).model_dump(by_alias=True, exclude_none=True),
+        }
+    )
+    notes = [f"{root}: train/ and valid/ taken as the train and validation rows"]
+    found = look_at_data(job).fitted
+    assert found is not None
+    assert found.profile is not None
+    assert found.profile.folders == notes
+    begun, told = resolve_split_folders(job, run, fresh=False)
+    assert told == notes
+    begin_attempt(run, begun)
+    fit(begun.spec, folders=told).save(run / FITTED)
+    kept = Fitted.load(run / FITTED).profile
+    assert kept is not None
+    assert kept.folders == notes
+    assert resolve_split_folders(job, run, fresh=False) == (begun, [])
+    assert resolve_split_folders(job, run, fresh=True) == (begun, notes)
+    assert job.spec.dataset is not None
+    spec = job.spec.model_copy(update={"dataset": job.spec.dataset.model_copy(update={"on_bad_rows": "drop"})})
+    assert resolve_split_folders(job.model_copy(update={"spec": spec}), run, fresh=False)[1] == notes
 
 
 def test_validation_is_a_share_where_there_is_no_folder_of_it(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ PROFILE = DataProfile(
     class_sizes=ClassSizes(
         classes=2, rare=1, smallest="ham", smallest_rows=9, median_rows=4000, largest="spam", largest_rows=7991
     ),
+    folders=["data: train/ and valid/ taken as the train and validation rows"],
 )
 
 
@@ -37,6 +38,7 @@ def test_the_section_on_the_data(tmp_path: Path) -> None:
     assert page.terms["Smallest class"] == "ham: 9 training rows"
     assert page.terms["Training texts longer than maxLength"] == "25.0%"
     assert "Dropped 62 rows of train: the label is <b> (a.csv, row 3; a.csv, row 9 and 60 more)." in page.text
+    assert "data: train/ and valid/ taken as the train and validation rows." in page.text
     # in the header and in the section
     alarm = "90 (90 %) of the test rows are among the training rows"
     assert page.text.count(alarm) == 2 == sum(a.get("class") == "alarm" for _, a in page.elements)
