@@ -21,15 +21,21 @@ import pyarrow.csv
 import torch
 
 from trainjob.data import Examples
+from trainjob.data.examples import cut
+from trainjob.data.loaders import collate
+from trainjob.evaluation import LanguageScores
 from trainjob.generator import TextGenerator
-from trainjob.kinds.causal_lm.network import CausalLM, score_rows
+from trainjob.kinds.causal_lm.network import CausalLM, NextToken
 from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.models.scoring import tally_batches
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "summaries.yaml"
 DATA = EXAMPLE.parent / "data" / "summaries"
 ORDERS = (2, 3, 4, 5)
 HELD_BACK = 20
 """One row in this many is used to choose the order."""
+SCORED_ROWS = 8
+"""Packed rows of a batch."""
 
 Text = tuple[list[int], int]
 """Tokens, and the length of the prompt."""
@@ -84,7 +90,10 @@ def network_perplexity(model: CausalLM, preprocessor: CausalPreprocessor, file: 
     rows = pyarrow.csv.read_csv(file, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
     values = preprocessor.transform(rows)
     packed = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
-    scores = score_rows(model, preprocessor, [packed], next(model.parameters()).device)
+    batches = (collate(preprocessor, packed.take(rows)) for rows in cut(packed.lengths, SCORED_ROWS))
+    tally = tally_batches(model, NextToken(), batches, next(model.parameters()).device, torch.float32)
+    scores = tally.scores()
+    assert isinstance(scores, LanguageScores)
     return scores.perplexity, scores.tokens
 
 

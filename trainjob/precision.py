@@ -9,8 +9,18 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
     """The data type of the forward pass."""
     if precision != "auto":
         return PRECISIONS[precision]
-    capability = torch.cuda.get_device_capability(device) if device.type == "cuda" else None
-    return fastest(multiplies_bfloat16(device), capability)
+    return fastest(multiplies_bfloat16(device), _capability(device))
+
+
+def has_units(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether the hardware computes in this data type, and does not emulate it."""
+    if dtype == torch.float16:
+        return fastest(False, _capability(device)) == torch.float16
+    return dtype != torch.bfloat16 or multiplies_bfloat16(device)
+
+
+def _capability(device: torch.device) -> tuple[int, int] | None:
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else None
 
 
 def fastest(multiplies_bfloat16: bool, capability: tuple[int, int] | None) -> torch.dtype:

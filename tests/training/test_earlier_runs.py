@@ -35,24 +35,25 @@ def trainjob(*arguments: str) -> str:
     return done.stdout
 
 
-def assert_close(found: Any, known: Any) -> None:
+def assert_close(found: Any, known: Any, rel: float = 1e-3) -> None:
     """All that was there before is there, with the same numbers but for the rounding of another CPU."""
     if isinstance(known, dict):
         for name in known:
-            assert_close(found[name], known[name])
+            assert_close(found[name], known[name], rel)
     elif isinstance(known, list):
         assert len(found) == len(known)
         for one, other in zip(found, known, strict=True):
-            assert_close(one, other)
+            assert_close(one, other, rel)
     else:
-        assert found == (pytest.approx(known, rel=1e-3) if isinstance(known, float) else known)
+        assert found == (pytest.approx(known, rel=rel) if isinstance(known, float) else known)
 
 
 @pytest.mark.parametrize("kind", DATASETS)
 def test_the_scores_are_the_same(folder: Path, kind: str) -> None:
     rows = str(folder / DATASETS[kind]["train"]["uri"])
     printed = trainjob("evaluate", str(folder / "runs" / kind.lower()), rows, "--json")
-    assert_close(json.loads(printed), json.loads((folder / "scores" / f"{kind}.json").read_text()))
+    known = json.loads((folder / "scores" / f"{kind}.json").read_text())
+    assert_close(json.loads(printed), known, rel=5e-3)  # evaluate computed in float32 then, and not as the run, in bf16
 
 
 @pytest.mark.parametrize("kind", DATASETS)

@@ -17,6 +17,7 @@ from trainjob.data.bad_rows import BadRows, bad_rows_error
 from trainjob.data.examples import ROW, Examples
 from trainjob.data.fitting import Fitted, usable_rows
 from trainjob.data.labels import label_indices
+from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.reading import begin_reading, read_all
 from trainjob.data.rows import Part, Rows
 from trainjob.data.small_classes import without_small_classes
@@ -50,10 +51,15 @@ def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Ite
     With `side`, only the rows on that side of the split. Raises DataError naming file and row.
     """
     for rows, labels in labelled(parts, fitted, side):
-        values = fitted.preprocessor.transform(rows.table, rows.where)
-        if fitted.preprocessor.packs:
-            labels = np.zeros(len(values), np.int64)
-        yield pa.table({"values": values, "label": as_arrow(labels)})
+        yield prepared(rows, labels, fitted.preprocessor)
+
+
+def prepared(rows: Rows, labels: np.ndarray, preprocessor: Preprocessor) -> pa.Table:
+    """Prepared rows, as `load` describes, of usable ones and their labels int64 [n]."""
+    values = preprocessor.transform(rows.table, rows.where)
+    if preprocessor.packs:
+        labels = np.zeros(len(values), np.int64)
+    return pa.table({"values": values, "label": as_arrow(labels)})
 
 
 def labelled(

@@ -167,8 +167,9 @@ class Kind(Protocol):
         """The network that is saved in `folder`."""
         ...
 
-    def objective(self, spec: "TrainJobSpec", preprocessor: Any, module: Any) -> "Objective":
-        """How `module` is trained and scored. Raises UserError where the spec does not fit the labels."""
+    def objective(self, spec: "TrainJobSpec | None", preprocessor: Any, module: Any) -> "Objective":
+        """How `module` is trained and scored. A kind that learns no labels needs no spec to be scored. Raises UserError
+        where the spec does not fit the labels."""
         ...
 
     def worker_modules(self, spec: Any) -> list[str]:

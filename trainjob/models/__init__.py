@@ -2,7 +2,15 @@
 
 from trainjob.models.classifier import Classifier
 from trainjob.models.objective import Objective
-from trainjob.models.store import build, load_language_model, load_model, objective_of, save_config, save_model
+from trainjob.models.store import (
+    build,
+    load_language_model,
+    load_model,
+    load_trained,
+    objective_of,
+    save_config,
+    save_model,
+)
 from trainjob.models.trainable import Trainable
 
 __all__ = [
@@ -12,6 +20,7 @@ __all__ = [
     "build",
     "load_language_model",
     "load_model",
+    "load_trained",
     "objective_of",
     "save_config",
     "save_model",

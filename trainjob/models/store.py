@@ -39,8 +39,9 @@ def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) 
     return load_kind(preprocessor.kind).build(model.kind, preprocessor, as_stored)
 
 
-def objective_of(spec: TrainJobSpec, preprocessor: Preprocessor, module: Trainable[Any]) -> Objective:
-    """What is asked of `module`. Raises UserError if the class weights do not name exactly the classes of the data."""
+def objective_of(spec: TrainJobSpec | None, preprocessor: Preprocessor, module: Trainable[Any]) -> Objective:
+    """How `module` is trained and scored. A model that learns no labels can be scored without a spec. Raises UserError
+    if the class weights do not name exactly the classes of the data."""
     return load_kind(preprocessor.kind).objective(spec, preprocessor, module)
 
 
@@ -94,6 +95,13 @@ def _generates(preprocessor: Preprocessor) -> bool:
 
 def _saved(folder: Path, preprocessor: Preprocessor) -> Trainable[Any]:
     return load_kind(preprocessor.kind).load(folder, preprocessor)
+
+
+def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
+    """The same for a model of any kind."""
+    if (folder / PREPROCESSOR_FILE).is_file() and _generates(load_preprocessor(folder)):
+        return load_language_model(folder)
+    return load_model(folder)
 
 
 def load_language_model(folder: Path) -> "tuple[CausalLM, CausalPreprocessor]":

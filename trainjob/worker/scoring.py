@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import torch
@@ -10,6 +10,7 @@ import torch
 from trainjob.data.batch import Batch
 from trainjob.evaluation import Scores
 from trainjob.models import Objective
+from trainjob.models.scoring import tally_batches
 from trainjob.worker.distributed import from_who_has_one, gather_on_all, gather_on_rank_0
 from trainjob.worker.placement import is_sharded
 
@@ -37,35 +38,30 @@ class Scorer:
 
         What is predicted for each row goes into `predicted`, where it is given.
         """
-        tally = self._objective.tally(self._device)
-        was_training, rows = module.training, 0
-        module.eval()
-        with torch.inference_mode():
-            for batch, is_own in self._in_step(module, name):
-                moved = batch.to(self._device)
-                with torch.autocast(self._device.type, self._dtype, enabled=self._dtype != torch.float32):
-                    answers = module(**moved.inputs)
-                if not is_own:
-                    continue
-                tally.add(moved, answers)
-                rows += len(batch)
-                self._on_rows(name, rows)
-                if predicted is not None:
-                    predicted.add(self._objective.predictions(answers, moved))
-        module.train(was_training)
+        rows = 0
+
+        def on_outputs(batch: Batch, outputs: torch.Tensor) -> None:
+            nonlocal rows
+            rows += len(batch)
+            self._on_rows(name, rows)
+            if predicted is not None:
+                predicted.add(self._objective.predictions(outputs, batch))
+
+        batches = self._in_step(module, name)
+        tally = tally_batches(module, self._objective, batches, self._device, self._dtype, on_outputs)
         tally.combine(gather_on_all)
         return tally.scores()
 
-    def _in_step(self, module: torch.nn.Module, name: str) -> Iterator[tuple[Batch, bool]]:
-        """This rank's batches, each with True. Of a sharded module, in whose forward pass every rank takes part, then
-        others' with False, while other ranks have more."""
+    def _in_step(self, module: torch.nn.Module, name: str) -> Iterator[Batch]:
+        """This rank's batches. Of a sharded module, in whose forward pass every rank takes part, then others', which do
+        not count, while other ranks have more."""
         batches = self._batches(name)
         while True:
             own = next(batches, None)
             batch = from_who_has_one(own, self._device) if is_sharded(module) else own
             if batch is None:
                 return
-            yield batch, own is not None
+            yield batch if own is not None else replace(batch, counts=False)
 
 
 @dataclass

@@ -4,14 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from pyarrow import csv
 from sklearn.metrics import confusion_matrix, f1_score
+from torch.nn import functional
 
 from predictor_runs import finish
 from trainjob import Predictor
 from trainjob.cli.evaluate import evaluate
 from trainjob.errors import Notice, UserError
 from trainjob.evaluation import ClassificationScores, Confusion
+from trainjob.precision import multiplies_bfloat16
 from trainjob.storage import Folder
 
 
@@ -84,16 +87,29 @@ def test_a_run_that_drops_rows_scores_the_others(
     assert scores == ClassificationScores.model_validate_json(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("precision", ["bf16", "float32"])
-def test_another_precision_than_the_runs_is_said(
-    precision: str, tmp_path: Path, text_run: Path, text_csv: Path, recwarn: pytest.WarningsRecorder
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "float32"])
+def test_scores_are_computed_as_the_run_was_scored_or_it_is_said(
+    precision: str,
+    tmp_path: Path,
+    text_run: Path,
+    text_csv: Path,
+    capsys: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
 ) -> None:
+    """float32 takes the place of a precision that the processor has no units for, as fp16 on a CPU."""
     run = shutil.copytree(text_run, tmp_path / "run")
     finish(Folder(str(run)))
     summary = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps(summary | {"precision": precision}))
-    evaluate(str(run), str(text_csv))
+    evaluate(str(run), str(text_csv), as_json=True)
+    loss = ClassificationScores.model_validate_json(capsys.readouterr().out).loss
+    used = "bf16" if precision == "bf16" and multiplies_bfloat16(torch.device("cpu")) else "float32"
     said = [str(notice.message) for notice in recwarn if notice.category is Notice]
-    assert any("scored in float32" in text and "the run scored in bf16" in text for text in said) == (
-        precision == "bf16"
+    assert any("scored in float32" in text and f"the run scored in {precision}" in text for text in said) == (
+        precision != used
     )
+    rows, predictor = csv.read_csv(text_csv), Predictor.load(run)
+    labels = torch.tensor([predictor.classes.index(label) for label in rows["tag"].to_pylist()])
+    with torch.autocast("cpu", torch.bfloat16, enabled=used == "bf16"):
+        expected = functional.cross_entropy(predictor.logits(rows), labels).item()
+    assert loss == pytest.approx(expected, rel=1e-5)

@@ -47,11 +47,11 @@ class CausalLMKind:
         return network.load(folder, preprocessor)
 
     def objective(
-        self, spec: TrainJobSpec, preprocessor: CausalPreprocessor, module: "network.CausalLM"
+        self, spec: TrainJobSpec | None, preprocessor: CausalPreprocessor, module: "network.CausalLM"
     ) -> "network.NextToken":
         from trainjob.kinds.causal_lm import network
 
-        return network.NextToken(compiled=spec.training.compile)
+        return network.NextToken(compiled=spec is not None and spec.training.compile)
 
     def worker_modules(self, spec: CausalLM) -> list[str]:
         return ["trainjob.kinds.causal_lm.network"]

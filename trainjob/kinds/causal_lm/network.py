@@ -1,6 +1,6 @@
 """Language models: a transformers decoder on packed rows."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob import api
-from trainjob.data.examples import IGNORED, Examples, cut
+from trainjob.data.examples import IGNORED
 from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores, language_scores
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from trainjob.data.batch import Batch
 
 PATH = "spec.model.causalLM"
-SCORED_ROWS = 8
 
 
 class CausalLM(Trainable[PreTrainedModel]):
@@ -178,11 +177,8 @@ class TokenTally:
         self._tokens = torch.zeros((), dtype=torch.int64, device=device)
 
     def add(self, batch: "Batch", answers: Tensor) -> None:
-        self.add_labels(batch.labels, answers)
-
-    def add_labels(self, labels: Tensor, answers: Tensor) -> None:
-        self._loss_sum += token_losses(answers, labels).sum(dtype=torch.float64)
-        self._tokens += (labels != IGNORED).sum()
+        self._loss_sum += token_losses(answers, batch.labels).sum(dtype=torch.float64)
+        self._tokens += (batch.labels != IGNORED).sum()
 
     def combine(self, gathered: Gather) -> None:
         losses, tokens = zip(*gathered((self._loss_sum.cpu(), self._tokens.cpu())), strict=True)
@@ -208,18 +204,3 @@ class NextToken:
 
     def predictions(self, answers: Tensor, batch: "Batch") -> None:
         return None
-
-
-@torch.inference_mode()
-def score_rows(
-    model: CausalLM, preprocessor: CausalPreprocessor, parts: Iterable[Examples], device: torch.device
-) -> LanguageScores:
-    """Scores on packed rows."""
-    tally = TokenTally(device)
-    for examples in parts:
-        for indices in cut(examples.lengths, SCORED_ROWS):
-            arrays = preprocessor.inputs(examples.take(indices))
-            tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
-            labels = tensors.pop("labels")
-            tally.add_labels(labels, model(**tensors))
-    return tally.scores()

@@ -57,10 +57,12 @@ class ImageClassifierKind:
         return pretrained.load(folder, preprocessor)
 
     def objective(
-        self, spec: TrainJobSpec, preprocessor: ImagePreprocessor, module: "Classifier[Any]"
+        self, spec: TrainJobSpec | None, preprocessor: ImagePreprocessor, module: "Classifier[Any]"
     ) -> "Classification":
         from trainjob.kinds.targets.classification import Classification
 
+        if spec is None:
+            raise ValueError("a classifier's loss is in the spec")
         return Classification(spec, preprocessor, module)
 
     def worker_modules(self, spec: ImageClassifier) -> list[str]:

@@ -46,10 +46,12 @@ class TextClassifierKind:
         return network.load(folder)
 
     def objective(
-        self, spec: TrainJobSpec, preprocessor: TextPreprocessor, module: "Classifier[Any]"
+        self, spec: TrainJobSpec | None, preprocessor: TextPreprocessor, module: "Classifier[Any]"
     ) -> "Classification":
         from trainjob.kinds.targets.classification import Classification
 
+        if spec is None:
+            raise ValueError("a classifier's loss is in the spec")
         return Classification(spec, preprocessor, module)
 
     def worker_modules(self, spec: TextClassifier) -> list[str]:

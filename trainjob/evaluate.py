@@ -1,0 +1,108 @@
+"""Scores a saved model on labelled rows, as its run was scored on its sets."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import torch
+
+from trainjob.api import Source, TrainJobSpec
+from trainjob.data import Fitted, Preprocessor
+from trainjob.data.bad_rows import BadRows, bad_rows_error
+from trainjob.data.batch import Batch
+from trainjob.data.examples import Examples, cut
+from trainjob.data.fitting import usable_rows
+from trainjob.data.loaders import collate
+from trainjob.data.prepare import prepared
+from trainjob.data.spec_parts import parts_of
+from trainjob.errors import UserError, notify
+from trainjob.evaluation import Scores
+from trainjob.kinds import KINDS
+from trainjob.kinds.inputs.parts import table_parts
+from trainjob.models import load_trained, objective_of
+from trainjob.models.scoring import tally_batches
+from trainjob.precision import PRECISIONS, allow_tf32, has_units
+from trainjob.runs.files import FITTED, TRAINJOB
+from trainjob.runs.folder import read_job
+from trainjob.runs.model import local_copy, model_folder, run_folder_of
+from trainjob.runs.summary import read_summary
+from trainjob.storage import Folder
+
+if TYPE_CHECKING:
+    from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+
+BATCH_ROWS, PACKED_BATCH_ROWS = 64, 8
+"""Rows of a batch; those that several texts are packed into are long."""
+
+
+def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
+    """Scores the best model of a run, or a smaller variant of it, on the rows at the URI `data`, in the precision in
+    which the run was scored.
+
+    A language model may also be given by its own folder. Raises UserError where there is no model or no row, DataError
+    for rows that cannot be used. Gives a Notice of those that are left out where the run drops such rows.
+    """
+    with local_copy(model_folder(folder, variant)) as local:
+        module, preprocessor = load_trained(local)
+    run = run_folder_of(folder)
+    spec = _spec(run, preprocessor)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    allow_tf32(spec.training.precision if spec is not None else "float32")
+    objective = objective_of(spec, preprocessor, module)
+    bad, drops = BadRows(data), spec is not None and spec.dataset is not None and spec.dataset.on_bad_rows == "drop"
+    examples = list[int]()
+
+    def batches() -> Iterator[Batch]:
+        for each in _examples(run, spec, preprocessor, data, bad, drops):
+            examples.append(len(each))
+            for indices in cut(each.lengths, PACKED_BATCH_ROWS if preprocessor.packs else BATCH_ROWS):
+                yield collate(preprocessor, each.take(indices))
+
+    tally = tally_batches(module.to(device), objective, batches(), device, _dtype(run, device))
+    if bad.count and not drops:
+        raise bad_rows_error({"": bad}, {}, advice="Correct these rows.")
+    if bad.count:
+        count = "1 row" if bad.count == 1 else f"{bad.count:,} rows"
+        notify(f"{bad.source}: left out {count}: {'; '.join(bad.lines())}")
+    if not sum(examples):
+        raise UserError(f"{data} holds no rows")
+    return tally.scores()
+
+
+def _spec(run: Folder, preprocessor: Preprocessor) -> TrainJobSpec | None:
+    """The spec of the run; None for the folder of a language model, which learns no labels, alone."""
+    if "generation" in KINDS[preprocessor.kind].abilities and not run.exists(TRAINJOB):
+        return None
+    return read_job(run).spec
+
+
+def _dtype(run: Folder, device: torch.device) -> torch.dtype:
+    """The precision in which the run was scored; float32 where that is not known and, with a Notice, where the device
+    has no units for it."""
+    summary = read_summary(run) if run.exists(TRAINJOB) else None
+    if summary is None or summary.precision is None:
+        return torch.float32
+    dtype = PRECISIONS[summary.precision]
+    if has_units(dtype, device):
+        return dtype
+    notify(
+        f"scored in float32; the run scored in {summary.precision}, which this processor only emulates, so the last "
+        "digits in its report may differ"
+    )
+    return torch.float32
+
+
+def _examples(
+    run: Folder, spec: TrainJobSpec | None, preprocessor: Preprocessor, data: str, bad: BadRows, drops: bool
+) -> Iterator[Examples]:
+    """The prepared rows. Once a row cannot be used and is not to be dropped, the others are only checked."""
+    if spec is None:
+        layout = cast("CausalPreprocessor", preprocessor).layout
+        fitted = Fitted(preprocessor, None, None, {}, {})
+        parts = table_parts(Source(uri=data), None, preprocessor.kind, layout.nested, layout.optional)
+    else:
+        fitted = replace(Fitted.load(run / FITTED), preprocessor=preprocessor)
+        parts = parts_of(spec, Source(uri=data))
+    for rows, labels in usable_rows(parts, fitted, bad.add):
+        if drops or not bad.count:
+            yield Examples.from_table(prepared(rows, labels, preprocessor))
