@@ -24,7 +24,8 @@ import numpy as np
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, fit, prepare_examples
-from trainjob.driver.run import run, worker_threads
+from trainjob.driver.run import run
+from trainjob.driver.worker_cpus import worker_threads
 from trainjob.kinds.causal_lm.packing import GIVEN, START
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"

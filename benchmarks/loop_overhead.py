@@ -17,7 +17,8 @@ from pathlib import Path
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import fit, prepare_examples
-from trainjob.driver.run import run, worker_threads
+from trainjob.driver.run import run
+from trainjob.driver.worker_cpus import worker_threads
 from trainjob.launch.ray_cluster import set_environment
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "docstrings.yaml"

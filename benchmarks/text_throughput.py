@@ -20,7 +20,8 @@ import numpy as np
 from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import Examples, Fitted, fit, prepare_datasets
-from trainjob.driver.run import run, worker_threads
+from trainjob.driver.run import run
+from trainjob.driver.worker_cpus import worker_threads
 from trainjob.interrupts import in_thread
 from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.launch.ray_cluster import start_ray

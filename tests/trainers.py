@@ -34,7 +34,7 @@ from trainjob.storage import Folder
 from trainjob.worker.checkpointing import TrainingState
 from trainjob.worker.distributed import AllRanks, rank, world_size
 from trainjob.worker.loop import Trainer, TrainerInputs
-from trainjob.worker.placement import build_for, place
+from trainjob.worker.placement import build_for, to_device_or_shard
 from trainjob.worker.scoring import Predicted, Scorer
 
 CLASSES = ["blue", "green", "red"]
@@ -211,7 +211,7 @@ def build_trainer(
     spec, preprocessor = setup.spec, setup.preprocessor
     shard = setup.shard(rank(), world_size())
     module = build_for(spec.model, spec.training, preprocessor, CPU)
-    model = place(module, spec.training, CPU, in_ray_train=True)
+    model = to_device_or_shard(module, spec.training, CPU, in_ray_train=True)
 
     def sets(name: str) -> Iterator[Batch]:
         return scoring_batches(memory_windows(setup.examples[name], shard.window), preprocessor, shard)

@@ -1,4 +1,4 @@
-"""The driver's part in training a model of trainjob's own: prepares the data and has the workers train on it."""
+"""Trains a built-in model: prepares the data, and starts the workers that train on it."""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -32,26 +32,26 @@ from trainjob.progress.channel import Address, RowsTo
 from trainjob.runs.files import FITTED, SPLIT
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
-from trainjob.worker.job import Task, train
+from trainjob.worker.job import WorkerJob, run_worker_job
 from trainjob.worker.outcome import Outcome, Stopped
 
 KEPT_BYTES = 256 * 2**20
 """A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
 
-_LATE = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.writer")
-"""What local workers import besides: itself, and what Ray Train and rank 0 would import in them."""
+_LOCAL_MODULES = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.writer")
+"""Modules that local workers import in any case: their own, one that Ray Train needs, and one that rank 0 needs."""
 
-_NOT_STREAMED = (
+_TOO_LARGE_FOR_ELASTIC = (
     "spec.workers.minimum: there are more training rows than workers keep in memory "
     f"({KEPT_BYTES // 2**20} MiB), and of rows that are streamed, other workers cannot go on in the midst of an epoch: "
     "set spec.dataset.loader: dataLoader, which keeps all of them in memory, or leave minimum out"
 )
 
 Datasets = Mapping[str, Any]
-"""Ray Data's datasets by the names of their sets, or what gives them."""
+"""Ray Data's datasets, or functions that return them, by the names of their sets."""
 
 Retry = Callable[[Callable[[], Outcome]], Outcome]
-"""Calls what trains, again after a failure that may pass."""
+"""Calls a function that trains, and calls it again after a transient error."""
 
 
 @dataclass
@@ -68,8 +68,8 @@ class Stopwatch:
 
 
 @dataclass(frozen=True)
-class Training:
-    """One driver's training of a model."""
+class BuiltInTraining:
+    """Trains one built-in model, in one attempt of the driver."""
 
     spec: TrainJobSpec
     run: Folder
@@ -79,12 +79,12 @@ class Training:
     """CPU threads of each worker."""
     retry: Retry
     on_start: Callable[[], None]
-    """Is called when workers start."""
-    folders: Sequence[str] = ()
+    """Called when workers start."""
+    split_notes: Sequence[str] = ()
     """Notes on the split folders of the data."""
     data_time: Stopwatch = field(default_factory=Stopwatch)
     launches: list[float] = field(default_factory=list[float])
-    """When workers were started, in seconds since 1970: once, and again after each failure."""
+    """Times at which workers were started, in seconds since 1970: the first, and one after each failure."""
 
     def train(self) -> tuple[Outcome, Fitted]:
         assert self.spec.dataset is not None
@@ -93,13 +93,13 @@ class Training:
 
     def _train_locally(self) -> tuple[Outcome, Fitted]:
         """Without Ray: the workers' libraries load while the data is prepared."""
-        with LocalWorkers(self.spec.workers, self.threads, [*_LATE, *_modules(self.spec)]) as workers:
+        with LocalWorkers(self.spec.workers, self.threads, [*_LOCAL_MODULES, *_worker_modules(self.spec)]) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
             with self.data_time.running():
                 DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
                 save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
-            work = partial(train, self._task(fitted, partial(load_arrays, arrays)))
-            return self.launched(partial(workers.run, work)), fitted
+            work = partial(run_worker_job, self._worker_job(fitted, partial(load_arrays, arrays)))
+            return self.run_with_retries(partial(workers.run, work)), fitted
 
     def _train_on_ray(self) -> tuple[Outcome, Fitted]:
         assert self.spec.dataset is not None
@@ -109,8 +109,8 @@ class Training:
         return self._train_on_datasets(fitted, train_rows), fitted
 
     def start_on_ray(self) -> tuple[Fitted, Loading | None]:
-        """Joins or starts a Ray cluster while the preprocessor is fitted. Also returns what the training rows are read
-        from where a teacher has labelled them."""
+        """Joins or starts a Ray cluster while the preprocessor is fitted. With distillation, also returns how to load
+        the training rows that the teacher has labeled."""
         tasks = RayTasks()
         with quick_imports(), tasks.waiting():
             fitting = in_thread(partial(self._fitted, tasks))
@@ -118,7 +118,7 @@ class Training:
             with local_model(self.spec, weights=False) as model:  # raises before Ray starts, which takes longer
                 if model.pretrained is not None:
                     is_cached_only(model.pretrained, f"spec.model.{model.in_yaml(model.chosen)}.pretrained")
-            start_ray(self.spec, self.threads, _modules(self.spec))
+            start_ray(self.spec, self.threads, _worker_modules(self.spec))
             result_of(library)
             tasks.started.set_result(None)
             fitted = result_of(fitting)
@@ -127,18 +127,18 @@ class Training:
         self.on_start()
         return fitted, train_rows
 
-    def prepared(self, fitted: Fitted, train_rows: Loading | None) -> tuple[Task, Datasets | None]:
-        """What several trainings share: their rows, in memory or, where there are too many, as datasets."""
+    def prepare_for_trials(self, fitted: Fitted, train_rows: Loading | None) -> tuple[WorkerJob, Datasets | None]:
+        """The job that all trials of a search share, with the rows in memory; or as datasets, if there are too many."""
         assert self.spec.dataset is not None
         with self.data_time.running():
             DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
             if self.spec.dataset.loader == "dataLoader":
-                return self._task(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
+                return self._worker_job(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
             datasets = prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver))
             row_bytes = fitted.training_row_bytes(self.spec)
             if sum(fitted.rows.values()) * row_bytes > KEPT_BYTES:
-                return self._task(fitted, None, self._streamed(fitted)), datasets
-            return self._task(fitted, put(read_datasets(datasets))), None
+                return self._worker_job(fitted, None, self._streamed(fitted)), datasets
+            return self._worker_job(fitted, put(read_datasets(datasets))), None
 
     def _streamed(self, fitted: Fitted) -> tuple[str, ...]:
         large = (name for name, size in bytes_of_sets(self.spec, fitted).items() if size > KEPT_BYTES)
@@ -156,30 +156,30 @@ class Training:
         with self.data_time.running():
             DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
             rows = put(prepare_examples(self.spec, fitted, train_rows))
-        return result_of(self.on_workers(self._task(fitted, rows)))
+        return result_of(self.start_on_workers(self._worker_job(fitted, rows)))
 
     def _train_on_datasets(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
         with scratch_folder() as scratch:
             datasets = LateDatasets(scratch)
             getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
-            training = self.on_workers(self._task(fitted, None, self._streamed(fitted)), getters)
+            training = self.start_on_workers(self._worker_job(fitted, None, self._streamed(fitted)), getters)
             with self.data_time.running():
                 DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver)))
             return result_of(training)
 
-    def on_workers(self, task: Task, datasets: Datasets | None = None) -> "Future[Outcome]":
-        """Has workers on Ray do a task, again after a failure that may pass."""
+    def start_on_workers(self, job: WorkerJob, datasets: Datasets | None = None) -> "Future[Outcome]":
+        """Starts a job on workers on Ray, and again after each transient error."""
 
         def once() -> Outcome:
-            outcome = run_job_on_ray(task, datasets)
+            outcome = run_job_on_ray(job, datasets)
             assert outcome is not None
             return outcome
 
-        return in_thread(partial(self.launched, once))
+        return in_thread(partial(self.run_with_retries, once))
 
-    def launched(self, work: Callable[[], Outcome]) -> Outcome:
-        """Does `work` on workers, again after a failure that may pass."""
+    def run_with_retries(self, work: Callable[[], Outcome]) -> Outcome:
+        """Calls `work`, which runs workers, and calls it again after each transient error."""
 
         def once() -> Outcome:
             self.launches.append(time.time())
@@ -188,49 +188,51 @@ class Training:
         return self.retry(once)
 
     def seconds_to_start(self, entered: float, started: float) -> float:
-        """From the driver's start at `started` until its workers began at `entered`, without the data's preparation and
-        without the time in which workers trained that failed later."""
+        """Seconds from the driver's start at `started` until its workers began at `entered`, without the preparation of
+        data, and without the time of workers that failed."""
         return entered - started - self.data_time.seconds - (self.launches[-1] - self.launches[0])
 
-    def _fitted(self, mapped: Mapper = one_by_one) -> Fitted:
-        """What an earlier attempt has kept in the run's folder, or what is fitted now, on rows that `mapped` reads."""
+    def _fitted(self, mapper: Mapper = one_by_one) -> Fitted:
+        """Classes, split and preprocessor: those that an earlier attempt has saved, or fitted now on rows that `mapper`
+        reads."""
         with self.data_time.running():
-            kept = self.run / FITTED
-            if kept.exists(SPLIT):
-                fitted = Fitted.load(kept)
-                check_unchanged(self.spec, fitted, mapped)
+            folder = self.run / FITTED
+            if folder.exists(SPLIT):
+                fitted = Fitted.load(folder)
+                check_unchanged(self.spec, fitted, mapper)
                 return fitted
-            fitted = fit(self.spec, mapped, self.folders)
+            fitted = fit(self.spec, mapper, self.split_notes)
             DOING.begin("starting")
-            fitted.save(kept)
+            fitted.save(folder)
             tell_of_data(fitted)
             return fitted
 
-    def _task(
+    def _worker_job(
         self, fitted: Fitted, examples: Callable[[], dict[str, Examples]] | None, streamed: tuple[str, ...] = ()
-    ) -> Task:
+    ) -> WorkerJob:
         if "train" in streamed and is_elastic(self.spec):
-            raise UserError(_NOT_STREAMED)
-        return Task(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
+            raise UserError(_TOO_LARGE_FOR_ELASTIC)
+        return WorkerJob(self.spec, self.run, self.attempt, fitted, self.driver, self.threads, examples, streamed)
 
 
-def run_job_on_ray(task: Task, datasets: Datasets | None) -> Outcome | None:
-    """Has workers on Ray do a task, and returns what rank 0 returns. Where they are told to stop, others go on."""
-    work, split = partial(train, replace(task, on_ray=True)), list(task.streamed)
+def run_job_on_ray(job: WorkerJob, datasets: Datasets | None) -> Outcome | None:
+    """Runs a job on workers on Ray, and returns what rank 0 returns. If they are told to stop, starts others, which
+    continue."""
+    work, split = partial(run_worker_job, replace(job, on_ray=True)), list(job.streamed)
     while True:
-        ended = run_on_ray(work, task.spec, task.run, task.threads, datasets, split).return_value  # pyrefly: ignore[missing-attribute]
+        ended = run_on_ray(work, job.spec, job.run, job.threads, datasets, split).return_value  # pyrefly: ignore[missing-attribute]
         if not isinstance(ended, Stopped):
             return ended
         wait_until_gone(ended.leaving)
 
 
 def _rows_to_prepare(fitted: Fitted) -> int:
-    """Rows that the second pass reads: a source that is split once for each side."""
+    """Rows that the second pass reads. A source that is split is read once for each side."""
     split = 0 if fitted.split is None else fitted.rows["train"] + fitted.rows["validation"]
     return sum(fitted.rows.values()) + split
 
 
-def _modules(spec: TrainJobSpec) -> list[str]:
-    """What workers import and what does not import Ray; transformers takes seconds, so only for the models that need
-    it."""
+def _worker_modules(spec: TrainJobSpec) -> list[str]:
+    """Modules that workers import and that do not import Ray. transformers takes seconds, so it is among them only for
+    models that need it."""
     return ["trainjob.data", "trainjob.evaluation", *load_kind(spec.model.facts.field).worker_modules(spec.model.kind)]

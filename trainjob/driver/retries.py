@@ -1,4 +1,4 @@
-"""When training is tried again after a failure: one rule for local workers, Ray and the driver itself."""
+"""Decides whether to try again after a failure: one rule for local workers, Ray and the driver itself."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,17 +14,17 @@ from trainjob.storage import Folder
 
 Result = TypeVar("Result")
 
-_NOWHERE = "nowhere"
-"""How far training has come before its first loss of a worker: no checkpoint's name."""
+_NO_LOSS_YET = "no loss yet"
+"""Stands for the newest checkpoint before the first loss of a worker; it is not the name of a checkpoint."""
 
 
 def may_retry(error: Exception, failures: int, retries: int) -> bool:
-    """Whether to try again after so many failures, this one among them. A mistake of the user's is not tried again."""
+    """Whether to try again after `failures` failures, including this one. Only transient errors are tried again."""
     return is_transient(error) and failures <= retries
 
 
 def earlier_failures(job: TrainJob, attempts: Attempts) -> int:
-    """Failures that count against `spec.retries`; on a laptop, where each command is the user's own decision, none."""
+    """The failures that count against `spec.retries`. On a laptop, where each command is the user's decision, none."""
     return attempts.failures if _is_counted(job) else 0
 
 
@@ -36,12 +36,12 @@ def with_retries(
     on_retry: Callable[[Exception], None],
     retries: Callable[[], int],
 ) -> Result:
-    """Calls `train`, again and again while workers fail and `retries`, which may change meanwhile, allows it; before
-    each retry, `on_retry`.
+    """Calls `train`, and again after each transient error as long as `retries`, whose value may change, allows it.
+    Calls `on_retry` before each retry.
 
-    Losses of workers count as no failure of an elastic job, up to as many as it can spare between two checkpoints.
+    The loss of a worker of an elastic job does not count as a failure, up to `_losses_allowed` between two checkpoints.
     """
-    failures, losses, reached = earlier_failures(job, attempts), 0, _NOWHERE
+    failures, losses, reached = earlier_failures(job, attempts), 0, _NO_LOSS_YET
     while True:
         try:
             return train()
@@ -49,7 +49,7 @@ def with_retries(
             if is_elastic(job.spec) and lost_a_worker(error):
                 before, reached = reached, _newest_checkpoint(run)
                 losses = losses + 1 if reached == before else 1
-                if losses <= _spare(job.spec.workers):
+                if losses <= _losses_allowed(job.spec.workers):
                     on_retry(error)
                     continue
             failures += 1
@@ -61,23 +61,23 @@ def with_retries(
             on_retry(error)
 
 
-def _spare(workers: Workers) -> int:
-    """How many losses, of one worker each, lead to fewer workers than the minimum."""
+def _losses_allowed(workers: Workers) -> int:
+    """The number of losses of one worker each that leave fewer workers than the minimum."""
     return workers.count - (workers.minimum or workers.count) + 1
 
 
 def _newest_checkpoint(run: Folder) -> str:
-    """Its name; of a function it is Ray Train's. _NOWHERE where it cannot be read."""
+    """The name of the newest checkpoint; a function's is Ray Train's. _NO_LOSS_YET if it cannot be read."""
     with suppress(StorageError):
         own = run.list(CHECKPOINTS)
         return max(own or [name for name in run.list() if name.startswith("checkpoint_")], default="")
-    return _NOWHERE
+    return _NO_LOSS_YET
 
 
 def is_retryable(job: TrainJob, run: Folder, error: Exception, retries: int) -> bool:
-    """Whether another attempt may end better than the driver's, which `error` has ended, and is still allowed.
+    """Whether another attempt may succeed after this driver's was ended by `error`, and is still allowed.
 
-    On a cluster this counts the failure in the run's folder `run`, for the next driver to know.
+    On a cluster, counts the failure in the run's folder, where the next driver reads it.
     """
     if not _is_counted(job) or isinstance(error, StorageUnreachable):
         return is_transient(error)
@@ -88,5 +88,5 @@ def is_retryable(job: TrainJob, run: Folder, error: Exception, retries: int) -> 
 
 
 def _is_counted(job: TrainJob) -> bool:
-    """On a cluster, failures count over all drivers."""
+    """Whether failures count over all drivers, as on a cluster."""
     return job.metadata.uid is not None

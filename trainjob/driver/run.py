@@ -1,39 +1,37 @@
 """`trainjob run`: from a TrainJob to a trained model on this machine, or as the driver of a Ray cluster."""
 
-import os
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from trainjob.api import TrainJob, TrainJobSpec
+from trainjob.api import TrainJob
 from trainjob.data import Fitted
 from trainjob.data.split_folders import as_begun, with_split_folders
-from trainjob.doing import DOING
-from trainjob.driver.built_in import Retry, Training
+from trainjob.driver.baseline_comparison import compare_and_report, update_comparison
+from trainjob.driver.built_in import BuiltInTraining
 from trainjob.driver.predicted_sources import add_sources
 from trainjob.driver.retries import is_retryable, with_retries
 from trainjob.driver.summarize import final_fields, reached, summarize, write_pages, write_results
-from trainjob.errors import StorageError, Superseded, UserError, listed, notify
+from trainjob.driver.worker_cpus import note_slow_precision, worker_threads
+from trainjob.errors import StorageError, Superseded, UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.launch.worker_errors import failure_of
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
 from trainjob.runs.comparison import Comparison
-from trainjob.runs.contents import Contents, read_contents
-from trainjob.runs.files import BASELINES, MODEL, PREDICTIONS, REPORT
+from trainjob.runs.contents import read_contents
+from trainjob.runs.files import MODEL, PREDICTIONS, REPORT
 from trainjob.runs.folder import (
     Attempts,
     begin_attempt,
-    changed_fields,
     check_same_spec,
     clear_results,
     locked,
     read_job,
     reads_data,
-    replace_baselines,
     run_folder,
 )
 from trainjob.runs.owner import Owner
@@ -44,16 +42,52 @@ from trainjob.storage import Folder
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has come to its end."""
+    """A run that has finished."""
 
     run: Folder
     summary: Summary
     evaluation: dict[str, Scores]
-    """Of the best checkpoint, by part of the data."""
+    """Scores of the best checkpoint, by the name of the set."""
     comparison: Comparison | None
-    """With the baselines; None where there are none."""
+    """The comparison with the baselines, if there are any."""
     already: bool
-    """Whether it had finished before: nothing was trained now."""
+    """Whether the run had finished before, so that nothing was trained now."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What one call of `run` is to do."""
+
+    job: TrainJob
+    source: Path
+    started: float
+    fresh: bool
+    on_output: Callable[[str], None]
+    retries: Callable[[], int]
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One driver's attempt at a run, while it holds the lock of the run's folder."""
+
+    request: RunRequest
+    folder: Folder
+    attempts: Attempts
+    driver: Address
+    """Where rank 0 reports its progress."""
+    snapshots: Snapshots
+    split_notes: Sequence[str]
+    """Notes on the split folders of the data."""
+
+    @property
+    def job(self) -> TrainJob:
+        return self.request.job
+
+    def with_retries(self, train: Callable[[], Any]) -> Any:
+        """Calls `train` again after transient errors, as often as `spec.retries` allows."""
+        return with_retries(
+            train, self.job, self.folder, self.attempts, self.snapshots.restarting, self.request.retries
+        )
 
 
 def run(
@@ -68,27 +102,27 @@ def run(
 ) -> Finished:
     """Trains `job`, or continues the run of its name from its latest checkpoint.
 
-    `source` is the folder that the YAML lies in, where a function's module is looked for; `started` is when the
-    command started, in seconds since 1970; `on_output` gets each line that rank 0 of a function prints; `retries`
-    says what `spec.retries` is by now, where it may change. Raises UserError for what the user can mend, and
-    WorkerError for what a worker raised in its last attempt. Superseded is a UserError of which nothing is told
-    to `on_status`.
+    `source` is the folder of the YAML file, where a function's module is searched; `started` is when the command
+    started, in seconds since 1970; `fresh` deletes the results of earlier attempts; `on_output` is called with each
+    line that rank 0 of a function prints; `retries` returns the current value of `spec.retries`, where it may change.
+
+    Raises UserError for what the user can fix, and WorkerError for the error of a worker in the last attempt. After
+    Superseded, a UserError, `on_status` is not called: the run is another driver's.
     """
+    request = RunRequest(job, source, started, fresh, on_output, retries or (lambda: job.spec.retries))
     set_environment(job.spec)
     sweep()
     snapshots = Snapshots(on_status, job.spec.workers.count)
-    allowed = retries or (lambda: job.spec.retries)
     owner = Owner(run_folder(job))
     try:
-        finished = _run(job, owner, source, started, fresh, snapshots, on_output, allowed)
+        finished = _run(request, owner, snapshots)
     except Exception as error:
-        failure = owner.cause_of(error)
-        if isinstance(failure, Superseded):  # how the run goes is for the other to say
+        cause = owner.cause_of(error)
+        if isinstance(cause, Superseded):
             snapshots.close()
-            raise failure from None
-        snapshots.end(
-            message="", eta=None, phase=None, failure=failure_of(error, is_retryable(job, owner.run, error, allowed()))
-        )
+            raise cause from None
+        retryable = is_retryable(job, owner.run, error, request.retries())
+        snapshots.end(message="", eta=None, phase=None, failure=failure_of(error, retryable))
         raise
     except KeyboardInterrupt:
         snapshots.close()
@@ -97,61 +131,104 @@ def run(
     return finished
 
 
-def _run(
-    job: TrainJob,
-    owner: Owner,
-    source: Path,
-    started: float,
-    fresh: bool,
-    snapshots: Snapshots,
-    on_output: Callable[[str], None],
-    retries: Callable[[], int],
-) -> Finished:
-    folder = owner.run
+def _run(request: RunRequest, owner: Owner, snapshots: Snapshots) -> Finished:
+    folder, fresh = owner.run, request.fresh
     has_finished = not fresh and read_summary(folder) is not None
     if not has_finished:
-        _check_gpus(job)
-    job, folders = resolve_split_folders(job, folder, fresh)
-    with nullcontext() if has_finished else locked(folder):  # a finished run may lie on a disk that only can be read
-        if not has_finished:
-            if not fresh:  # what is refused must not end a run that is under way
-                check_same_spec(folder, job)
-            owner.claim()
+        _check_gpus(request.job)
+    job, split_notes = resolve_split_folders(request.job, folder, fresh)
+    if has_finished:  # without the lock: the run may be on a disk that is read-only
+        return _already_finished(job, folder, snapshots)
+    with locked(folder):
+        if not fresh:
+            check_same_spec(folder, job)  # before the claim: a refusal must not end a run that is under way
+        owner.claim()
         if fresh:
             clear_results(folder)
-        if read_summary(folder) is not None:
-            check_same_spec(folder, job)
-            contents = read_contents(folder)
-            assert contents.summary is not None
-            if not folder.exists(REPORT):  # the attempt that finished it ended before it was written
-                with suppress(StorageError):
-                    write_pages(folder)
-            snapshots.take_up(reached(job, contents.records, contents.trials))
-            comparison = _taken_up(job, folder, contents, snapshots)
-            return Finished(folder, contents.summary, contents.evaluation, comparison, already=True)
-        attempts = begin_attempt(folder, job)
-        snapshots.preparing(None if job.spec.model.facts.is_users_loop else 0.0)
-        retry = partial(
-            with_retries, job=job, run=folder, attempts=attempts, on_retry=snapshots.restarting, retries=retries
-        )
-        with Receiver(snapshots.add, own_address(), on_output, lambda steps: snapshots.trial(steps)) as receiver:
-            if job.spec.model.facts.is_users_loop:
-                from trainjob.driver.function import train_function
+        elif read_summary(folder) is not None:  # another driver has finished the run meanwhile
+            return _already_finished(job, folder, snapshots)
+        return _train(replace(request, job=job), folder, snapshots, split_notes)
 
-                threads = worker_threads(job.spec)
-                on_start = snapshots.starting
-                summary = train_function(
-                    job, folder, source, attempts, receiver.address, threads, retry, started, on_start
-                )
-                snapshots.finishing()
-                write_results(folder, summary, None)
-                return Finished(folder, summary, {}, None, already=False)
-            return _run_model(job, folder, attempts, receiver.address, retry, snapshots, started, folders)
+
+def _already_finished(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Finished:
+    check_same_spec(folder, job)
+    contents = read_contents(folder)
+    assert contents.summary is not None
+    if not folder.exists(REPORT):  # the attempt that finished the run ended before it wrote the report
+        with suppress(StorageError):
+            write_pages(folder)
+    snapshots.take_up(reached(job, contents.records, contents.trials))
+    comparison = update_comparison(job, folder, contents, snapshots)
+    return Finished(folder, contents.summary, contents.evaluation, comparison, already=True)
+
+
+def _train(request: RunRequest, folder: Folder, snapshots: Snapshots, split_notes: Sequence[str]) -> Finished:
+    """Trains, or continues from the latest checkpoint."""
+    is_users_loop = request.job.spec.model.facts.is_users_loop
+    attempts = begin_attempt(folder, request.job)
+    snapshots.preparing(None if is_users_loop else 0.0)
+    with Receiver(snapshots.add, own_address(), request.on_output, lambda steps: snapshots.trial(steps)) as receiver:
+        attempt = _Attempt(request, folder, attempts, receiver.address, snapshots, split_notes)
+        return _train_function(attempt) if is_users_loop else _train_model(attempt)
+
+
+def _train_function(attempt: _Attempt) -> Finished:
+    from trainjob.driver.function import train_function
+
+    summary = train_function(
+        attempt.job,
+        attempt.folder,
+        source=attempt.request.source,
+        attempts=attempt.attempts,
+        driver=attempt.driver,
+        threads=worker_threads(attempt.job.spec),
+        retry=attempt.with_retries,
+        started=attempt.request.started,
+        on_start=attempt.snapshots.starting,
+    )
+    attempt.snapshots.finishing()
+    write_results(attempt.folder, summary, None)
+    return Finished(attempt.folder, summary, {}, None, already=False)
+
+
+def _train_model(attempt: _Attempt) -> Finished:
+    """Trains a built-in model, and evaluates it."""
+    job, folder, snapshots = attempt.job, attempt.folder, attempt.snapshots
+    note_slow_precision(job.spec)
+    training = BuiltInTraining(
+        job.spec,
+        folder,
+        attempt=attempt.attempts.count,
+        driver=attempt.driver,
+        threads=worker_threads(job.spec),
+        retry=attempt.with_retries,
+        on_start=snapshots.starting,
+        split_notes=attempt.split_notes,
+    )
+    if job.spec.tuning is not None:
+        from trainjob.driver.tuned import train_tuned
+
+        tuned = train_tuned(job, training, snapshots)
+        outcome, fitted = tuned.outcome, tuned.fitted
+        seconds = {"data": training.data_time.seconds, "tuning": tuned.searched} | outcome.seconds
+        summary = summarize(tuned.job, outcome, attempt.attempts, fitted, training.threads, seconds)
+    else:
+        outcome, fitted = training.train()
+        start = training.seconds_to_start(outcome.entered, attempt.request.started)
+        seconds = {"start": start, "data": training.data_time.seconds} | outcome.seconds
+        summary = summarize(job, outcome, attempt.attempts, fitted, training.threads, seconds)
+    snapshots.finishing()
+    if folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
+        _add_sources(job, folder, fitted)
+    write_results(folder, summary, outcome)
+    sets = {"validation": outcome.validation, "test": outcome.test}
+    evaluation = {name: scores for name, scores in sets.items() if scores is not None}
+    return Finished(folder, summary, evaluation, compare_and_report(job, folder, snapshots), already=False)
 
 
 def resolve_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> tuple[TrainJob, list[str]]:
-    """The TrainJob with the split folders of its training rows as its sets, and notes on them; once its run has read
-    them, with those."""
+    """`job`, whose sets are the split folders that its training rows are in, and notes on these folders. If its run has
+    already read the data, the sets are those of the run, without notes."""
     dataset = job.spec.dataset
     notes: list[str] = []
     if dataset is None:
@@ -165,7 +242,7 @@ def resolve_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> tuple[T
 
 
 def _check_gpus(job: TrainJob) -> None:
-    """Raises UserError where this machine lacks the GPUs that the workers ask for."""
+    """Raises UserError if this machine lacks the GPUs that the workers ask for."""
     if job.spec.workers.gpus and not on_cluster():
         import torch
 
@@ -174,120 +251,12 @@ def _check_gpus(job: TrainJob) -> None:
         check_gpus(job.spec.workers, torch.cuda.device_count())
 
 
-def _run_model(
-    job: TrainJob,
-    folder: Folder,
-    attempts: Attempts,
-    driver: Address,
-    retry: Retry,
-    snapshots: Snapshots,
-    started: float,
-    folders: list[str],
-) -> Finished:
-    note_slow_precision(job.spec)
-    threads = worker_threads(job.spec)
-    training = Training(job.spec, folder, attempts.count, driver, threads, retry, snapshots.starting, folders)
-    if job.spec.tuning is not None:
-        from trainjob.driver.tuned import train_tuned
-
-        tuned = train_tuned(job, training, snapshots)
-        outcome, fitted = tuned.outcome, tuned.fitted
-        seconds = {"data": training.data_time.seconds, "tuning": tuned.searched} | outcome.seconds
-        summary = summarize(tuned.job, outcome, attempts, fitted, training.threads, seconds)
-    else:
-        outcome, fitted = training.train()
-        start = training.seconds_to_start(outcome.entered, started)
-        seconds = {"start": start, "data": training.data_time.seconds} | outcome.seconds
-        summary = summarize(job, outcome, attempts, fitted, training.threads, seconds)
-    snapshots.finishing()
-    if folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
-        _add_sources(job, folder, fitted)
-    write_results(folder, summary, outcome)
-    sets = {"validation": outcome.validation, "test": outcome.test}
-    evaluation = {name: scores for name, scores in sets.items() if scores is not None}
-    return Finished(folder, summary, evaluation, _compared(job, folder, snapshots), already=False)
-
-
-def _taken_up(job: TrainJob, folder: Folder, contents: Contents, snapshots: Snapshots) -> Comparison | None:
-    """The comparison of a finished run with the baselines of `job`, computed anew where these have changed. Gives a
-    Notice of other fields that have changed, which have no effect any more."""
-    changed = [path for path in changed_fields(contents.job, job) if not path.startswith("spec.baselines")]
-    if changed:
-        notify(f"the run has finished: these fields have changed and have no effect: {listed(changed)}")
-    if not job.spec.model.facts.baselines or job.spec.baselines == contents.job.spec.baselines:
-        return contents.comparison
-    names = job.spec.baselines.named if job.spec.baselines is not None else []
-    from trainjob.report.render import write_report
-
-    notify(f"spec.baselines has changed: computing {listed(names)}" if names else "spec.baselines has become empty")
-    with locked(folder):
-        comparison = _compared(job, folder, snapshots)
-        if names and comparison is None:  # it failed, and was told
-            return contents.comparison
-        replace_baselines(folder, contents.job, job.spec.baselines)
-        if not names:
-            folder.delete(BASELINES)
-        write_report(folder)
-    return comparison
-
-
 def _add_sources(job: TrainJob, folder: Folder, fitted: Fitted) -> None:
-    """The model is trained: where its predictions' rows cannot be read once more, they do without their sources."""
+    """Adds to the predictions which rows they are for. The model is trained: if the rows cannot be read again, a Notice
+    says so."""
     try:
         add_sources(job.spec, folder, fitted)
     except Superseded:
         raise
     except UserError as error:
         notify(f"the predictions do not say which rows they are for: {error}")
-
-
-def _compared(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison | None:
-    """The model beside the baselines. The run has finished already: whatever goes wrong here does not fail it."""
-    names = job.spec.baselines.named if job.spec.baselines is not None else []
-    if not names:
-        return None
-    snapshots.comparing()
-    from trainjob.baselines.compare import compare_with_baselines
-    from trainjob.report.render import write_report
-
-    try:
-        comparison = compare_with_baselines(job, folder, names)
-        DOING.begin("writing the report")
-        write_report(folder)
-    except (Exception, KeyboardInterrupt) as error:
-        said = "stopped" if isinstance(error, KeyboardInterrupt) else error
-        notify(f"the baselines could not be computed: {said}; `trainjob baseline {folder.uri}` tries it again")
-        return None
-    return comparison
-
-
-def worker_threads(spec: TrainJobSpec) -> int:
-    """CPU threads of each worker: what the spec says, or an even share of this machine's cores; one on a cluster."""
-    share = 1 if on_cluster() else len(os.sched_getaffinity(0)) / spec.places
-    return max(1, int(spec.workers.cpus or share))
-
-
-def note_slow_precision(spec: TrainJobSpec) -> None:
-    """Gives a Notice where the workers have no GPUs and their CPUs only emulate the precision. What CPUs the workers of
-    a cluster have is not known here."""
-    precision = spec.training.precision
-    if spec.workers.gpus:
-        return
-    if precision == "fp16":
-        who = "CPUs"
-    elif precision == "bf16" and not on_cluster() and _cpu_emulates_bfloat16():
-        who = "this machine's CPU"
-    else:
-        return
-    notify(
-        f"spec.training.precision is {precision}, which {who} can only emulate, many times as slowly as float32: "
-        "take auto, or set spec.workers.gpus to 1"
-    )
-
-
-def _cpu_emulates_bfloat16() -> bool:
-    import torch
-
-    from trainjob.precision import multiplies_bfloat16
-
-    return not multiplies_bfloat16(torch.device("cpu"))

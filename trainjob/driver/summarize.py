@@ -35,7 +35,7 @@ STAGES_OF_TUNING = ("data", "tuning", "evaluation")
 def summarize(
     job: TrainJob, outcome: Outcome, attempts: Attempts, fitted: Fitted, threads: int, seconds: dict[str, float]
 ) -> Summary:
-    """How the run of a model of trainjob's own went; of a tuned one, `job` has the best trial's parameters."""
+    """The summary of the run of a built-in model. After a search, `job` has the best trial's hyperparameters."""
     stages = STAGES if job.spec.tuning is None else STAGES_OF_TUNING
     sets = ("train", "validation", *(["test"] if outcome.test is not None else []), UNLABELLED)
     rows = {name: fitted.rows[name] for name in sets if name in fitted.rows}
@@ -70,7 +70,7 @@ def summarize(
 
 
 def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -> TrainingStatus:
-    """How far a run has come, by what it measured (`metrics.jsonl`) and its trials, if it is tuned."""
+    """The progress of a run, from its records (`metrics.jsonl`) and the trials of its search."""
     tuning = job.spec.tuning
     epochs = [record for record in records if record["kind"] == "epoch"]
     if not epochs:
@@ -87,7 +87,7 @@ def reached(job: TrainJob, records: list[dict[str, Any]], trials: list[Trial]) -
 
 
 def final_fields(job: TrainJob, run: Folder, summary: Summary, evaluation: Mapping[str, Scores]) -> dict[str, Any]:
-    """The fields of `status.training` that the end of a run sets."""
+    """The fields of `status.training` that are set at the end of a run."""
     fields: dict[str, Any] = {
         "stage": "Finished",
         "message": not_finite(summary.metrics),
@@ -131,7 +131,7 @@ def write_pages(run: Folder) -> None:
 
 
 def hardware(device: str) -> Hardware:
-    """Of this machine; `device` is what the workers computed on."""
+    """The hardware of this machine. `device`: the device of the workers."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return Hardware(

@@ -1,5 +1,5 @@
-"""A classifier with `spec.tuning`: rows are prepared once, every trial trains on them, and the best one's model becomes
-the run's."""
+"""Searches for hyperparameters (`spec.tuning`): rows are prepared once, every trial trains on them, and the best
+trial's model becomes the run's."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from trainjob.api import TrainJob
 from trainjob.api.training_status import Phase, TrainingStatus
 from trainjob.api.tuning import set_in, values_of
 from trainjob.data import Fitted
-from trainjob.driver.built_in import Datasets, Training, run_job_on_ray
+from trainjob.driver.built_in import BuiltInTraining, Datasets, run_job_on_ray
 from trainjob.driver.retries import may_retry
 from trainjob.errors import Diverged, OutOfMemory, StorageError, TransientError
 from trainjob.interrupts import in_thread, result_of
@@ -30,15 +30,15 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 from trainjob.tuning.board import Board
 from trainjob.tuning.search import DRIVER, Measured, TrialFailed, search
-from trainjob.worker.job import Task, train
+from trainjob.worker.job import WorkerJob, run_worker_job
 from trainjob.worker.outcome import Outcome
 
-_KNOWN = ("RAY_ADDRESS", "RAY_AUTH_MODE")
+_FORWARDED_VARIABLES = ("RAY_ADDRESS", "RAY_AUTH_MODE")
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of a search."""
+    """The result of a search."""
 
     job: TrainJob
     """With the parameters of the best trial."""
@@ -48,23 +48,25 @@ class Tuned:
     """Wall time of the search, in seconds."""
 
 
-def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tuned:
-    """Searches, and scores the best trial's model. Raises UserError where no trial has one."""
+def train_tuned(job: TrainJob, training: BuiltInTraining, snapshots: Snapshots) -> Tuned:
+    """Searches, and evaluates the best trial's model. Raises UserError if no trial has one."""
     tuning, checkpoints = job.spec.tuning, job.spec.checkpoints
     assert tuning is not None
     fitted, train_rows = training.start_on_ray()
-    task, datasets = training.prepared(fitted, train_rows)
+    worker_job, datasets = training.prepare_for_trials(fitted, train_rows)
     board = Board(training.run, tuning, checkpoints, snapshots.add)
     snapshots.trial = board.stepped
     snapshots.search(board.phase)
-    epochs, alone = tuning.tuned.get("training.epochs"), _are_alone(task, datasets)
+    epochs, in_tune = tuning.tuned.get("training.epochs"), _trains_in_tune_process(worker_job, datasets)
     started = time.perf_counter()
     searching = partial(
         search,
         board,
-        _Trainer(job, task, datasets, {name: os.environ[name] for name in _KNOWN if name in os.environ}),
-        resources=worker_resources(job.spec, task.threads) if alone else DRIVER,
-        reuse=alone,
+        _Trainer(
+            job, worker_job, datasets, {name: os.environ[name] for name in _FORWARDED_VARIABLES if name in os.environ}
+        ),
+        resources=worker_resources(job.spec, worker_job.threads) if in_tune else DRIVER,
+        reuse=in_tune,
         retries=job.spec.retries,
         parallel=tuning.parallel,
         epochs=max(values_of(epochs)) if epochs is not None else job.spec.training.epochs,
@@ -75,9 +77,9 @@ def train_tuned(job: TrainJob, training: Training, snapshots: Snapshots) -> Tune
     snapshots.search(_best_follows)
     searched = time.perf_counter() - started
     best = board.best()
-    _take_over(training.run, trial_folder(training.run, best.number))
+    _promote_trial(training.run, trial_folder(training.run, best.number))
     chosen = with_parameters(job, best.parameters)
-    outcome = result_of(training.on_workers(replace(task, spec=chosen.spec, trains=False), datasets))
+    outcome = result_of(training.start_on_workers(replace(worker_job, spec=chosen.spec, trains=False), datasets))
     return Tuned(chosen, outcome, fitted, searched)
 
 
@@ -86,7 +88,7 @@ def _best_follows() -> Phase:
 
 
 def with_parameters(job: TrainJob, parameters: Mapping[str, Any]) -> TrainJob:
-    """`job` with other hyperparameters."""
+    """`job` with these hyperparameters."""
     document = to_dict(job)
     for path, value in parameters.items():
         set_in(document["spec"], path, value)
@@ -94,7 +96,7 @@ def with_parameters(job: TrainJob, parameters: Mapping[str, Any]) -> TrainJob:
 
 
 def _job_of(job: TrainJob, trial: Trial) -> TrainJob:
-    """The TrainJob of a trial, which leaves the test set alone."""
+    """The TrainJob of a trial, which does not use the test set."""
     chosen = with_parameters(job, trial.parameters)
     assert chosen.spec.dataset is not None
     dataset = chosen.spec.dataset.model_copy(update={"test": None})
@@ -106,60 +108,60 @@ class _Trainer:
     """Trains a trial, in a process of Ray Tune's. Picklable."""
 
     job: TrainJob
-    task: Task
+    worker_job: WorkerJob
     datasets: Datasets | None
     environment: Mapping[str, str]
-    """Of the driver, which the processes of a cluster do not share."""
+    """Variables of the driver's environment, which the processes of a cluster do not have."""
 
     def __call__(self, trial: Trial, measured: Measured) -> None:
-        """Tells every epoch, also those of earlier attempts. Raises TrialFailed and, for what fails the whole run,
-        UserError."""
+        """Reports every epoch to `measured`, also those of earlier attempts. Raises TrialFailed, or UserError for an
+        error that fails the whole run."""
         os.environ.update(self.environment)
         set_environment(self.job.spec)
-        assert isinstance(self.task.driver, Address)
-        sender = Sender(self.task.driver)
+        assert isinstance(self.worker_job.driver, Address)
+        sender = Sender(self.worker_job.driver)
         try:
-            self._run(trial, _Epochs(self.job.spec.checkpoints.metric, measured, trial.number, sender))
+            self._run(trial, _EpochReports(self.job.spec.checkpoints.metric, measured, trial.number, sender))
         finally:
             sender.close()
 
-    def _run(self, trial: Trial, epochs: "_Epochs") -> None:
-        folder = trial_folder(self.task.run, trial.number)
+    def _run(self, trial: Trial, epochs: "_EpochReports") -> None:
+        folder = trial_folder(self.worker_job.run, trial.number)
         epochs.repeat(folder)
         if trial.state == "failed":
             raise TrialFailed(trial.error)
         if trial.state == "running":
             self._train(_job_of(self.job, trial), folder, epochs)
 
-    def _train(self, job: TrainJob, folder: Folder, epochs: "_Epochs") -> None:
+    def _train(self, job: TrainJob, folder: Folder, epochs: "_EpochReports") -> None:
         attempt = begin_attempt(folder, job).count
-        task = replace(self.task, spec=job.spec, run=folder, attempt=attempt, evaluates=False)
+        worker_job = replace(self.worker_job, spec=job.spec, run=folder, attempt=attempt, evaluates=False)
         for failures in count(1):
             try:
-                if _are_alone(task, self.datasets):
-                    train(replace(task, driver=epochs.heard))
+                if _trains_in_tune_process(worker_job, self.datasets):
+                    run_worker_job(replace(worker_job, driver=epochs.heard))
                 else:
                     with Receiver(epochs.heard, own_address()) as receiver:
-                        run_job_on_ray(replace(task, driver=receiver.address), self.datasets)
+                        run_job_on_ray(replace(worker_job, driver=receiver.address), self.datasets)
                 break
             except StorageError:
                 raise
             except (Diverged, OutOfMemory, WorkerError, TransientError) as error:
-                hopeless = isinstance(error, Diverged | OutOfMemory) or ran_out_of_memory(error)
-                if hopeless or not may_retry(error, failures, job.spec.retries):
+                permanent = isinstance(error, Diverged | OutOfMemory) or ran_out_of_memory(error)
+                if permanent or not may_retry(error, failures, job.spec.retries):
                     raise TrialFailed(str(error)) from None
         epochs.repeat(folder)
 
 
-def _are_alone(task: Task, datasets: Datasets | None) -> bool:
-    """Whether a trial's only worker can be the process that Ray Tune starts for it, and another trial's after it: no
-    worker has to be started then."""
-    return task.spec.workers.count == 1 and datasets is None
+def _trains_in_tune_process(worker_job: WorkerJob, datasets: Datasets | None) -> bool:
+    """Whether the process that Ray Tune starts for a trial, and reuses for others, is also the trial's only worker, so
+    that no worker has to be started."""
+    return worker_job.spec.workers.count == 1 and datasets is None
 
 
-class _Epochs:
-    """Tells each epoch of a trial once, whether it is heard of by the workers or read in the trial's folder; and the
-    driver of its steps."""
+class _EpochReports:
+    """Reports each epoch of a trial once, whether the workers report it or it is read in the trial's folder; and the
+    trial's steps to the driver."""
 
     def __init__(self, metric: str, measured: Measured, number: int, driver: Sender) -> None:
         self._metric, self._measured, self._last = metric, measured, 0
@@ -183,8 +185,8 @@ class _Epochs:
             self._measured(epoch, value)
 
 
-def _take_over(run: Folder, trial: Folder) -> None:
-    """Makes a trial's checkpoints and measurements the run's."""
+def _promote_trial(run: Folder, trial: Folder) -> None:
+    """Copies a trial's checkpoints and measurements to the run's folder."""
     with scratch_folder() as scratch:
         for name in (CHECKPOINTS, METRICS, MORE_METRICS, TENSORBOARD):
             run.delete(name)

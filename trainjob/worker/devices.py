@@ -1,4 +1,4 @@
-"""Which device a worker computes on, and whether the GPUs that a TrainJob asks for are there and can be used."""
+"""Chooses the device of a worker, and checks that the GPUs that a TrainJob asks for exist and can be used."""
 
 import re
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from trainjob.errors import OutOfMemory, UserError
 
 
 def check_gpus(workers: Workers, found: int) -> None:
-    """Raises UserError where this machine has fewer GPUs, those `found`, than workers that are to have one each."""
+    """Raises UserError if this machine has `found` GPUs and there are more workers, each of which needs one."""
     if workers.count <= found:
         return
     if found == 0:
         raise UserError(
-            f"spec.workers.gpus is 1 and PyTorch can use no GPU of this machine ({_why_none()}). "
+            f"spec.workers.gpus is 1 and PyTorch can use no GPU of this machine ({_why_no_gpu()}). "
             "Set it to 0 to train on the CPU"
         )
     raise UserError(
@@ -27,21 +27,21 @@ def check_gpus(workers: Workers, found: int) -> None:
 
 
 def device_of(workers: Workers, given: Callable[[], torch.device] = get_device) -> torch.device:
-    """The device of this worker: the GPU that it was `given`, or the CPU where it asks for none, whatever there is.
+    """The device of this worker: the CPU if `workers.gpus` is 0, or else the GPU that `given` returns.
 
-    Raises UserError where it has no GPU that PyTorch can use.
+    Raises UserError if PyTorch can use no GPU.
     """
     if workers.gpus == 0:
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise UserError(f"spec.workers.gpus is 1 and a worker has no GPU that PyTorch can use ({_why_none()})")
+        raise UserError(f"spec.workers.gpus is 1 and a worker has no GPU that PyTorch can use ({_why_no_gpu()})")
     device = given()
     check_kernels(torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device))
     return device
 
 
 def check_kernels(name: str, capability: tuple[int, int], built_for: list[str] | None = None) -> None:
-    """Raises UserError where PyTorch was built for other GPUs than one of this name and compute capability.
+    """Raises UserError if PyTorch was not built for a GPU of this name and compute capability.
 
     A GPU runs binaries (`sm_80`) of its own major version up to its minor one, and any older PTX (`compute_80`):
     https://docs.nvidia.com/cuda/cuda-c-programming-guide/#application-compatibility
@@ -60,18 +60,18 @@ def check_kernels(name: str, capability: tuple[int, int], built_for: list[str] |
 _OUT_OF_MEMORY = re.compile(
     r"(CUDA|HIP) error: out of memory|ALLOC_FAILED|(?i:cuda|hip) failure 2\b|hipErrorOutOfMemory"
 )
-"""What CUDA, HIP and their libraries say where PyTorch's own allocator was not asked."""
+"""Messages of CUDA, HIP and their libraries for memory that PyTorch's own allocator does not manage."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a GPU has too little memory."""
+    """Whether a GPU ran out of memory."""
     if isinstance(error, torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def out_of_memory(spec: TrainJobSpec, error: BaseException) -> UserError:
-    """In words, with what takes the memory of a GPU and what can be lowered."""
+    """The error for the user: which rows take the memory of the GPU, and which fields to lower."""
     count, rows = spec.workers.count, spec.training.batch_size
     length, lower = "", "spec.training.batchSize (and raise gradientAccumulation by as much)"
     if spec.model.max_length is not None:
@@ -92,8 +92,8 @@ def _runs(arch: str, capability: tuple[int, int]) -> bool:
     return version[0] == capability[0] and version <= capability
 
 
-def _why_none() -> str:
-    """Why PyTorch finds no GPU, in its own words: no driver, one that is too old, built without CUDA."""
+def _why_no_gpu() -> str:
+    """Why PyTorch finds no GPU, in its own words: for example no driver, an old driver, or a build without CUDA."""
     try:
         torch.cuda.init()
     except (AssertionError, RuntimeError) as error:

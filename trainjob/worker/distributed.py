@@ -1,4 +1,4 @@
-"""Communication between ranks, besides that of gradients."""
+"""Communication between ranks, other than of gradients."""
 
 import os
 from collections.abc import Generator
@@ -11,25 +11,28 @@ from torch import distributed
 Value = TypeVar("Value")
 
 
-_own_place = 0, 1
-"""This rank, and how many there are, as they were last known."""
+_rank_and_world_size = 0, 1
+"""The last known values."""
 
 
 def world_size() -> int:
-    return _place()[1]
+    """The number of ranks."""
+    return _last_rank_and_world_size()[1]
 
 
 def rank() -> int:
-    return _place()[0]
+    """The number of this rank, from 0."""
+    return _last_rank_and_world_size()[0]
 
 
-def _place() -> tuple[int, int]:
-    """Also after the end of the process group, which Ray Train destroys when another worker is lost, while threads of
-    this one still work: what they do then has to fail, rather than be done as if this were the only rank."""
-    global _own_place
+def _last_rank_and_world_size() -> tuple[int, int]:
+    """The values stay the same after the process group has been destroyed. Ray Train destroys it when it loses another
+    worker, while threads of this one still run: their communication must then fail, and must not be skipped as if this
+    were the only rank."""
+    global _rank_and_world_size
     if distributed.is_initialized():
-        _own_place = distributed.get_rank(), distributed.get_world_size()
-    return _own_place
+        _rank_and_world_size = distributed.get_rank(), distributed.get_world_size()
+    return _rank_and_world_size
 
 
 def is_first_of_node() -> bool:
@@ -39,14 +42,14 @@ def is_first_of_node() -> bool:
 
 @contextmanager
 def first_of_node_first() -> Generator[None]:
-    """Has the first rank of each node go through the block while the others wait, and then these."""
+    """Runs the block on the first rank of each node, and then on the other ranks, which wait for it."""
     first = is_first_of_node()
     if not first:
         barrier()
     try:
         yield
     finally:
-        if first:  # whatever has happened: the others find out for themselves
+        if first:  # also after an error: the other ranks run into it themselves
             barrier()
 
 
@@ -56,31 +59,31 @@ def barrier() -> None:
 
 
 def from_first_of_node(value: Any) -> Any:
-    """The value of the node's first rank, on every rank of the node."""
+    """Returns the value of the node's first rank on every rank of the node."""
     if world_size() == 1:
         return value
-    node = os.environ.get("NODE_RANK", "0")  # there is but one node where nobody counts them
+    node = os.environ.get("NODE_RANK", "0")  # not set on a single node
     values: list[Any] = [None] * world_size()
     distributed.all_gather_object(values, (node, value) if is_first_of_node() else None)
     return dict(filter(None, values))[node]
 
 
 def sum_over_ranks(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` summed over all ranks, in place."""
+    """Sums `tensor` over all ranks, in place."""
     if world_size() > 1:
         distributed.all_reduce(tensor)
     return tensor
 
 
 def broadcast_buffers(module: torch.nn.Module) -> None:
-    """Gives every rank the buffers of rank 0, such as the running statistics of batch normalization."""
+    """Copies the buffers of rank 0, such as the running statistics of batch normalization, to every rank."""
     if world_size() > 1:
         for buffer in module.buffers():
             distributed.broadcast(buffer, src=0)
 
 
 def gather_on_all(value: Any) -> list[Any]:
-    """Every rank's value in order of rank, on every rank."""
+    """Returns every rank's value, ordered by rank, on every rank."""
     if world_size() == 1:
         return [value]
     values: list[Any] = [None] * world_size()
@@ -89,7 +92,7 @@ def gather_on_all(value: Any) -> list[Any]:
 
 
 def gather_on_rank_0(value: Any, group: distributed.ProcessGroup | None = None) -> list[Any] | None:
-    """Every rank's value in order of rank, on rank 0; None on the others."""
+    """Returns every rank's value, ordered by rank, on rank 0, and None on the other ranks."""
     if world_size() == 1:
         return [value]
     values = [None] * world_size() if rank() == 0 else None
@@ -98,7 +101,7 @@ def gather_on_rank_0(value: Any, group: distributed.ProcessGroup | None = None) 
 
 
 def from_rank_0(value: Any, group: distributed.ProcessGroup | None = None) -> Any:
-    """Rank 0's value, on every rank."""
+    """Returns rank 0's value on every rank."""
     if world_size() == 1:
         return value
     values = [value]
@@ -106,21 +109,21 @@ def from_rank_0(value: Any, group: distributed.ProcessGroup | None = None) -> An
     return values[0]
 
 
-def from_who_has_one(value: Value | None, device: torch.device) -> Value | None:
-    """`value`; where it is None, that of the first rank that has one; None where none has."""
-    has = torch.zeros(world_size(), dtype=torch.int64, device=device)
-    has[rank()] = value is not None
-    having = sum_over_ranks(has).tolist()
-    if 0 < sum(having) < len(having):
+def first_available(value: Value | None, device: torch.device) -> Value | None:
+    """Returns `value`, or, if it is None, the value of the first rank that has one; None if no rank has one."""
+    available = torch.zeros(world_size(), dtype=torch.int64, device=device)
+    available[rank()] = value is not None
+    ranks = sum_over_ranks(available).tolist()
+    if 0 < sum(ranks) < len(ranks):
         values = [value]
-        distributed.broadcast_object_list(values, src=having.index(1))
+        distributed.broadcast_object_list(values, src=ranks.index(1))
         return value if value is not None else values[0]
     return value
 
 
 class AllRanks:
-    """All ranks, as they meet at a checkpoint: in a group of their own, so that they may while others train. To be made
-    by all at once."""
+    """`Ranks` for a checkpoint. They communicate in a process group of their own, so that a checkpoint is saved while
+    training continues. All ranks must create it at the same point."""
 
     def __init__(self) -> None:
         self.rank, self.count = rank(), world_size()

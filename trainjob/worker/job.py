@@ -1,4 +1,4 @@
-"""What the driver tells the workers. Light to import: neither torch nor Ray."""
+"""What the driver sends to the workers, and what each of them runs. Imports neither PyTorch nor Ray."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,45 +16,45 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Task:
-    """The same for every worker."""
+class WorkerJob:
+    """What the workers are to do; the same for every worker."""
 
     spec: TrainJobSpec
     run: Folder
     attempt: int
-    """Which start of the driver this is, from 1."""
+    """The number of this start of the driver, from 1."""
     fitted: Fitted
     driver: Address | OnStatus
-    """Where rank 0 tells how training goes; the function where it is in this process."""
+    """Where rank 0 reports its progress; a function if the caller is in this process."""
     threads: int
     """CPU threads of each worker."""
     examples: Callable[[], dict[str, Examples]] | None
-    """Gives the rows in memory; None where they come from Ray Data."""
+    """Returns the rows in memory; None if they come from Ray Data."""
     streamed: tuple[str, ...] = ()
-    """The sets that Ray Data splits between the workers, anew in every epoch, as they are too large to keep."""
+    """The sets that are too large to keep: Ray Data divides them among the workers, again in every epoch."""
     on_ray: bool = False
-    """Whether the workers are a Ray cluster's."""
+    """Whether the workers are actors of a Ray cluster."""
     trains: bool = True
-    """Otherwise the best checkpoint that is there is evaluated."""
+    """Whether to train; otherwise the best existing checkpoint is evaluated."""
     evaluates: bool = True
-    """Scores the model on the test set, too; otherwise there is no outcome."""
+    """Whether to evaluate the best checkpoint; otherwise there is no outcome."""
 
     @property
     def in_ray_train(self) -> bool:
-        """Whether Ray Train has started the workers; a trial's only worker may be a process of Ray Tune's."""
+        """Whether Ray Train has started the workers; the only worker of a trial may be a process of Ray Tune's."""
         return isinstance(self.driver, Address)
 
 
-def train(task: Task) -> "Outcome | Stopped | None":
-    """What every worker runs; rank 0 returns the outcome, or that training was told to stop."""
+def run_worker_job(job: WorkerJob) -> "Outcome | Stopped | None":
+    """What every worker runs. On rank 0, returns the outcome, or Stopped if training was told to stop."""
     import ray.train
 
     from trainjob.worker.distributed import rank
 
-    with captured(LogTarget(task.run, task.attempt), rank()):
-        if task.examples is None:
+    with captured(LogTarget(job.run, job.attempt), rank()):
+        if job.examples is None:
             ray.train.get_dataset_shard("train")  # its coordinator starts while the libraries load
         with quick_imports():
-            from trainjob.worker.train import work
+            from trainjob.worker.train import train_and_score
 
-        return work(task)
+        return train_and_score(job)

@@ -1,4 +1,4 @@
-"""Captures what workers print in bounded log files of the run, and sends what rank 0 prints to the driver."""
+"""Captures the output of workers in log files of limited size in the run's folder, and sends rank 0's to the driver."""
 
 import codecs
 import os
@@ -20,7 +20,7 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 FILE_BYTES = 8 * 2**20
-"""A poll that finds a file of this size starts another."""
+"""When a file reaches this size, the next poll starts another."""
 POLL_SECONDS = 0.2
 UPLOAD_SECONDS = 10.0
 SHOWN_BYTES = 32 * 2**10
@@ -29,12 +29,12 @@ SHOWN_BYTES = 32 * 2**10
 
 @dataclass(frozen=True)
 class LogTarget:
-    """Where the workers of an attempt log to. Picklable."""
+    """Where the workers of an attempt write their logs. Picklable."""
 
     run: Folder
     attempt: int
     driver: Address | None = None
-    """The driver, which shows what rank 0 prints."""
+    """The driver, which shows rank 0's output."""
 
     @property
     def folder(self) -> Folder:
@@ -63,7 +63,7 @@ def captured(output: LogTarget, rank: int) -> Generator[None]:
 
 
 def latest_log(run: Folder, rank: int) -> str | None:
-    """URI of a rank's log of its latest attempt, or None if it printed nothing."""
+    """The URI of a rank's latest log, or None if it has printed nothing."""
     attempts = [name for name in run.list(LOGS) if re.fullmatch(r"attempt-\d+", name)]
     for name in sorted(attempts, key=lambda name: -int(name.removeprefix("attempt-"))):
         if _first(rank) in (run / LOGS).list(name):
@@ -72,8 +72,8 @@ def latest_log(run: Folder, rank: int) -> str | None:
 
 
 class LineReader:
-    """Splits a file that is read piece by piece into lines. A line that a progress bar has drawn several times is shown
-    as it was drawn last."""
+    """Splits output that is read in pieces into lines. Of a line that a progress bar has drawn several times, the last
+    state is shown."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show, self._rest = show, ""
@@ -126,7 +126,7 @@ def _write_to(file: FileIO) -> None:
 
 
 def _flush() -> None:
-    with suppress(OSError, ValueError):  # the user's code may have closed them
+    with suppress(OSError, ValueError):  # the user's code may have closed it
         sys.stdout.flush()
         sys.stderr.flush()
 

@@ -11,7 +11,7 @@ from trainjob.api import Optimizer, Scheduler, WarmUp
 
 
 def build_optimizer(spec: Optimizer, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    """Weight decay is for matrices: biases and the weights of norms, of one dimension, are left alone."""
+    """Weight decay applies to matrices only: not to biases and the weights of norms, which have one dimension."""
     kinds: dict[bool, list[torch.nn.Parameter]] = {True: [], False: []}
     for parameter in parameters:
         if parameter.requires_grad:
@@ -50,7 +50,7 @@ def _warm_up_steps(fraction: float, steps: int) -> int:
 
 
 def _rate_factor(spec: WarmUp, step: int, steps: int, *, cosine: bool) -> float:
-    """The learning rate after `step` of `steps` optimizer steps, as a factor on its peak."""
+    """The learning rate after `step` of `steps` optimizer steps, as a fraction of its peak."""
     warm_up = _warm_up_steps(spec.warmup_fraction, steps)
     if step < warm_up:
         return (step + 1) / (warm_up + 1)
@@ -59,7 +59,7 @@ def _rate_factor(spec: WarmUp, step: int, steps: int, *, cosine: bool) -> float:
 
 
 def why_not_compiled(error: Exception) -> str | None:
-    """Why `torch.compile` could not compile a model, where `error` is of that."""
+    """Why `torch.compile` could not compile a model; None if `error` has another cause."""
     from torch._dynamo.exc import TorchDynamoException  # its classes have no public name
 
     if not isinstance(error, TorchDynamoException):

@@ -5,20 +5,20 @@ from trainjob.schema.base import StrictModel
 
 
 class Outcome(StrictModel):
-    """What rank 0 returns when training has come to its end."""
+    """What rank 0 returns when training has ended."""
 
     best_checkpoint: str
-    """Its name."""
+    """The name of the best checkpoint."""
     best_epoch: int
-    """Epoch that it ends, from 1."""
+    """The epoch that ends with it, from 1."""
     best_step: int
     """Optimizer steps taken by then."""
     best_value: float
-    """The checkpoints' metric there."""
+    """Its value of the checkpoints' metric."""
     validation: Scores
     """Scores of the best checkpoint."""
     test: Scores | None
-    """Scores of the best checkpoint on the test set, where there is one."""
+    """Scores of the best checkpoint on the test set, if there is one."""
     epochs: int
     """Epochs completed."""
     steps: int
@@ -26,21 +26,22 @@ class Outcome(StrictModel):
     stopped_early: bool
     """Whether early stopping ended training."""
     parameters: int
-    """Of the model."""
+    """Number of the model's parameters."""
     trained_parameters: int | None = None
-    """Of these, those that training changes."""
+    """Number of the parameters that training changes."""
     precision: str
-    """bf16, fp16 or float32."""
+    """bf16, fp16 or float32, as used."""
     device: str
     """`cpu` or the GPU's name."""
     entered: float = 0.0
-    """When the worker's function was entered, in seconds since 1970."""
+    """Time at which the worker began, in seconds since 1970."""
     seconds: dict[str, float] = {}
     """Wall time by stage, over all attempts."""
 
 
 class Stopped(StrictModel):
-    """What rank 0 returns where training was told to stop: after a checkpoint, from which other workers go on."""
+    """What rank 0 returns if training was told to stop. It has saved a checkpoint, from which other workers
+    continue."""
 
     leaving: list[str]
     """Ray's ids of the nodes that are about to go."""

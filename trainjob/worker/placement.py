@@ -1,4 +1,4 @@
-"""How a model lies on the workers: a copy on each, or its weights, gradients and optimizer state sharded over them."""
+"""Distributes a model over the workers: a copy on each, or weights, gradients and optimizer state sharded over them."""
 
 import sys
 from contextlib import nullcontext
@@ -22,20 +22,20 @@ from trainjob.worker.distributed import world_size
 from trainjob.worker.random_states import seed
 
 DDP = {"gradient_as_bucket_view": True, "broadcast_buffers": False}
-"""Keeps gradients once, in the buffers that are sent, instead of copies of them. The model's own are not sent in
-each step: nobody looks at those of other ranks before the loop gives them rank 0's."""
+"""Options of DistributedDataParallel. Gradients are views of the buffers that are sent, not copies. The module's own
+buffers are not sent in each step: the loop copies rank 0's to all ranks before they are used."""
 BYTES_PER_WEIGHT, BYTES_PER_TRAINED = 4, 16
-"""Of a weight in float32; of one that is trained, with its gradient and the two averages that Adam keeps."""
+"""Bytes of a weight in float32, and of one that is trained, with its gradient and Adam's two averages."""
 SHARE_OF_MEMORY = 0.5
-"""How much of a GPU these may take before `auto` shards: activations want the rest."""
+"""The share of a GPU's memory that these may take before `auto` shards; activations need the rest."""
 
 BOTH_BACKENDS = "cpu:gloo,cuda:nccl"
-"""Of a model that is offloaded to the CPU, whose gradients' norm is added up there."""
+"""For a model that is offloaded to the CPU, where the norm of its gradients is summed."""
 
 
 def build_for(model: Model, training: Training, preprocessor: Preprocessor, device: torch.device) -> Trainable[Any]:
-    """A new model on the CPU. One that is to be sharded has no weights in memory yet: from scratch it lies on the meta
-    device, and a pretrained one's are in its files."""
+    """Builds a model on the CPU. If it is to be sharded, its weights are not in memory yet: a new model is on the meta
+    device, and the weights of a pretrained one are still in its files."""
     seed(training.seed)
     if is_to_be_sharded(training.sharding, sys.maxsize, _memory(device), world_size()):  # if it is large enough
         with torch.device("meta") if model.pretrained is None else nullcontext():
@@ -46,9 +46,11 @@ def build_for(model: Model, training: Training, preprocessor: Preprocessor, devi
     return build(model, preprocessor)
 
 
-def place(module: Trainable[Any], training: Training, device: torch.device, *, in_ray_train: bool) -> nn.Module:
-    """Puts the model on the device as `training.sharding` says, and returns what is to be called instead of it. Raises
-    UserError where the network or the precision do not allow what is asked for."""
+def to_device_or_shard(
+    module: Trainable[Any], training: Training, device: torch.device, *, in_ray_train: bool
+) -> nn.Module:
+    """Moves the model to the device, or shards it, by `training.sharding`. Returns the module to call instead of it.
+    Raises UserError if the network or the precision does not allow it."""
     if training.activation_checkpointing:
         module.recompute_activations()
     needed, memory = bytes_of(module), _memory(device)
@@ -63,7 +65,7 @@ def place(module: Trainable[Any], training: Training, device: torch.device, *, i
 
 
 def shard(module: Trainable[Any], training: Training, device: torch.device, shape: tuple[int, int]) -> nn.Module:
-    """Shards the module, part by part, over the ranks in the rows of a mesh of this shape: (copies, shards of each)."""
+    """Shards each unit of the module over the ranks of a mesh of this shape: (copies, shards of each copy)."""
     dtype = resolve_precision(training.precision, device)
     if dtype == torch.float16:
         raise UserError("spec.training.precision: a sharded model is trained in bf16 or float32, not in fp16")
@@ -86,17 +88,17 @@ def is_sharded(module: nn.Module) -> bool:
 
 
 def is_to_be_sharded(sharding: str, needed: int, memory: int | None, workers: int) -> bool:
-    """Whether a model is that takes the bytes `needed`; `memory` is that of a worker's GPU in bytes, None on the CPU,
-    where `auto` shards nothing."""
+    """Whether to shard a model that takes `needed` bytes. `memory`: bytes of a worker's GPU; None on the CPU, where
+    `auto` does not shard."""
     if sharding != "auto" or workers == 1 or memory is None:
         return sharding == "full" and workers > 1
     return needed > memory * SHARE_OF_MEMORY
 
 
 def mesh_shape(needed: int, memory: int | None, ranks_per_node: list[int]) -> tuple[int, int]:
-    """Copies of the model, and shards of each copy. Where there are several nodes of several workers each, every node
-    has a copy, so that weights travel inside nodes and only gradients between them; but not where a node's GPUs cannot
-    hold one, or the nodes have unequal numbers of workers."""
+    """The number of copies of the model, and of shards of each copy. If there are several nodes with several workers
+    each, every node has a copy, so that weights are sent inside nodes and only gradients between them; unless a node's
+    GPUs cannot hold one, or the nodes have unequal numbers of workers."""
     ranks, node = len(ranks_per_node), ranks_per_node[0]
     if min(ranks_per_node) != max(ranks_per_node) or node in (1, ranks) or ranks % node:
         return 1, ranks
@@ -117,14 +119,14 @@ def _mesh(device_type: str, shape: tuple[int, int], backend: str | None) -> Devi
 
 
 def _ranks_per_node() -> list[int]:
-    """For each rank, how many there are on its node."""
+    """For each rank, the number of ranks on its node."""
     counts: list[Any] = [None] * world_size()
     distributed.all_gather_object(counts, ray.train.get_context().get_local_world_size())
     return counts
 
 
 def bytes_of(module: nn.Module) -> int:
-    """Of weights, gradients and optimizer state together."""
+    """Bytes of weights, gradients and optimizer state together."""
     return sum(
         parameter.numel() * (BYTES_PER_TRAINED if parameter.requires_grad else BYTES_PER_WEIGHT)
         for parameter in module.parameters()

@@ -1,4 +1,4 @@
-"""The random numbers of Python, NumPy and PyTorch: seeded, kept in checkpoints and taken up again."""
+"""The random states of Python, NumPy and PyTorch: seeds, saves and restores them."""
 
 import random
 from typing import Any
@@ -14,7 +14,7 @@ def seed(number: int) -> None:
 
 
 def random_states(device: torch.device) -> dict[str, Any]:
-    """Those of this process, in types that are loaded without running code."""
+    """The random states of this process, in types that are loaded without executing code."""
     numpy = np.random.get_state(legacy=False)
     numpy["state"]["key"] = numpy["state"]["key"].tolist()
     return {

@@ -19,8 +19,8 @@ from trainjob.data.loaders import (
     read_windows,
     scoring_batches,
 )
-from trainjob.worker.job import Task
-from trainjob.worker.shared_rows import once_a_node
+from trainjob.worker.job import WorkerJob
+from trainjob.worker.shared_rows import read_once_per_node
 
 
 @dataclass(frozen=True)
@@ -34,32 +34,32 @@ class RankData:
     """Rows of an epoch, over all ranks."""
 
 
-def load_rank_data(task: Task, shard: Shard) -> RankData:
+def load_rank_data(job: WorkerJob, shard: Shard) -> RankData:
     """Waits for the training rows. Every rank must call this."""
-    preprocessor = task.fitted.preprocessor
-    kept = _kept_sets(task)
-    scored = shard.scored(task.spec.workers.count)
+    preprocessor = job.fitted.preprocessor
+    kept = _kept_sets(job)
+    scored = shard.scored(job.spec.workers.count)
 
     def sets(name: str) -> Iterator[Batch]:
-        if name not in task.streamed:
+        if name not in job.streamed:
             return scoring_batches(memory_windows(kept(name), scored.window), preprocessor, scored)
         own = replace(scored, rank=0, world_size=1, batch_size=scored.own_rows)  # Ray Data has divided the rows
         return scoring_batches(read_windows(_dataset_shard(name), own.window), preprocessor, own)
 
-    if "train" in task.streamed:
-        row_bytes = task.fitted.training_row_bytes(task.spec)
+    if "train" in job.streamed:
+        row_bytes = job.fitted.training_row_bytes(job.spec)
         streamed = StreamedBatches(_dataset_shard("train"), preprocessor, shard, row_bytes)
-        return RankData(streamed, sets, task.fitted.training_rows // shard.world_size * shard.world_size)
+        return RankData(streamed, sets, job.fitted.training_rows // shard.world_size * shard.world_size)
     examples = kept("train")
     return RankData(InMemoryBatches(examples, preprocessor, shard), sets, len(examples))
 
 
-def _kept_sets(task: Task) -> Callable[[str], Examples]:
+def _kept_sets(job: WorkerJob) -> Callable[[str], Examples]:
     """Returns a function that gives the rows of a set that is not streamed. If Ray Data prepares them, each node has
     one copy."""
-    if task.examples is not None:
-        return task.examples().__getitem__
-    return cache(lambda name: once_a_node(lambda: read_whole(_dataset_shard(name))))
+    if job.examples is not None:
+        return job.examples().__getitem__
+    return cache(lambda name: read_once_per_node(lambda: read_whole(_dataset_shard(name))))
 
 
 def _dataset_shard(name: str) -> ray.data.DataIterator:

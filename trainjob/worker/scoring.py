@@ -11,15 +11,12 @@ from trainjob.data.batch import Batch
 from trainjob.evaluation import Scores
 from trainjob.models import Objective
 from trainjob.models.scoring import tally_batches
-from trainjob.worker.distributed import from_who_has_one, gather_on_all, gather_on_rank_0
+from trainjob.worker.distributed import first_available, gather_on_all, gather_on_rank_0
 from trainjob.worker.placement import is_sharded
 
 
 class Scorer:
-    """Scores a model on the sets of a run.
-
-    `batches(name)` gives this rank's batches of the set `name`.
-    """
+    """Scores a model on the sets of a run."""
 
     def __init__(
         self,
@@ -29,14 +26,14 @@ class Scorer:
         dtype: torch.dtype,
         on_rows: Callable[[str, int], None] = lambda name, rows: None,
     ) -> None:
-        """`on_rows` is called after each batch, with the set's name and how many of its rows this rank has scored."""
+        """`batches` returns this rank's batches of a set, by its name. `on_rows` is called after each batch with the
+        set's name and the number of its rows that this rank has scored."""
         self._batches, self._objective, self._device, self._dtype = batches, objective, device, dtype
         self._on_rows = on_rows
 
     def score(self, module: torch.nn.Module, name: str, predicted: "Predicted | None" = None) -> Scores:
-        """Scores on all rows of the set, the same on every rank. Ranks may have unequal numbers of batches.
-
-        What is predicted for each row goes into `predicted`, where it is given.
+        """Returns the scores on all rows of the set `name`, the same on every rank. Ranks may have unequal numbers of
+        batches. `predicted` collects the predictions of each row.
         """
         rows = 0
 
@@ -53,12 +50,12 @@ class Scorer:
         return tally.scores()
 
     def _in_step(self, module: torch.nn.Module, name: str) -> Iterator[Batch]:
-        """This rank's batches. Of a sharded module, in whose forward pass every rank takes part, then others', which do
-        not count, while other ranks have more."""
+        """Yields this rank's batches. For a sharded module, whose forward pass needs every rank, then yields batches of
+        other ranks, marked not to count, as long as other ranks have more."""
         batches = self._batches(name)
         while True:
             own = next(batches, None)
-            batch = from_who_has_one(own, self._device) if is_sharded(module) else own
+            batch = first_available(own, self._device) if is_sharded(module) else own
             if batch is None:
                 return
             yield batch if own is not None else replace(batch, counts=False)
@@ -66,18 +63,18 @@ class Scorer:
 
 @dataclass
 class Predicted:
-    """What a model predicts for the rows of a set, over all ranks."""
+    """Collects the predictions for the rows of a set."""
 
-    _parts: list[pa.Table] = field(default_factory=list[pa.Table])
+    _tables: list[pa.Table] = field(default_factory=list[pa.Table])
 
     def add(self, rows: pa.Table | None) -> None:
         if rows is not None:
-            self._parts.append(rows)
+            self._tables.append(rows)
 
     def gathered(self) -> pa.Table | None:
-        """Rank 0's table of all ranks' rows, in their order and numbered from 0; None on the others, and where nothing
-        is predicted."""
-        tables = list(itertools.chain(*(gather_on_rank_0(self._parts) or [])))
+        """On rank 0, the rows of all ranks in one table, in the order of the set and numbered from 0. None on other
+        ranks, and if nothing was predicted."""
+        tables = list(itertools.chain(*(gather_on_rank_0(self._tables) or [])))
         if not tables:
             return None
         table = pa.concat_tables(tables).sort_by("row")

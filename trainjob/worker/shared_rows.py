@@ -1,4 +1,4 @@
-"""Rows that the workers of one node share in memory."""
+"""Rows that the workers of a node share in memory."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,9 +10,9 @@ from trainjob.scratch import scratch_folder
 from trainjob.worker.distributed import barrier, from_first_of_node, is_first_of_node, world_size
 
 
-def once_a_node(read: Callable[[], Examples]) -> Examples:
-    """The rows that `read` returns. The first rank of each node calls it and writes them to files, which all ranks of
-    the node map into memory. Every rank must call this."""
+def read_once_per_node(read: Callable[[], Examples]) -> Examples:
+    """Returns the rows that `read` returns. The first rank of each node calls `read` and writes the rows to files,
+    which all ranks of the node map into memory. Every rank must call this."""
     if world_size() == 1:
         return read()
     with ExitStack() as stack:
@@ -21,5 +21,5 @@ def once_a_node(read: Callable[[], Examples]) -> Examples:
             folder = str(stack.enter_context(scratch_folder()))
             save_arrays({"rows": read()}, Path(folder))
         examples = load_arrays(Path(from_first_of_node(folder)))["rows"]
-        barrier()  # the files' names may go once all have mapped them
+        barrier()  # the files may be removed once all ranks have mapped them
     return examples

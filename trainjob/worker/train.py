@@ -1,4 +1,4 @@
-"""What one worker does, from its task to the trained model; the same on a Ray cluster and in local processes."""
+"""What one worker does, from its job to the trained model; the same on a Ray cluster and in local processes."""
 
 import time
 import traceback
@@ -41,11 +41,11 @@ from trainjob.worker.distributed import (
     rank,
     world_size,
 )
-from trainjob.worker.job import Task
+from trainjob.worker.job import WorkerJob
 from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.optim import why_not_compiled
 from trainjob.worker.outcome import Outcome, Stopped
-from trainjob.worker.placement import build_for, place
+from trainjob.worker.placement import build_for, to_device_or_shard
 from trainjob.worker.random_states import seed
 from trainjob.worker.rank_data import load_rank_data
 from trainjob.worker.scoring import Predicted
@@ -53,55 +53,55 @@ from trainjob.worker.sharded_tensors import load_weights
 from trainjob.worker.stop_notices import is_leaving, is_told_to_stop
 
 
-def work(task: Task) -> Outcome | Stopped | None:
+def train_and_score(job: WorkerJob) -> Outcome | Stopped | None:
     """Trains on this rank, within Ray Train. Rank 0 returns the outcome, or that training was told to stop.
 
     Raises UserError or WorkerError.
     """
     try:
-        return _train(task, rank())
+        return _train(job, rank())
     except UserError:
         raise
     except Exception as error:
         if is_out_of_memory(error):
-            raise out_of_memory(task.spec, error) from None
-        if task.spec.training.compile and (reason := why_not_compiled(error)):
+            raise out_of_memory(job.spec, error) from None
+        if job.spec.training.compile and (reason := why_not_compiled(error)):
             raise UserError(f"spec.training.compile: {reason}") from None
         raise WorkerError(
             rank(), type(error).__name__, str(error), traceback.format_exc(), time.time()
         ) from None  # its own type may not travel between processes
 
 
-def _train(task: Task, rank: int) -> Outcome | Stopped | None:
+def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
     entered = time.time()
-    torch.set_num_threads(task.threads)
-    spec = task.spec
-    sender = sender_to(task.driver) if rank == 0 else None
+    torch.set_num_threads(job.threads)
+    spec = job.spec
+    sender = sender_to(job.driver) if rank == 0 else None
     reporter = Reporter(sender, spec.checkpoints.metric, spec.training.epochs)
-    task = replace(task, run=replace(task.run, on_wait=reporter.waits))
-    store = CheckpointStore(task.run, spec.checkpoints, AllRanks())
+    job = replace(job, run=replace(job.run, on_wait=reporter.waits))
+    store = CheckpointStore(job.run, spec.checkpoints, AllRanks())
     reporter.starting("loading the model")
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries
-            trainer = _build_trainer(task, rank, store, reporter, scratch)
+            trainer = _build_trainer(job, rank, store, reporter, scratch)
         reporter.starting("preparing to train")
         resumed = _resume(trainer, store)
         if rank == 0 and resumed is None:
-            _check_tokenizer(trainer, task, scratch / "export")
+            _check_tokenizer(trainer, job, scratch / "export")
         state = trainer.state
-        reporter.plan(_amount(task, trainer), trainer.plan.validations)
+        reporter.plan(_amount(job, trainer), trainer.plan.validations)
         reporter.begin(
             state.epoch, state.step, trainer.plan.steps, world_size(), resumed, last_metrics(trainer.history.records)
         )
-        if task.trains:
+        if job.trains:
             trainer.fit()
         if trainer.stopped:
             return _stopped(reporter, sender)
         outcome = None
-        if task.evaluates:
+        if job.evaluates:
             trainer.start_stage("evaluation")
             reporter.evaluating("loading the best checkpoint")
-            outcome = _finish(trainer, task, store)
+            outcome = _finish(trainer, job, store)
             trainer.start_stage("end")
     if sender is None:
         return None
@@ -121,9 +121,9 @@ def _stopped(reporter: Reporter, sender: Sender | Direct | None) -> Stopped | No
     return Stopped(leaving=[node for node in nodes if node is not None])
 
 
-def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
-    spec, preprocessor = task.spec, task.fitted.preprocessor
-    workers, device = world_size(), _device(task)
+def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: Reporter, scratch: Path) -> Trainer:
+    spec, preprocessor = job.spec, job.fitted.preprocessor
+    workers, device = world_size(), _device(job)
     training = spec.training
     cached = from_cache(not is_first_of_node())
     with first_of_node_first(), cached, local_model(spec, weights=True) as model_here:
@@ -133,13 +133,13 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         module.to(memory_format=torch.channels_last)  # of convolutions
     shard = Shard(rank, workers, training.batch_size, training.seed)
     reporter.starting("waiting for rows")
-    data = load_rank_data(task, shard)
+    data = load_rank_data(job, shard)
     if data.training_rows < workers:
-        raise UserError(too_few_rows(data.training_rows, workers, task.fitted))
-    model = place(module, training, device, in_ray_train=task.in_ray_train)
+        raise UserError(too_few_rows(data.training_rows, workers, job.fitted))
+    model = to_device_or_shard(module, training, device, in_ray_train=job.in_ray_train)
 
     def on_rows_scored(name: str, rows: int) -> None:
-        reporter.scored(name, rows * workers, task.fitted.rows.get(name, 0))
+        reporter.scored(name, rows * workers, job.fitted.rows.get(name, 0))
 
     if training.compile:
         model.compile()
@@ -154,19 +154,19 @@ def _build_trainer(task: Task, rank: int, store: CheckpointStore, reporter: Repo
         sets=data.sets,
         store=store,
         reporter=reporter,
-        history=History(task.run, scratch),
+        history=History(job.run, scratch),
         micro_batches=shard.micro_batches(spec.workers.count),
         on_rows_scored=on_rows_scored,
-        is_told_to_stop=is_told_to_stop if task.on_ray else lambda: False,
+        is_told_to_stop=is_told_to_stop if job.on_ray else lambda: False,
     )
     trainer = Trainer(inputs)
     seed(training.seed + 1 + rank)  # last: some libraries draw numbers when they are imported
     return trainer
 
 
-def _device(task: Task) -> torch.device:
+def _device(job: WorkerJob) -> torch.device:
     """The one that Ray Train has chosen; it refuses to tell in a process of Ray Tune's, which trains by itself."""
-    return device_of(task.spec.workers) if task.in_ray_train else device_of(task.spec.workers, _only_gpu)
+    return device_of(job.spec.workers) if job.in_ray_train else device_of(job.spec.workers, _only_gpu)
 
 
 def _only_gpu() -> torch.device:
@@ -183,20 +183,20 @@ def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
     return name
 
 
-def _amount(task: Task, trainer: Trainer) -> Workload:
-    """The work of the run that is this task's: a trial is not scored at its end, and the best trial only then."""
-    rows = task.fitted.rows
-    final = sum(rows[name] for name in _last_scored(task).values()) if task.evaluates else 0
-    if not task.trains:
+def _amount(job: WorkerJob, trainer: Trainer) -> Workload:
+    """The share of the run's work in this job: a trial is not evaluated at its end; the best one is, by another job."""
+    rows = job.fitted.rows
+    final = sum(rows[name] for name in _last_scored(job).values()) if job.evaluates else 0
+    if not job.trains:
         return workload(0, 0, 0, 0, final)
     epochs = trainer.plan.steps / trainer.plan.steps_per_epoch
-    return workload(task.fitted.training_rows, epochs, rows["validation"], trainer.plan.validations, final)
+    return workload(job.fitted.training_rows, epochs, rows["validation"], trainer.plan.validations, final)
 
 
-def _check_tokenizer(trainer: Trainer, task: Task, folder: Path) -> None:
+def _check_tokenizer(trainer: Trainer, job: WorkerJob, folder: Path) -> None:
     """Exports the model, without its weights, into `folder`. Raises DataError where transformers would tokenize
     otherwise with it than training does: this is known before anything is trained."""
-    preprocessor, texts = task.fitted.preprocessor, task.fitted.sample
+    preprocessor, texts = job.fitted.preprocessor, job.fitted.sample
     if texts and isinstance(preprocessor, TextPreprocessor | CausalPreprocessor):
         folder.mkdir()
         save_config(trainer.module, preprocessor, folder)
@@ -213,22 +213,22 @@ def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
     )
 
 
-def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
+def _finish(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> Outcome:
     """Scores the best checkpoint, whose model becomes the run's, and keeps what it predicts."""
     name, manifest = store.best()
     best = store / name
     load_weights(trainer.module, CheckpointTensors(best, manifest.files))
-    sets = _last_scored(task)
-    scored = {set_name: _predict(trainer, task, set_name, kept_as) for kept_as, set_name in sets.items()}
+    sets = _last_scored(job)
+    scored = {set_name: _predict(trainer, job, set_name, kept_as) for kept_as, set_name in sets.items()}
     trainer.reporter.evaluating("saving the model")
     if rank() == 0:
-        save_as_model(best, manifest.files, task.run / MODEL)
+        save_as_model(best, manifest.files, job.run / MODEL)
     return Outcome(
         best_checkpoint=name,
         best_epoch=manifest.epoch,
         best_step=manifest.step,
         best_value=store.value(manifest),
-        validation=scores_type(task.spec.model.facts).model_validate_json(best.read(EVALUATION)),
+        validation=scores_type(job.spec.model.facts).model_validate_json(best.read(EVALUATION)),
         test=scored.get("test"),
         epochs=trainer.state.epoch,
         steps=trainer.state.step,
@@ -240,19 +240,19 @@ def _finish(trainer: Trainer, task: Task, store: CheckpointStore) -> Outcome:
     )
 
 
-def _last_scored(task: Task) -> dict[str, str]:
+def _last_scored(job: WorkerJob) -> dict[str, str]:
     """The sets that the best checkpoint is scored on, by the names that its predictions are kept under. Of two classes,
     the validation rows are among them: they alone choose a threshold."""
-    if task.spec.dataset is None or task.spec.dataset.test is None:
+    if job.spec.dataset is None or job.spec.dataset.test is None:
         return {MODEL: "validation"}
-    return {MODEL: "test"} | ({VALIDATED: "validation"} if len(task.fitted.preprocessor.classes) == 2 else {})
+    return {MODEL: "test"} | ({VALIDATED: "validation"} if len(job.fitted.preprocessor.classes) == 2 else {})
 
 
-def _predict(trainer: Trainer, task: Task, set_name: str, name: str) -> Scores:
+def _predict(trainer: Trainer, job: WorkerJob, set_name: str, name: str) -> Scores:
     """Scores a set, and keeps what is predicted of its rows under this name."""
     predicted = Predicted()
     scores = trainer.scorer.score(trainer.module, set_name, predicted)
     table = predicted.gathered()
     if table is not None:
-        write_predictions(task.run, name, with_names(table, task.fitted.preprocessor.classes))
+        write_predictions(job.run, name, with_names(table, job.fitted.preprocessor.classes))
     return scores

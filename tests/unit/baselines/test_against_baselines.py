@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from trainjob.baselines import rows
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.app import app
-from trainjob.driver.run import _compared as compared
+from trainjob.driver.baseline_comparison import compare_and_report as compared
 from trainjob.errors import DataError, Notice, StorageError
 from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.contents import read_contents

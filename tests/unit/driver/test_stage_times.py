@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from trainjob.driver import built_in
-from trainjob.driver.built_in import Training
+from trainjob.driver.built_in import BuiltInTraining
 
 
 def test_what_failed_workers_trained_is_no_part_of_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -19,6 +19,6 @@ def test_what_failed_workers_trained_is_no_part_of_the_start(monkeypatch: pytest
         work()
         return work()
 
-    training = Training(*cast("Any", [None, None, 1, None, 1, twice, None]))
-    training.launched(lambda: cast("Any", None))
+    training = BuiltInTraining(*cast("Any", [None, None, 1, None, 1, twice, None]))
+    training.run_with_retries(lambda: cast("Any", None))
     assert training.seconds_to_start(entered=3614.0, started=5.0) == 9.0

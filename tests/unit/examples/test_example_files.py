@@ -58,7 +58,7 @@ def test_digits_are_stratified(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_function_finds_its_module_and_its_columns(tmp_path: Path) -> None:
-    from trainjob.driver.function import find_function
+    from trainjob.worker.user_function import find_function
 
     path = EXAMPLES / "function" / "trainjob.yaml"
     function = load_trainjob(path).spec.model.function

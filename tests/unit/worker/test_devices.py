@@ -9,7 +9,8 @@ import torch
 
 from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.api.trainjob import Workers
-from trainjob.driver.run import note_slow_precision, run
+from trainjob.driver.run import run
+from trainjob.driver.worker_cpus import note_slow_precision
 from trainjob.errors import UserError
 from trainjob.worker.devices import (
     check_gpus,

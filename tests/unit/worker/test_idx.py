@@ -13,9 +13,9 @@ from trainjob.evaluation import ClassificationScores
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
-from trainjob.worker.job import Task
+from trainjob.worker.job import WorkerJob
 from trainjob.worker.outcome import Outcome
-from trainjob.worker.train import work
+from trainjob.worker.train import train_and_score
 from unit.data.data_specs import write_mnist
 
 
@@ -35,8 +35,8 @@ def test_idx_files_and_an_mlp(tmp_path: Path):
     fitted, run = fit(spec), Folder(str(tmp_path / "run"))
     run.write(ATTEMPTS, b"{}")  # a run has begun here
     examples = partial(dict, prepare_examples(spec, fitted))
-    task = Task(spec, run, 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
-    [outcome] = run_on(1, work, task)
+    task = WorkerJob(spec, run, 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
+    [outcome] = run_on(1, train_and_score, task)
     assert isinstance(outcome, Outcome)
     assert isinstance(outcome.test, ClassificationScores)
     assert outcome.test.rows == 397

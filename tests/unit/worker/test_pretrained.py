@@ -21,15 +21,15 @@ from tiny_sets import write_digits
 from trainjob import Predictor
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
-from trainjob.driver.built_in import Training
+from trainjob.driver.built_in import BuiltInTraining
 from trainjob.errors import DataError
 from trainjob.evaluation import ClassificationScores
 from trainjob.progress.channel import Address
 from trainjob.runs.files import ATTEMPTS
 from trainjob.storage import Folder
-from trainjob.worker.job import Task
+from trainjob.worker.job import WorkerJob
 from trainjob.worker.outcome import Outcome
-from trainjob.worker.train import work
+from trainjob.worker.train import train_and_score
 
 COLORS = ("blue", "red")
 
@@ -69,7 +69,11 @@ def test_the_encoders_weights_are_where_training_begins_and_stay_where_it_is_fro
     run = tmp_path / "run"
     Folder(str(run)).write(ATTEMPTS, b"{}")  # a run has begun here
     fitted.save(Folder(str(run / "fitted")))
-    run_on(1, work, Task(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples))
+    run_on(
+        1,
+        train_and_score,
+        WorkerJob(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples),
+    )
     name = "embeddings.word_embeddings.weight"
     before = BertModel.from_pretrained(encoder).state_dict()[name]
     after = load_file(run / "model" / "model.safetensors")[f"bert.{name}"]
@@ -86,7 +90,7 @@ def test_an_encoder_that_cannot_be_had_is_told_before_ray_starts(tmp_path: Path)
             "dataset": {"train": {"uri": str(tmp_path / "rows.csv")}, "text": ["text"], "label": "label"},
         }
     )
-    training = Training(
+    training = BuiltInTraining(
         spec, Folder(str(tmp_path / "run")), 1, Address("127.0.0.1", 9, b""), 1, lambda train: train(), lambda: None
     )
     with pytest.raises(DataError, match="there is no folder /nowhere/encoder"):
@@ -123,8 +127,8 @@ def test_grey_images_train_a_pretrained_network(tmp_path: Path):
     Folder(str(run)).write(ATTEMPTS, b"{}")  # a run has begun here
     fitted.save(Folder(str(run / "fitted")))
     assert Fitted.load(Folder(str(run / "fitted"))) == fitted
-    task = Task(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
-    (outcome,) = run_on(1, work, task)
+    task = WorkerJob(spec, Folder(str(run)), 1, fitted, Address("127.0.0.1", 1, b""), threads=1, examples=examples)
+    (outcome,) = run_on(1, train_and_score, task)
     assert isinstance(outcome, Outcome)
     assert isinstance(outcome.test, ClassificationScores)
     assert outcome.test.accuracy > 0.6

@@ -12,7 +12,7 @@ from trainjob.data import Examples
 from trainjob.data.hub import from_cache, is_cached_only
 from trainjob.errors import DataError
 from trainjob.worker.distributed import first_of_node_first, from_first_of_node, rank
-from trainjob.worker.shared_rows import once_a_node
+from trainjob.worker.shared_rows import read_once_per_node
 
 ROWS = Examples(np.arange(12, dtype=np.int32), np.array([0, 5, 12]), np.array([1, 0]), rows=np.array([0, 2**40]))
 
@@ -32,7 +32,7 @@ def _shared(node_size: int, scratch: Path) -> tuple[Examples, int, bool]:
         reads.append(rank())
         return ROWS
 
-    rows = once_a_node(read)
+    rows = read_once_per_node(read)
     return (
         Examples(*map(np.array, (rows.values, rows.offsets, rows.labels)), rows=rows.rows),
         len(reads),

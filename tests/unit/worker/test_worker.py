@@ -28,9 +28,9 @@ from trainjob.runs.checkpoints import files_of
 from trainjob.runs.predictions import read_predictions
 from trainjob.storage import Folder
 from trainjob.worker.distributed import rank
-from trainjob.worker.job import Task
+from trainjob.worker.job import WorkerJob
 from trainjob.worker.outcome import Outcome
-from trainjob.worker.train import work
+from trainjob.worker.train import train_and_score
 
 NOBODY = Address("127.0.0.1", 1, b"")
 """A driver that has gone: nothing is said to it, and nothing is lost by that."""
@@ -43,11 +43,11 @@ def with_test_set(setup: Setup) -> Setup:
     return replace(setup, spec=setup.spec.model_copy(update={"dataset": dataset}), examples=examples)
 
 
-def task_of(setup: Setup, driver: Address = NOBODY) -> Task:
+def task_of(setup: Setup, driver: Address = NOBODY) -> WorkerJob:
     rows = {name: len(examples) for name, examples in setup.examples.items()}
     fitted = Fitted(setup.preprocessor, "label", None, rows, contents={})
     examples = partial(dict, setup.examples)
-    return Task(setup.spec, Folder(str(setup.folder)), 1, fitted, driver, threads=1, examples=examples)
+    return WorkerJob(setup.spec, Folder(str(setup.folder)), 1, fitted, driver, threads=1, examples=examples)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -57,7 +57,7 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
     checkpoints = {"metric": "validation_loss", "mode": "max"}
     setup = with_test_set(image_setup(tmp_path, training=training, checkpoints=checkpoints))
     since = time.time()
-    outcome, *others = run_on(ranks, work, task_of(setup))
+    outcome, *others = run_on(ranks, train_and_score, task_of(setup))
     assert others == [None] * (ranks - 1)
     assert isinstance(outcome, Outcome)
     epochs = setup.records("epoch")
@@ -94,10 +94,10 @@ def test_nothing_is_trained_where_transformers_would_tokenize_otherwise(tmp_path
     text = "red " + "word1 " * 99
     task = replace(task, fitted=replace(task.fitted, sample=["blue", text]))
     if side == "right":
-        assert isinstance(run_on(1, work, task)[0], Outcome)
+        assert isinstance(run_on(1, train_and_score, task)[0], Outcome)
         return
     with pytest.raises(DataError, match=r'nothing was trained, .* with other tokens: of "red word1 word1'):
-        run_on(1, work, task)
+        run_on(1, train_and_score, task)
     assert not (tmp_path / "checkpoints").exists()
 
 
@@ -105,7 +105,7 @@ def test_the_test_set_is_scored_with_the_best_model(tmp_path: Path):
     """Where it is the validation set again, its scores are those of the best epoch."""
     setup = with_test_set(image_setup(tmp_path, training={"epochs": 3}, checkpoints={"mode": "max"}))
     setup.examples["test"] = setup.examples["validation"]
-    for outcome in run_on(1, work, task_of(setup)):
+    for outcome in run_on(1, train_and_score, task_of(setup)):
         assert isinstance(outcome, Outcome)
         assert outcome.test == outcome.validation
         assert outcome.best_epoch == 1
@@ -117,7 +117,7 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
     """Of 7 test rows the third rank has none."""
     setup = image_setup(tmp_path)
     setup = with_test_set(setup) if held == "test" else setup
-    outcome = run_on(ranks, work, task_of(setup))[0]
+    outcome = run_on(ranks, train_and_score, task_of(setup))[0]
     assert isinstance(outcome, Outcome)
     kept = read_predictions(Folder(str(tmp_path)), "model").to_pydict()
     rows = setup.examples[held]
@@ -141,7 +141,7 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
 @pytest.mark.parametrize("classes", [["cat", "dog"], CLASSES])
 def test_of_two_classes_the_validation_rows_are_predicted_too(tmp_path: Path, ranks: int, classes: list[str]):
     setup = with_test_set(image_setup(tmp_path, classes=classes))
-    outcome = run_on(ranks, work, task_of(setup))[0]
+    outcome = run_on(ranks, train_and_score, task_of(setup))[0]
     assert isinstance(outcome, Outcome)
     assert (tmp_path / "predictions" / "model-validation.parquet").exists() == (len(classes) == 2)
     assert len(read_predictions(Folder(str(tmp_path)), "model")) == 7
@@ -157,7 +157,7 @@ def test_of_two_classes_the_validation_rows_are_predicted_too(tmp_path: Path, ra
 
 
 def test_there_may_be_no_test_set(tmp_path: Path):
-    [outcome] = run_on(1, work, task_of(image_setup(tmp_path, training={"epochs": 1, "precision": "bf16"})))
+    [outcome] = run_on(1, train_and_score, task_of(image_setup(tmp_path, training={"epochs": 1, "precision": "bf16"})))
     assert isinstance(outcome, Outcome)
     assert outcome.test is None
     assert outcome.precision == "bf16"
@@ -165,7 +165,7 @@ def test_there_may_be_no_test_set(tmp_path: Path):
 
 def test_a_worker_continues_from_the_latest_sound_checkpoint(tmp_path: Path):
     setup = with_test_set(image_setup(tmp_path, model=CNN, training={"epochs": 3}, checkpoints={"keep": 9}))
-    whole, _ = run_on(2, work, task_of(setup))
+    whole, _ = run_on(2, train_and_score, task_of(setup))
     latest, model = (
         tmp_path / "checkpoints" / "epoch-0003-step-00000015",
         load_file(tmp_path / "model/model.safetensors"),
@@ -173,7 +173,7 @@ def test_a_worker_continues_from_the_latest_sound_checkpoint(tmp_path: Path):
     (latest / "state" / "00001.bin").write_bytes(b"damaged")
     snapshots: list[TrainingStatus] = []
     with Receiver(snapshots.append) as receiver:
-        again, _ = run_on(2, work, task_of(setup, receiver.address))
+        again, _ = run_on(2, train_and_score, task_of(setup, receiver.address))
         deadline = time.monotonic() + 30
         while (not snapshots or snapshots[-1].stage != "Evaluating") and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -197,7 +197,7 @@ def test_a_worker_continues_from_the_latest_sound_checkpoint(tmp_path: Path):
 def test_the_seed_settles_the_weights(tmp_path: Path):
     def weights(seed: int, folder: str) -> dict[str, np.ndarray]:
         setup = image_setup(tmp_path / folder, model=CNN, training={"epochs": 1, "seed": seed})
-        run_on(2, work, task_of(setup))
+        run_on(2, train_and_score, task_of(setup))
         return load_file(tmp_path / folder / "model" / "model.safetensors")
 
     first, again, other = weights(1, "first"), weights(1, "again"), weights(2, "other")
@@ -213,9 +213,9 @@ def test_each_rank_has_random_states_of_its_own(tmp_path: Path):
         assert drawn == (random.Random(seed).random(), np.random.RandomState(seed).random_sample(), torch_drawn)
 
 
-def _states_after_work(task: Task) -> tuple[float, float, float]:
+def _states_after_work(task: WorkerJob) -> tuple[float, float, float]:
     """Nothing in this model's training is random after its weights are."""
-    work(task)
+    train_and_score(task)
     return random.random(), float(np.random.random()), torch.rand(()).item()
 
 
@@ -225,9 +225,9 @@ def test_too_few_rows_for_the_workers(tmp_path: Path):
         assert message == "2 training rows are too few for 3 workers: lower spec.workers.count"
 
 
-def _error_of_work(task: Task) -> str:
+def _error_of_work(task: WorkerJob) -> str:
     with pytest.raises(UserError) as error:
-        work(task)
+        train_and_score(task)
     return str(error.value)
 
 
@@ -246,9 +246,9 @@ def _fail_on_rank_1() -> dict[str, Examples]:
     return {"train": Examples(np.zeros(32, np.uint8), np.arange(3) * 16, np.zeros(2, np.int64))}
 
 
-def _worker_error(task: Task) -> WorkerError:
+def _worker_error(task: WorkerJob) -> WorkerError:
     with pytest.raises(WorkerError) as error:
-        work(task)
+        train_and_score(task)
     return error.value
 
 
@@ -259,4 +259,4 @@ def out_of_memory() -> dict[str, Examples]:
 def test_too_little_memory_on_a_gpu_is_told_with_what_to_lower(tmp_path: Path):
     task = replace(task_of(image_setup(tmp_path, training={"batchSize": 8})), examples=out_of_memory)
     with pytest.raises(UserError, match=r"too little memory for its 8 rows of each batch of 8: lower spec\.training"):
-        run_on(1, work, task)
+        run_on(1, train_and_score, task)

@@ -12,11 +12,11 @@ import torch
 from cluster.jobs import eventually
 from trainjob.api.numbers import not_finite
 from trainjob.api.training_status import TrainingStatus
-from trainjob.driver.function_reports import ReportCallback, missing_reports, numbers_of, with_python_scalars
 from trainjob.progress.channel import Receiver
 from trainjob.runs.files import ATTEMPTS
 from trainjob.runs.history import last_metrics, read_history
 from trainjob.storage import Folder
+from trainjob.worker.function_reports import ReportCallback, missing_reports, numbers_of, with_python_scalars
 
 NAN, INFINITY = float("nan"), float("inf")
 

@@ -1,4 +1,4 @@
-"""What a function reports to Ray Train: its numbers go to the run's folder and to the driver."""
+"""Saves the numbers that a function reports to Ray Train in the run's folder, and sends them to the driver."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,13 +20,13 @@ from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
 LARGEST_INT = 2**53
-"""Beyond it, JSON's readers take an integer for a float."""
+"""The largest integer that every reader of JSON keeps exact."""
 
 Numbers = dict[str, int | float]
 
 
 class ReportCallback(UserCallback):
-    """Tells the driver and the run's folder what rank 0 reports; lives in Ray Train's controller."""
+    """Saves and sends the reports of rank 0; runs in Ray Train's controller."""
 
     def __init__(self, run: Folder, driver: Address) -> None:
         self._run, self._driver = run, driver
@@ -37,7 +37,7 @@ class ReportCallback(UserCallback):
         self._left_out: set[str] = set()
 
     def after_report(self, run_context: Any, metrics: list[dict[Any, Any]], checkpoint: Checkpoint | None) -> None:
-        """Ray Train calls it once all ranks have reported. Where rank 0 reports nothing, another's report counts."""
+        """Called by Ray Train once all ranks have reported. If rank 0 reports nothing, another rank's report counts."""
         if self._open is None:
             history = History(self._run, self._scratch.enter_context(scratch_folder()))
             self._reports = history.resume()
@@ -70,7 +70,7 @@ class ReportCallback(UserCallback):
 
 
 def numbers_of(report: Mapping[Any, Any]) -> tuple[Numbers, list[str]]:
-    """The numbers of a report by name, and the names of what is no number. What is nested is named `outer/inner`."""
+    """Returns the numbers of a report by name, and the names of all other values. Nested names are `outer/inner`."""
     numbers: Numbers = {}
     others: list[str] = []
     for key, value in report.items():
@@ -87,7 +87,7 @@ def numbers_of(report: Mapping[Any, Any]) -> tuple[Numbers, list[str]]:
 
 
 def _python_scalar(value: Any) -> Any:
-    """A scalar of NumPy, PyTorch or the like as Python's; all else as it is."""
+    """Converts a scalar of NumPy, PyTorch or the like to Python's; returns other values unchanged."""
     return value.item() if getattr(value, "shape", None) == () else value
 
 
@@ -99,8 +99,8 @@ def with_python_scalars(report: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def report_python_scalars() -> None:
-    """Has `ray.train.report` in this process take scalars of NumPy and PyTorch. Ray Train cannot save the former beside
-    a checkpoint, which ends the run, and refuses the latter."""
+    """Makes `ray.train.report` in this process accept scalars of NumPy and PyTorch. Ray Train fails to save the former
+    beside a checkpoint, which ends the run, and rejects the latter."""
     original = ray.train.report
 
     @wraps(original)
@@ -131,7 +131,7 @@ def epoch_of(values: Numbers, number: int) -> int | float:
 
 
 def complete_history(run: Folder) -> None:
-    """Adds the report of the latest checkpoint, if the driver was killed after Ray Train had kept that checkpoint and
+    """Adds the report of the latest checkpoint, if the driver was killed after Ray Train had saved that checkpoint and
     before `ReportCallback` wrote the report. To be called on a worker."""
     reported = ray.train.get_all_reported_checkpoints(ray.train.CheckpointConsistencyMode.COMMITTED, timeout_s=10)
     if missing := missing_reports([numbers_of(each.metrics)[0] for each in reported], read_history(run)):
@@ -143,7 +143,7 @@ def complete_history(run: Folder) -> None:
 
 
 def missing_reports(reported: Sequence[Numbers], records: Iterable[dict[str, Any]]) -> list[Numbers]:
-    """Those that no record is of; each record is of one report."""
+    """The reports without a record. Each record is of one report."""
     left = list(records)
     missing: list[Numbers] = []
     for values in reported:
@@ -156,7 +156,7 @@ def missing_reports(reported: Sequence[Numbers], records: Iterable[dict[str, Any
 
 
 def _is_of(values: Numbers, record: dict[str, Any]) -> bool:
-    """Whether this record may be of a report with these values."""
+    """Whether a record can be of a report with these values."""
     kept = reported_values(record)
     is_epoch = "epoch" not in values or record["epoch"] == epoch_of(values, record["step"])
     return is_epoch and all(_is_same(kept.get(name), value) for name, value in values.items() if name != "epoch")
@@ -167,6 +167,6 @@ def _is_same(kept: object, value: float) -> bool:
 
 
 def checkpoint_uri(run: Folder, checkpoint: Checkpoint) -> str:
-    """Ray's path of a checkpoint lacks the scheme."""
+    """The URI of a checkpoint. Ray's path lacks the scheme."""
     scheme, separator, _ = run.uri.partition("://")
     return f"{scheme}{separator}{checkpoint.path}" if separator else checkpoint.path

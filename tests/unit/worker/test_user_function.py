@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Function
-from trainjob.driver.function import exit_error, find_function
 from trainjob.errors import UserError
+from trainjob.worker.user_function import exit_error, find_function
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from trainjob.api import Function
-from trainjob.driver.function import find_function
 from trainjob.errors import UserError
+from trainjob.worker.user_function import find_function
 
 
 @pytest.fixture(autouse=True)
