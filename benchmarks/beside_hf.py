@@ -121,11 +121,10 @@ def beside(job: TrainJob, folder: Path) -> tuple[float, int]:
         amount = sum(map(len, texts)) - len(texts)  # the first of each is only read
         per_worker = round(batch * len(texts) / len(examples) / workers)
     else:
+        labels = examples.labels
+        assert labels is not None
         texts = np.split(examples.values, examples.offsets[1:-1])
-        rows = [
-            {"input_ids": text.tolist(), "labels": int(label)}
-            for text, label in zip(texts, examples.labels, strict=True)
-        ]
+        rows = [{"input_ids": text.tolist(), "labels": int(label)} for text, label in zip(texts, labels, strict=True)]
         amount, per_worker = len(rows), batch // workers
     task = folder / "task.pickle"
     task.write_bytes(pickle.dumps((job, fitted, rows, per_worker, str(folder / "hugging-face"))))

@@ -17,7 +17,9 @@ from trainjob.data import Examples
 from trainjob.data.loaders import InMemoryBatches, Shard
 from trainjob.evaluation import Scores
 from trainjob.kinds.causal_lm.network import CausalLM
-from trainjob.kinds.causal_lm.packing import START, document_starts, unpacked
+from trainjob.kinds.causal_lm.packing import START, document_starts, next_tokens, unpacked
+from trainjob.kinds.targets.next_token import NextToken
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -85,8 +87,14 @@ class Tokens:
     size: Size
     packs: bool
     shortens: bool = False
-    classes: list[str] = field(default_factory=lambda: CLASSES)
-    class_counts: list[int] = field(default_factory=lambda: [1] * len(CLASSES))
+
+    @property
+    def input(self) -> "Tokens":
+        return self
+
+    @property
+    def target(self) -> NextToken | OneClass:
+        return NextToken() if self.packs else OneClass(CLASSES, [1] * len(CLASSES))
 
     def examples(self) -> Examples:
         chance, size = np.random.default_rng(0), self.size
@@ -100,20 +108,22 @@ class Tokens:
         is_token = np.arange(size.length) < lengths[:, None]
         return Examples(values[is_token], np.concatenate([[0], np.cumsum(lengths)]), labels)
 
-    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
+    def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         is_token = np.arange(self.size.length) < examples.lengths[:, None]
         codes = np.where(is_token, 0, -1).astype(np.int32)
         codes[is_token] = examples.values
         if not self.packs:
             return {"input_ids": codes.clip(0).astype(np.int64), "attention_mask": is_token.astype(np.int64)}
-        return unpack(codes)
+        arrays = unpack(codes)
+        del arrays["labels"]  # which the target gives
+        return arrays
 
     def save(self, folder: Path) -> None: ...
 
 
 def unpack(codes: np.ndarray) -> dict[str, np.ndarray]:
     """A language model's input for rows, int32 [n, length]."""
-    tokens, positions, labels = unpacked(codes, 0)
+    (tokens, positions), labels = unpacked(codes, 0), next_tokens(codes)
     return {"input_ids": tokens, "position_ids": positions, "starts": document_starts(codes), "labels": labels}
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples
+from trainjob.data import Examples, Preprocessor
 from trainjob.data.batch import Batch
 from trainjob.data.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import build, load_model, save_model
 from trainjob.precision import allow_tf32, resolve_precision
 from trainjob.progress.reporter import Reporter
@@ -52,7 +53,8 @@ class Bench:
         pixels = chance.integers(0, 120, (ROWS, SIDE * SIDE)) + 60 * labels[:, None]
         examples = Examples(pixels.astype(np.uint8).reshape(-1), np.arange(ROWS + 1) * SIDE * SIDE, labels)
         counts = np.bincount(labels).tolist()
-        preprocessor = ImagePreprocessor(CLASSES, counts, SIDE, SIDE, 1, [0.4], [0.2], resize=False)
+        images = ImageInput(SIDE, SIDE, 1, [0.4], [0.2], resize=False)
+        preprocessor = Preprocessor("imageClassifier", images, OneClass(CLASSES, counts))
         spec = TrainJobSpec.model_validate(
             {
                 "model": {"imageClassifier": {"cnn": {}, "classWeights": {"balanced": {}}}},

@@ -96,6 +96,7 @@ def hugging_face(case: Case) -> float:
     from transformers.training_args import TrainingArguments
 
     clock, examples = Clock(case), Tokens(case.size, packs=False).examples()
+    classes = torch.tensor(examples.labels)
     rows = torch.from_numpy(examples.values.reshape(-1, case.size.length)).long()
 
     class Rows(Dataset[Any]):
@@ -103,7 +104,7 @@ def hugging_face(case: Case) -> float:
             return len(rows)
 
         def __getitem__(self, index: int) -> dict[str, Any]:
-            labels = rows[index] if case.is_language else torch.tensor(examples.labels[index])
+            labels = rows[index] if case.is_language else classes[index]
             return {"input_ids": rows[index], "labels": labels}
 
     class Ticks(TrainerCallback):

@@ -165,7 +165,7 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
     found = survey.take_survey(source, parts, look, shares, BadRows())
     found.divide(0.1, seed=1)
     wall, cpu = time.perf_counter() - since, time.process_time() - cpu
-    size = found.hashes.nbytes + found.labels.nbytes
+    size = found.hashes.nbytes + found.strata.nbytes
     return f"{rows:,} rows merged and divided: {wall:.1f} s, {cpu:.1f} s of CPU, {size / rows:.0f} bytes a row kept"
 
 

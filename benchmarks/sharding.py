@@ -33,7 +33,9 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
     from torch.nn.parallel import DistributedDataParallel
 
     from trainjob.api import TrainJobSpec
-    from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+    from trainjob.data import Preprocessor
+    from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
+    from trainjob.kinds.targets.next_token import NextToken
     from trainjob.models import Trainable
     from trainjob.runs.checkpoints import CheckpointStore
     from trainjob.storage import Folder
@@ -55,7 +57,8 @@ def rank_of(placement: str, hidden: int, folder: Path) -> dict[str, float]:
             "workers": {"count": ranks},
         }
     )
-    preprocessor = CausalPreprocessor(["text"], LENGTH, 10.0, *train_byte_bpe(["some text"] * 50, 300, LENGTH))
+    tokens = TokensInput(["text"], LENGTH, 10.0, *train_byte_bpe(["some text"] * 50, 300, LENGTH))
+    preprocessor = Preprocessor("causalLM", tokens, NextToken())
     store = CheckpointStore(Folder(str(folder)), spec.checkpoints, AllRanks())
 
     def trained() -> tuple[Trainable[Any], torch.nn.Module, torch.optim.Optimizer]:

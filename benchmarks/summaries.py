@@ -15,18 +15,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import torch
 
-from trainjob.data import Examples
+from trainjob.data import Examples, Preprocessor
 from trainjob.data.examples import cut
 from trainjob.data.loaders import collate
+from trainjob.data.rows import row_number
 from trainjob.evaluation import LanguageScores
 from trainjob.generator import TextGenerator
-from trainjob.kinds.causal_lm.network import CausalLM, NextToken
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.causal_lm.tokens import TokensInput
+from trainjob.kinds.targets.next_token_objective import NextTokenObjective
 from trainjob.models.scoring import tally_batches
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "summaries.yaml"
@@ -74,9 +75,9 @@ class NGrams:
         return math.exp(-sum(logarithms) / len(logarithms)), len(logarithms)
 
 
-def texts_of(file: Path, preprocessor: CausalPreprocessor) -> list[Text]:
+def texts_of(file: Path, tokens: TokensInput) -> list[Text]:
     """The rows as the network's input."""
-    encode, begin, end = preprocessor.tokenizer.encode, preprocessor.begin_token_id, preprocessor.end_token_id
+    encode, begin, end = tokens.tokenizer.encode, tokens.begin_token_id, tokens.end_token_id
     found: list[Text] = []
     with file.open(newline="", encoding="utf-8") as opened:
         for row in csv.DictReader(opened):
@@ -85,13 +86,12 @@ def texts_of(file: Path, preprocessor: CausalPreprocessor) -> list[Text]:
     return found
 
 
-def network_perplexity(model: CausalLM, preprocessor: CausalPreprocessor, file: Path) -> tuple[float, int]:
+def network_perplexity(model: CausalLM, preprocessor: Preprocessor, file: Path) -> tuple[float, int]:
     """Perplexity of the sentences in `file`, and their number of tokens."""
     rows = pyarrow.csv.read_csv(file, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
-    values = preprocessor.transform(rows)
-    packed = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+    packed = Examples.from_table(pa.table({"values": preprocessor.input.transform(rows, row_number)}))
     batches = (collate(preprocessor, packed.take(rows)) for rows in cut(packed.lengths, SCORED_ROWS))
-    tally = tally_batches(model, NextToken(), batches, next(model.parameters()).device, torch.float32)
+    tally = tally_batches(model, NextTokenObjective(), batches, next(model.parameters()).device, torch.float32)
     scores = tally.scores()
     assert isinstance(scores, LanguageScores)
     return scores.perplexity, scores.tokens
@@ -108,8 +108,8 @@ def best_ngrams(texts: list[Text], vocabulary_size: int) -> tuple[int, NGrams]:
 def measure(run: str) -> None:
     generator = TextGenerator.load(run)
     model, preprocessor = generator.model, generator.preprocessor
-    order, counts = best_ngrams(texts_of(DATA / "train.csv", preprocessor), preprocessor.vocabulary_size)
-    expected, tokens = counts.perplexity(texts_of(DATA / "test.csv", preprocessor))
+    order, counts = best_ngrams(texts_of(DATA / "train.csv", generator.tokens), generator.tokens.vocabulary_size)
+    expected, tokens = counts.perplexity(texts_of(DATA / "test.csv", generator.tokens))
     trained, scored = network_perplexity(model, preprocessor, DATA / "test.csv")
     assert scored == tokens, "both are asked about the same tokens"
     torch.manual_seed(0)

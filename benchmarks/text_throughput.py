@@ -23,7 +23,7 @@ from trainjob.data import Examples, Fitted, fit, prepare_datasets
 from trainjob.driver.run import run
 from trainjob.driver.worker_cpus import worker_threads
 from trainjob.interrupts import in_thread
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
 from trainjob.launch.ray_cluster import start_ray
 from trainjob.launch.ray_train import run_on_ray
 from trainjob.storage import Folder
@@ -46,8 +46,8 @@ def plain_loop(config: dict[str, Any]) -> dict[str, float]:
     job: TrainJob = config["job"]
     fitted: Fitted = config["fitted"]
     longest: int = config["longest"]
-    preprocessor = fitted.preprocessor
-    assert isinstance(preprocessor, TextPreprocessor)
+    preprocessor = fitted.preprocessor.input
+    assert isinstance(preprocessor, TextInput)
     training, workers = job.spec.training, job.spec.workers.count
     torch.set_num_threads(config["threads"])
     torch.manual_seed(training.seed)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import torch
 from torch.distributed.tensor import DTensor
 
+from preprocessors import image_classifier, text_classifier
 from tiny_image_models import save_resnet
 from trainjob.api import Cleaning, TrainJobSpec
 from trainjob.api.training_status import TrainingStatus
@@ -22,9 +23,9 @@ from trainjob.data.batch import Batch
 from trainjob.data.image_files import image_tensor
 from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
-from trainjob.kinds.inputs.image import ImagePreprocessor
-from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
-from trainjob.kinds.inputs.text import TextPreprocessor, train_wordpiece
+from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.inputs.image_processor import PretrainedImageInput, pretrained_processor
+from trainjob.kinds.inputs.text import TextInput, train_wordpiece
 from trainjob.progress.channel import Sender
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -94,8 +95,8 @@ def image_setup(
         return Examples(pixels.astype(np.uint8).reshape(-1), np.arange(count + 1) * 16, labels)
 
     counts = np.bincount(np.arange(rows) % len(classes), minlength=len(classes)).tolist()
-    preprocessor = ImagePreprocessor(classes, counts, 4, 4, 1, [0.4], [0.2], resize=False)
-    spec = _spec(model, {"train": {"uri": "images"}}, changes)
+    images = ImageInput(4, 4, 1, [0.4], [0.2], resize=False)
+    spec, preprocessor = _spec(model, {"train": {"uri": "images"}}, changes), image_classifier(images, classes, counts)
     return Setup(folder, spec, preprocessor, {"train": examples(rows), "validation": examples(23)})
 
 
@@ -104,16 +105,16 @@ def resnet_setup(folder: Path, rows: int = 50, **changes: Any) -> Setup:
     chance = np.random.default_rng(0)
     network = save_resnet(folder.parent / "resnet")
     counts = np.bincount(np.arange(rows) % len(CLASSES), minlength=len(CLASSES)).tolist()
-    preprocessor = PretrainedImagePreprocessor.of(pretrained_processor(str(network)), CLASSES, counts)
+    images = PretrainedImageInput.of(pretrained_processor(str(network)))
 
     def examples(count: int) -> Examples:
         labels = np.arange(count) % len(CLASSES)
         pixels = chance.integers(0, 120, (count, 20, 28, 3)) + 60 * labels[:, None, None, None]
-        values = preprocessor.transform(pa.table({"image": image_tensor(pixels.astype(np.uint8))}))
+        values = images.transform(pa.table({"image": image_tensor(pixels.astype(np.uint8))}))
         return Examples.from_table(pa.table({"values": values, "label": labels}))
 
     model = {"imageClassifier": {"pretrained": str(network), "dropout": 0.3}}
-    spec = _spec(model, {"train": {"uri": "images"}}, changes)
+    spec, preprocessor = _spec(model, {"train": {"uri": "images"}}, changes), image_classifier(images, CLASSES, counts)
     return Setup(folder, spec, preprocessor, {"train": examples(rows), "validation": examples(23)})
 
 
@@ -132,11 +133,12 @@ def text_setup(folder: Path, rows: int = 50, model: dict[str, Any] = TEXT, **cha
     train, validation = table(rows), table(23)
     counts = np.bincount(train["label"].to_numpy(), minlength=len(CLASSES)).tolist()
     tokenizer, config = train_wordpiece(train["text"].to_pylist(), 100, 16)
-    preprocessor = TextPreprocessor(CLASSES, counts, ["text"], Cleaning(), 16, 10.0, tokenizer, config)
+    texts = TextInput(["text"], Cleaning(), 16, 10.0, tokenizer, config)
+    preprocessor = text_classifier(texts, CLASSES, counts)
     spec = _spec(model, {"train": {"uri": "texts.csv"}, "text": ["text"], "label": "label"}, changes)
 
     def examples(rows: pa.Table) -> Examples:
-        return Examples.from_table(pa.table({"values": preprocessor.transform(rows), "label": rows["label"]}))
+        return Examples.from_table(pa.table({"values": texts.transform(rows), "label": rows["label"]}))
 
     return Setup(folder, spec, preprocessor, {"train": examples(train), "validation": examples(validation)})
 
@@ -233,7 +235,7 @@ def build_trainer(
     )
     trainer = Trainer(inputs)
     if setup.script is not None:
-        trainer.scorer = ScriptedScorer(preprocessor.classes, setup.script)
+        trainer.scorer = ScriptedScorer(preprocessor.target.classes, setup.script)
     for seed in (torch.manual_seed, np.random.seed, random.seed):  # last: a library may draw when it is imported
         seed(spec.training.seed + 1 + rank())
     return trainer

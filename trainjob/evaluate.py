@@ -29,7 +29,7 @@ from trainjob.runs.summary import read_summary
 from trainjob.storage import Folder
 
 if TYPE_CHECKING:
-    from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+    from trainjob.kinds.causal_lm.tokens import TokensInput
 
 BATCH_ROWS, PACKED_BATCH_ROWS = 64, 8
 """Rows of a batch; those that several texts are packed into are long."""
@@ -55,7 +55,7 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
     def batches() -> Iterator[Batch]:
         for each in _examples(run, spec, preprocessor, data, bad, drops):
             examples.append(len(each))
-            for indices in cut(each.lengths, PACKED_BATCH_ROWS if preprocessor.packs else BATCH_ROWS):
+            for indices in cut(each.lengths, PACKED_BATCH_ROWS if preprocessor.input.packs else BATCH_ROWS):
                 yield collate(preprocessor, each.take(indices))
 
     tally = tally_batches(module.to(device), objective, batches(), device, _dtype(run, device))
@@ -97,7 +97,7 @@ def _examples(
 ) -> Iterator[Examples]:
     """The prepared rows. Once a row cannot be used and is not to be dropped, the others are only checked."""
     if spec is None:
-        layout = cast("CausalPreprocessor", preprocessor).layout
+        layout = cast("TokensInput", preprocessor.input).layout
         fitted = Fitted(preprocessor, None, None, {}, {})
         parts = table_parts(Source(uri=data), None, preprocessor.kind, layout.nested, layout.optional)
     else:

@@ -9,11 +9,12 @@ from typing import Any, Self, cast
 import torch
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
+from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.kinds.causal_lm.documents import Prompt
 from trainjob.kinds.causal_lm.generation import stop_token_ids, tokens_only
 from trainjob.kinds.causal_lm.network import CausalLM
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import load_language_model
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
@@ -51,12 +52,13 @@ class TextGenerator:
     >>> generator.generate(["Once upon a time"], max_new_tokens=20)
     """
 
-    def __init__(self, model: CausalLM, preprocessor: CausalPreprocessor) -> None:
+    def __init__(self, model: CausalLM, preprocessor: Preprocessor) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model, self.preprocessor = model.to(self.device).eval(), preprocessor
+        self.tokens = cast("TokensInput", preprocessor.input)
         network: Any = model.network
         network.generation_config = tokens_only(network.generation_config)
-        self._tokenizer = PreTrainedTokenizerFast(tokenizer_object=preprocessor.tokenizer)
+        self._tokenizer = PreTrainedTokenizerFast(tokenizer_object=self.tokens.tokenizer)
 
     @classmethod
     def load(cls, uri: str | PathLike[str], endpoint: str | None = None) -> Self:
@@ -84,7 +86,7 @@ class TextGenerator:
         chosen = Sampling(**sampling)
         if isinstance(prompts, str):
             raise UserError("expected a list of prompts, not one: put it in a list")
-        tokens = self.preprocessor.prompts(prompts, where)
+        tokens = self.tokens.prompts(prompts, where)
         room = self._most_tokens() - chosen.max_new_tokens
         for index, prompt in enumerate(tokens):
             if len(prompt) > room:
@@ -98,12 +100,12 @@ class TextGenerator:
 
     def _most_tokens(self) -> int:
         config = self.model.network.config.get_text_config()
-        return getattr(config, "max_position_embeddings", None) or self.preprocessor.max_length
+        return getattr(config, "max_position_embeddings", None) or self.tokens.max_length
 
     @torch.inference_mode()
     def _continued(self, prompts: list[list[int]], sampling: Sampling) -> list[str]:
         """Padding is on the left, so that all prompts end where the new tokens begin."""
-        longest, end = max(map(len, prompts)), self.preprocessor.end_token_id
+        longest, end = max(map(len, prompts)), self.tokens.end_token_id
         input_ids = torch.tensor([[end] * (longest - len(prompt)) + prompt for prompt in prompts])
         mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
         draws = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
@@ -119,7 +121,7 @@ class TextGenerator:
         )
         ends = stop_token_ids(self.model.network)
         rows = (takewhile(lambda token: token not in ends, row) for row in generated[:, longest:].tolist())
-        texts = (self.preprocessor.tokenizer.decode(list(row)) for row in rows)
+        texts = (self.tokens.tokenizer.decode(list(row)) for row in rows)
         return [_until(text, sampling.stop) for text in texts]
 
 

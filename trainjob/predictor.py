@@ -16,8 +16,7 @@ from trainjob.data.image_files import image_tensor
 from trainjob.data.pictures import Picture
 from trainjob.data.rows import open_seekable, readable, row_number
 from trainjob.errors import UserError
-from trainjob.kinds.inputs.image import ImagePreprocessor
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 from trainjob.models import Classifier, load_model
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
@@ -59,7 +58,7 @@ class Predictor:
     @property
     def classes(self) -> list[str]:
         """Class names in the order of the probabilities."""
-        return self.preprocessor.classes
+        return self.preprocessor.target.classes
 
     def predict(self, rows: Rows, batch_size: int = 64) -> list[str]:
         """The most probable class of each row."""
@@ -78,7 +77,7 @@ class Predictor:
         if batch_size < 1:
             raise UserError(f"batch_size must be at least 1, got {batch_size}")
         table = _sliceable(rows)
-        window = max(batch_size, min(WINDOW_ROWS, WINDOW_BYTES // self.preprocessor.row_bytes))
+        window = max(batch_size, min(WINDOW_ROWS, WINDOW_BYTES // self.preprocessor.input.row_bytes))
         parts = [
             self._window(table[start : start + window], batch_size, lambda index, start=start: where(start + index))
             for start in range(0, len(table), window)
@@ -88,11 +87,11 @@ class Predictor:
     @torch.inference_mode()
     def _window(self, rows: _Sliceable, batch_size: int, where: Callable[[int], str]) -> torch.Tensor:
         """Batches of rows of like length, so that little of them is padding."""
-        values = self.preprocessor.transform(self._table(rows, where), where)
-        examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+        values = self.preprocessor.input.transform(self._table(rows, where), where)
+        examples = Examples.from_table(pa.table({"values": values}))
         result = torch.empty(len(examples), len(self.classes))
         for batch in cut(examples.lengths, batch_size):
-            inputs = self.preprocessor.inputs(examples.take(batch))
+            inputs = self.preprocessor.input.batch(examples.take(batch))
             tensors = {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}
             result[torch.from_numpy(batch)] = self.model(**tensors).cpu()
         return result
@@ -100,10 +99,10 @@ class Predictor:
     def _table(self, rows: _Sliceable, where: Callable[[int], str]) -> pa.Table:
         if isinstance(rows, pa.Table):
             return rows
-        if isinstance(self.preprocessor, TextPreprocessor):
-            return _text_table(rows, self.preprocessor.columns, where)
-        assert isinstance(self.preprocessor, ImagePreprocessor)
-        return _image_table(rows, where, self.preprocessor.as_shown)
+        images = self.preprocessor.input
+        if isinstance(images, ImageInput):
+            return _image_table(rows, where, images.as_shown)
+        return _text_table(rows, images.columns, where)
 
 
 def _sliceable(rows: Any) -> _Sliceable:

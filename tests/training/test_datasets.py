@@ -16,6 +16,7 @@ import torch
 from ray.data import Dataset
 from ray.data.dataset import MaterializedDataset
 
+from preprocessors import labels_of
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, tasks, user_errors
 from trainjob.data.loaders import read_windows
@@ -66,7 +67,7 @@ def rows_of(dataset: Dataset) -> Examples:
 
 
 def assert_equal(some: Examples, others: Examples) -> None:
-    assert np.array_equal(some.labels, others.labels)
+    assert np.array_equal(labels_of(some), labels_of(others))
     assert np.array_equal(some.offsets, others.offsets)
     assert np.array_equal(some.values, others.values)
 
@@ -111,7 +112,7 @@ def test_rows_are_those_in_memory_in_the_same_order(
 def test_small_sets_are_materialized_before_large_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = text_spec(write_csv(tmp_path / "rows.csv", some_rows(100)))
     fitted = fit(spec)
-    monkeypatch.setattr(prepare, "STORE_SHARE", 50 * fitted.preprocessor.row_bytes / STORE_BYTES)
+    monkeypatch.setattr(prepare, "STORE_SHARE", 50 * fitted.preprocessor.input.row_bytes / STORE_BYTES)
     datasets = prepare_datasets(spec, fitted)
     assert isinstance(datasets["validation"], MaterializedDataset)
     assert not isinstance(datasets["train"], MaterializedDataset)
@@ -144,7 +145,7 @@ def test_a_set_larger_than_the_object_store_streams_through_it(tmp_path: Path) -
 
     spec = image_spec(path, validation={"uri": str(validation)})
     fitted = fit(spec)
-    assert fitted.rows["train"] * fitted.preprocessor.row_bytes > STORE_BYTES
+    assert fitted.rows["train"] * fitted.preprocessor.input.row_bytes > STORE_BYTES
     train = prepare_datasets(spec, fitted)["train"]
     assert not isinstance(train, MaterializedDataset)
 
@@ -190,7 +191,7 @@ def test_a_set_to_be_scored_is_shared_out_whole(tmp_path: Path, monkeypatch: pyt
     assert sum(map(len, keys)) == 2 * len(found) == 200
     ordered = [found[key] for key in sorted(found)]
     assert np.array_equal(np.concatenate([row.values for row in ordered]), expected.values)
-    assert np.array_equal(np.concatenate([row.labels for row in ordered]), expected.labels)
+    assert np.array_equal(np.concatenate([labels_of(row) for row in ordered]), labels_of(expected))
 
 
 def test_readers_may_pause_for_longer_than_ray_data_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_what_was_predicted_is_kept_row_by_row(finished: Finished, text_set: Pat
         np.testing.assert_allclose([found[name] for name in predictor.classes], row, rtol=1e-4)
     assert set(kept["file"].to_pylist()) == {str(text_set / "test.csv")}
     assert kept["file_row"].to_pylist() == [row + 1 for row in range(len(table))]
-    texts = zip(*(table[name].to_pylist() for name in predictor.preprocessor.columns), strict=True)
+    texts = zip(*(table[name].to_pylist() for name in predictor.preprocessor.input.columns), strict=True)
     assert kept["text"].to_pylist() == [" ".join(map(str, filter(None, row))) for row in texts]
 
 

@@ -14,7 +14,7 @@ from trainjob.data import Fitted
 from trainjob.data.rows import Rows
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import standing
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
 from trainjob.runs.comparison import Cascade, CascadePoint
 from trainjob.runs.files import FITTED, TRAINJOB
 from trainjob.runs.folder import read_job
@@ -87,10 +87,11 @@ class LanguageModelCascade:
                 f"{run.uri}/{TRAINJOB}"
             )
         fitted = Fitted.load(run / FITTED)
-        assert isinstance(fitted.preprocessor, TextPreprocessor)
-        self.threshold, self._preprocessor = threshold, fitted.preprocessor
+        assert isinstance(fitted.preprocessor.input, TextInput)
+        self.threshold, self._input = threshold, fitted.preprocessor.input
+        self._classes = fitted.preprocessor.target.classes
         train = partial(sample, job.spec, fitted, "train")
-        self._sorter = Sorter(model, run, fitted.preprocessor.classes, train, job.spec.training.seed)
+        self._sorter = Sorter(model, run, self._classes, train, job.spec.training.seed)
         self._rows = self._answered = self._unknown = self._left = 0
 
     def decide(self, rows: Rows, probabilities: np.ndarray) -> Decided:
@@ -101,7 +102,7 @@ class LanguageModelCascade:
         """
         predicted = probabilities.argmax(axis=1)
         unsure = np.flatnonzero(~is_sure(probabilities.max(axis=1), self.threshold))
-        texts = cleaned_texts(rows.take(unsure), self._preprocessor)
+        texts = cleaned_texts(rows.take(unsure), self._input)
         answers = zip(unsure, self._sorter.answers(texts), strict=True)
         found = [(place, answer) for place, answer in answers if answer is not None]
         asked = np.zeros(len(predicted), bool)
@@ -125,5 +126,5 @@ class LanguageModelCascade:
     def _count(self, predicted: np.ndarray, answered: int, unsure: int) -> None:
         self._rows += len(predicted)
         self._answered += answered
-        self._unknown += int(np.sum(predicted == len(self._preprocessor.classes)))
+        self._unknown += int(np.sum(predicted == len(self._classes)))
         self._left += unsure - answered

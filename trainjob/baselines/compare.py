@@ -32,7 +32,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
     set_name = "validation" if job.spec.dataset.test is None else "test"
     held = sample(job.spec, fitted, set_name)
     train = sample(job.spec, fitted, "train")
-    model = _model_on(run, held, fitted.preprocessor.classes)
+    model = _model_on(run, held, fitted.preprocessor.target.classes)
     baselines: list[Baseline] = []
     for number, name in enumerate(names, start=1):
         DOING.begin(f"baseline {number} of {len(names)}: {name}")
@@ -41,7 +41,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
         set_name=set_name,
         rows=len(held.rows),
         of_rows=held.of_rows,
-        model=standing(held.labels, model.predicted, len(fitted.preprocessor.classes)),
+        model=standing(held.labels, model.predicted, len(fitted.preprocessor.target.classes)),
         baselines=baselines,
     )
     write_comparison(run, comparison)
@@ -61,7 +61,7 @@ def _model_on(run: Folder, held: Sampled, classes: list[str]) -> Guess:
 def _computed(
     name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, model: Guess
 ) -> Baseline:
-    since, classes = time.perf_counter(), fitted.preprocessor.classes
+    since, classes = time.perf_counter(), fitted.preprocessor.target.classes
     try:
         guessed = _guessed(name, job, run, fitted, train, held)
         rows = held.rows[guessed.places]
@@ -83,7 +83,7 @@ def _computed(
 def _guessed(name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled) -> Guess:
     model = job.spec.baselines.language_model if job.spec.baselines else None
     if name != "languageModel" or model is None:
-        return guess(name, train, held, fitted.preprocessor.class_counts)
+        return guess(name, train, held, fitted.preprocessor.target.class_counts)
     from trainjob.baselines.language_model.classify import classify
 
-    return classify(model, run, fitted.preprocessor.classes, train, held, job.spec.training.seed)
+    return classify(model, run, fitted.preprocessor.target.classes, train, held, job.spec.training.seed)

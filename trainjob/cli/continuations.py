@@ -23,7 +23,7 @@ def continue_texts(run: str, data: str | None, texts: list[str], output: Path, s
         say(f"{rows:,} continuations written to {output}")
         return
     for text, continuation in zip(texts, generator.generate(texts, **sampling), strict=True):
-        say(continuation if generator.preprocessor.form == "messages" else text + continuation)
+        say(continuation if generator.tokens.form == "messages" else text + continuation)
 
 
 def _continued(generator: "TextGenerator", data: str, output: Path, sampling: dict[str, Any]) -> "Iterator[pa.Table]":
@@ -32,7 +32,7 @@ def _continued(generator: "TextGenerator", data: str, output: Path, sampling: di
 
     from trainjob.data.rows import found_columns
 
-    layout = generator.preprocessor.layout
+    layout = generator.tokens.layout
     columns = layout.prompt_columns
     for part in parts_of(data, output, layout.nested, layout.optional):
         for rows in read(part, [name for name in columns if name not in layout.optional]):

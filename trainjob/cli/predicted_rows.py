@@ -31,7 +31,7 @@ def classify(
     from trainjob.predictor import Predictor
 
     predictor = Predictor.load(run, variant=variant)
-    kind = predictor.preprocessor.noun
+    kind = predictor.preprocessor.input.noun
     second = None if cascade is None else _cascade(run, kind, cascade)
     if data is not None:
         rows = write(_predicted(predictor, _image_column(run), data, output, second), data, output)
@@ -59,13 +59,13 @@ def _predicted(
     from trainjob.data.image_tables import images_of_tables
 
     found = parts_of(data, output)
-    if predictor.preprocessor.noun == "image" and not isinstance(found[0], ImageFiles | IDXFiles):
+    if predictor.preprocessor.input.noun == "image" and not isinstance(found[0], ImageFiles | IDXFiles):
         found = images_of_tables(
             found, None, image, None, labelled=False, read=lambda part, columns, _: read(part, columns)
         )
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
     for part in found:
-        for rows in read(part, predictor.preprocessor.columns):
+        for rows in read(part, predictor.preprocessor.input.columns):
             probabilities = predictor.model.probabilities(predictor.logits(rows.table, where=rows.where)).numpy()
             columns = shown(rows)
             if not has_labels:
@@ -120,8 +120,8 @@ def _said(
 
     from trainjob.data.rows import Place, Rows
 
-    columns = dict.fromkeys(predictor.preprocessor.columns, [""] * len(inputs))
-    columns[predictor.preprocessor.columns[0]] = inputs
+    columns = dict.fromkeys(predictor.preprocessor.input.columns, [""] * len(inputs))
+    columns[predictor.preprocessor.input.columns[0]] = inputs
     decided = cascade.decide(Rows(pa.table(columns), lambda index: Place(inputs[index])), probabilities)
     names = [*predictor.classes, "no class"]
     return [

@@ -57,8 +57,8 @@ def _lines(found: "Found") -> Iterator[str]:
     for name, rows in found.rows.items():
         aside = ", set aside from the training rows" if name == "validation" and found.is_split else ""
         yield f"{name}: {rows:,} rows{aside}"
-    if found.fitted is not None and (names := found.fitted.preprocessor.classes):
-        counts = dict(zip(names, found.fitted.preprocessor.class_counts, strict=True))
+    if found.fitted is not None and (names := found.fitted.preprocessor.target.classes):
+        counts = dict(zip(names, found.fitted.preprocessor.target.class_counts, strict=True))
         largest = sorted(names, key=lambda name: -counts[name])
         shown = ", ".join(f"{name} {counts[name]:,}" for name in largest[:_MOST_CLASSES])
         more = f" and {len(names) - _MOST_CLASSES:,} more" if len(names) > _MOST_CLASSES else ""

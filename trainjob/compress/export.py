@@ -92,7 +92,7 @@ def _write_graph(classifier: Classifier[Any], inputs: Inputs, file: Path) -> Non
 
 
 def _write_others(problem_type: str, preprocessor: Preprocessor, folder: Path) -> None:
-    config = OnnxConfig.model_validate({"problem_type": problem_type, "classes": preprocessor.classes})
+    config = OnnxConfig.model_validate({"problem_type": problem_type, "classes": preprocessor.target.classes})
     (folder / "config.json").write_text(config.model_dump_json(by_alias=True, indent=2))
     preprocessor.save(folder)
 

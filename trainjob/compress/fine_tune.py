@@ -31,7 +31,7 @@ class TrainingRows:
     def __init__(self, spec: TrainJobSpec, fitted: Fitted) -> None:
         """Raises DataError where the rows can no longer be used, StorageError where they cannot be reached."""
         self.preprocessor, self.examples = fitted.preprocessor, prepare_examples(spec, fitted)
-        self.losses: SampleLosses = sample_losses(spec.model, fitted.preprocessor)
+        self.losses: SampleLosses = sample_losses(spec.model, fitted.preprocessor.target)
         self.shard = Shard(0, 1, spec.training.batch_size, spec.training.seed)
 
     def training(self) -> "ShuffledBatches":

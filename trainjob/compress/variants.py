@@ -21,6 +21,7 @@ from trainjob.compress.measure import BATCH_SIZE, all_threads, measure
 from trainjob.compress.prune import prune
 from trainjob.data import Examples, Fitted, check_unchanged
 from trainjob.data.prepare import read_set
+from trainjob.data.rows import row_number
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
 from trainjob.evaluation.paired import standing
@@ -125,10 +126,10 @@ def _pruned(job: TrainJob, fitted: Fitted, original: Path, share: float, scratch
 def _examples(job: TrainJob, fitted: Fitted) -> list[dict[str, torch.Tensor]]:
     """Inputs of some of the rows that are held back, in batches of several sizes."""
     rows = _held_back(job, fitted, EXAMPLE_ROWS)[0]
-    values = fitted.preprocessor.transform(rows)
-    examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+    values = fitted.preprocessor.input.transform(rows, row_number)
+    examples = Examples.from_table(pa.table({"values": values}))
     batches = np.split(np.arange(len(examples)), [2, len(examples) // 2])
-    inputs = [fitted.preprocessor.inputs(examples.take(batch)) for batch in batches if len(batch)]
+    inputs = [fitted.preprocessor.input.batch(examples.take(batch)) for batch in batches if len(batch)]
     return [{name: torch.from_numpy(array) for name, array in each.items()} for each in inputs]
 
 
@@ -138,7 +139,7 @@ def _held_back(job: TrainJob, fitted: Fitted, most: int) -> tuple[pa.Table, np.n
     chosen = np.arange(fitted.rows[name])
     if most < len(chosen):
         chosen = np.sort(np.random.default_rng(job.spec.training.seed).choice(chosen, most, replace=False))
-    columns = fitted.preprocessor.columns
+    columns = fitted.preprocessor.input.columns
     found = [(rows.table.select(columns), labels) for rows, labels in taken(read_set(job.spec, fitted, name), chosen)]
     return pa.concat_tables([table for table, _ in found]), np.concatenate([labels for _, labels in found])
 
@@ -150,7 +151,7 @@ def _set_name(job: TrainJob) -> Any:
 
 def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratch: Path, say: Say) -> Variants:
     rows, labels = _held_back(job, fitted, MOST_ROWS)
-    classes, threads = len(fitted.preprocessor.classes), all_threads()
+    classes, threads = len(fitted.preprocessor.target.classes), all_threads()
     measured: dict[str, dict[str, Any]] = {}
     for name in (ORIGINAL, *variants_of(run)):
         say(f"{name}: measures")

@@ -20,21 +20,21 @@ ROW = "row"
 
 @dataclass(frozen=True)
 class Examples:
-    """`n` prepared rows: row `i` is `values[offsets[i] : offsets[i + 1]]` with the class `labels[i]`."""
+    """`n` prepared rows: row `i` is `values[offsets[i] : offsets[i + 1]]` with the label `labels[i]`."""
 
     values: np.ndarray
     """Tokens int32 or pixels uint8 of all rows, one after the other."""
     offsets: np.ndarray
     """int64 [n + 1]."""
-    labels: np.ndarray
-    """int64 [n]; -1 for a row that has none but the teacher's."""
+    labels: np.ndarray | None = None
+    """[n, ...]; -1 for a row that has none but the teacher's. None where the rows have no labels."""
     teacher: np.ndarray | None = None
     """The logits that a teacher gives them, float32 [n, C]."""
     rows: np.ndarray | None = None
     """Where they are in their set, int64 [n]: of two, the larger comes later."""
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.offsets) - 1
 
     @property
     def lengths(self) -> np.ndarray:
@@ -47,22 +47,20 @@ class Examples:
         offsets = _offsets(lengths)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         values = self.values[np.repeat(self.offsets[indices], lengths) + within]
-        teacher = self.teacher[indices] if self.teacher is not None else None
-        rows = self.rows[indices] if self.rows is not None else None
-        return type(self)(values, offsets, self.labels[indices], teacher, rows)
+        others = (None if each is None else each[indices] for each in (self.labels, self.teacher, self.rows))
+        return type(self)(values, offsets, *others)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """Rows of a table with the columns `values` (lists of int32 or uint8), `label` (int64) and, where there are
-        any, `teacher` (lists of float32, all of one length) and `row` (int64)."""
+        """Rows of a table with the column `values` (lists of int32 or uint8) and, where there are any, `label`,
+        `teacher` (lists of float32, all of one length) and `row` (int64)."""
         lists = table["values"]
         dtype = lists.type.value_type.to_pandas_dtype()
         values = [as_numpy(chunk.flatten()) for chunk in lists.chunks]
         lengths = [as_numpy(chunk.value_lengths()) for chunk in lists.chunks]
-        labels = [as_numpy(chunk) for chunk in table["label"].chunks]
-        joined = _joined(labels, np.int64)
         offsets = _offsets(_joined(lengths, np.int64))
-        return cls(_joined(values, dtype), offsets, joined, _teacher(table, len(joined)), _rows(table))
+        labels, rows = _column(table, "label"), _column(table, ROW)
+        return cls(_joined(values, dtype), offsets, labels, _teacher(table, len(offsets) - 1), rows)
 
     @classmethod
     def concat(cls, tables: Iterable[pa.Table]) -> Self:
@@ -77,10 +75,12 @@ def _teacher(table: pa.Table, rows: int) -> np.ndarray | None:
     return _joined(logits, np.float32).reshape(rows, -1 if rows else 0)
 
 
-def _rows(table: pa.Table) -> np.ndarray | None:
-    if ROW not in table.column_names:
+def _column(table: pa.Table, name: str) -> np.ndarray | None:
+    """A column of numbers; None where the table has none of this name."""
+    if name not in table.column_names:
         return None
-    return _joined([as_numpy(chunk) for chunk in table[ROW].chunks], np.int64)
+    column = table[name]
+    return _joined([as_numpy(chunk) for chunk in column.chunks], column.type.to_pandas_dtype())
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
@@ -12,7 +13,6 @@ from trainjob.api.data_profile import DataProfile
 from trainjob.data.bad_rows import BadRows, TooFewRows, bad_rows_error, sound_rows
 from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
 from trainjob.data.label_notes import label_notes
-from trainjob.data.labels import known_indices, label_errors
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.profile import Keys, class_sizes, joined, set_profile
 from trainjob.data.reading import begin_reading, counted, read_all
@@ -24,10 +24,7 @@ from trainjob.data.split import Split, hashes
 from trainjob.data.survey import FittedOn, digest_of
 from trainjob.data.tasks import Mapper, one_by_one, tasks_of
 from trainjob.data.tokenizer_check import compared_texts
-from trainjob.data.tokenizers import cut_share
 from trainjob.errors import Alarm, DataError, notify
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
-from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.kinds.registry import load_kind
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -65,7 +62,8 @@ class Fitted:
     @property
     def columns(self) -> list[str]:
         """What is read of each labelled row."""
-        return self.preprocessor.columns if self.label is None else [*self.preprocessor.columns, self.label]
+        columns = self.preprocessor.input.columns
+        return columns if self.label is None else [*columns, self.label]
 
     @property
     def training_rows(self) -> int:
@@ -74,8 +72,8 @@ class Fitted:
 
     def training_row_bytes(self, spec: TrainJobSpec) -> int:
         """Memory that a prepared training row takes, on average, with what a teacher says to it."""
-        logits = len(self.preprocessor.classes) if spec.training.distillation is not None else 0
-        return self.preprocessor.row_bytes + logits * np.float32().itemsize
+        logits = len(self.preprocessor.target.classes) if spec.training.distillation is not None else 0
+        return self.preprocessor.input.row_bytes + logits * np.float32().itemsize
 
     def source_rows(self, name: str) -> int:
         """Rows of the source of a set; some of those of `train` may be set aside for validation."""
@@ -144,9 +142,10 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
         for name, parts in sets.items():
             if name != "train":
                 label = None if name == UNLABELLED else fitted.label
-                judge = replace(fitted, label=label, preprocessor=replace(fitted.preprocessor))  # which caches
+                copied = replace(fitted.preprocessor, input=copy(fitted.preprocessor.input))  # which caches
+                judge = replace(fitted, label=label, preprocessor=copied)
                 keys[name] = _keys_of_set(parts, judge, spec.training.seed, mapped, bad[name])
-                rows[name] = fitted.rows[name] = len(keys[name].labels)
+                rows[name] = fitted.rows[name] = len(keys[name].hashes)
                 fitted.contents[name] = _digest(fitted, keys[name])
     except DataError as error:
         if not any(each.count for each in bad.values()):
@@ -168,23 +167,20 @@ def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]
     """What the training rows say. Where rows must not be dropped, labels of small classes, which are an error already,
     are known all the same: in other sets, they are no error of their own."""
     assert spec.dataset is not None
-    preprocessor = found.preprocessor
-    if found.small and spec.dataset.on_bad_rows == "fail" and not isinstance(preprocessor, CausalPreprocessor):
-        preprocessor = replace(preprocessor, classes=sorted([*preprocessor.classes, *found.small]))
+    target = found.target.with_classes(found.small) if spec.dataset.on_bad_rows == "fail" else found.target
+    preprocessor = Preprocessor(spec.model.facts.field, found.input, target)
     split, rows = found.division.split, found.division.rows
     label = load_kind(spec.model.facts.field).label_column(spec.dataset)
     return Fitted(preprocessor, label, split, rows, {"train": found.digest}, sources)
 
 
 def _profile(found: FittedOn, keys: dict[str, Keys], folders: Sequence[str]) -> DataProfile:
-    training, preprocessor = np.sort(keys["train"].hashes), found.preprocessor
+    training, target = np.sort(keys["train"].hashes), found.target
     return DataProfile(
         sets={name: set_profile(each, None if name == "train" else training) for name, each in keys.items()},
-        cut_share=cut_share(preprocessor.tokenizer, found.texts)
-        if isinstance(preprocessor, TextPreprocessor)
-        else None,
-        class_sizes=class_sizes(preprocessor.classes, preprocessor.class_counts) if preprocessor.classes else None,
-        notes=[*found.notes, *label_notes(preprocessor.classes, preprocessor.class_counts)],
+        cut_share=found.input.cut_share(found.texts),
+        class_sizes=class_sizes(target.classes, target.class_counts) if target.classes else None,
+        notes=[*found.notes, *label_notes(target.classes, target.class_counts)],
         folders=list(folders),
     )
 
@@ -222,22 +218,19 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_on
 
 def usable_rows(
     some: Iterable[Part], fitted: Fitted, on_bad: OnBadRow, besides: Sequence[str] = ()
-) -> Iterator[tuple[Rows, np.ndarray]]:
-    """The rows that can be used, and their classes int64 [n], 0 where there are no labels; `on_bad` is told of the
+) -> Iterator[tuple[Rows, np.ndarray | None]]:
+    """The rows that can be used, and their labels [n, ...], None where they have none; `on_bad` is told of the
     others. `besides` are more columns to read.
 
     Where `on_bad` refuses them, whether the preprocessor can use a row only shows when it does.
     """
     for rows in read_all(some, list(dict.fromkeys([*fitted.columns, *besides])), on_bad):
-        labels = np.zeros(len(rows.table), np.int64)
+        labels = None
         if fitted.label is not None:
-            labels = known_indices(rows, fitted.label, fitted.preprocessor.classes)
-            for error in label_errors(rows, fitted.label, np.flatnonzero(labels < 0), fitted.preprocessor.classes):
-                on_bad(error)
-            rows, labels = rows.take(np.flatnonzero(labels >= 0)), labels[labels >= 0]
+            rows, labels = fitted.preprocessor.target.read(rows, fitted.label, on_bad)
         if on_bad is not refuse:
-            sound = sound_rows(rows, fitted.preprocessor.check, on_bad)
-            rows, labels = rows.take(sound), labels[sound]
+            sound = sound_rows(rows, fitted.preprocessor.input.check, on_bad)
+            rows, labels = rows.take(sound), None if labels is None else labels[sound]
         yield rows, labels
 
 
@@ -248,7 +241,7 @@ def _keys_of_set(parts: list[Part], fitted: Fitted, seed: int, mapped: Mapper, b
     for found, others in counted(mapped(partial(_keys, fitted=fitted, seed=seed), tasks), tasks):
         keys.append(found)
         bad.merge(others)
-    if not sum(len(each.labels) for each in keys):
+    if not sum(len(each.hashes) for each in keys):
         raise TooFewRows(f"{parts[0].uri} holds no rows{' that can be used' if bad.count else ''}")
     return joined(keys)
 
@@ -259,11 +252,11 @@ def _keys(parts: list[Part], fitted: Fitted, seed: int) -> tuple[Keys, BadRows]:
     return keys, bad
 
 
-def _keys_of(rows: Rows, labels: np.ndarray, fitted: Fitted, seed: int) -> Keys:
-    contents = fitted.preprocessor.contents(rows.table, rows.where)
-    is_empty = np.array([fitted.preprocessor.is_empty(content) for content in contents], bool)
+def _keys_of(rows: Rows, labels: np.ndarray | None, fitted: Fitted, seed: int) -> Keys:
+    contents = fitted.preprocessor.input.contents(rows.table, rows.where)
+    is_empty = np.array([fitted.preprocessor.input.is_empty(content) for content in contents], bool)
     return Keys(labels, hashes(contents, seed), is_empty)
 
 
 def _digest(fitted: Fitted, keys: Keys) -> str:
-    return digest_of(fitted.preprocessor.classes or [""], keys.labels, keys.hashes)
+    return digest_of(fitted.preprocessor.target.classes, keys.strata, keys.hashes)

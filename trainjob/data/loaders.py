@@ -85,11 +85,10 @@ def shuffled_cut(lengths: np.ndarray, batch_size: int, seed: list[int]) -> list[
 
 
 def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
-    inputs = {name: torch.from_numpy(array) for name, array in preprocessor.inputs(examples).items()}
-    labels = inputs.pop("labels", None)
+    arrays = preprocessor.input.batch(examples)
+    inputs = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    labels = torch.from_numpy(np.ascontiguousarray(preprocessor.target.labels(examples, arrays)))
     teacher = torch.from_numpy(np.ascontiguousarray(examples.teacher)) if examples.teacher is not None else None
-    if labels is None:
-        labels = torch.from_numpy(np.ascontiguousarray(examples.labels))
     batch = Batch(inputs, labels, teacher=teacher)
     return replace(batch, padding=max(batch.places - int(examples.lengths.sum()), 0))
 

@@ -18,6 +18,7 @@ from trainjob.data.examples import ROW, Examples
 from trainjob.data.fitting import Fitted, usable_rows
 from trainjob.data.labels import label_indices
 from trainjob.data.preprocessor import Preprocessor
+from trainjob.data.profile import strata_of
 from trainjob.data.reading import begin_reading, read_all
 from trainjob.data.rows import Part, Rows
 from trainjob.data.small_classes import without_small_classes
@@ -45,8 +46,7 @@ OnRows = Callable[[int], None]
 
 
 def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
-    """Prepared rows in the source's order: `values` (list<int32|uint8>) and `label` (int64; 0 where
-    texts are packed).
+    """Prepared rows in the source's order: `values` (list<int32|uint8>) and, where they have labels, `label`.
 
     With `side`, only the rows on that side of the split. Raises DataError naming file and row.
     """
@@ -54,29 +54,28 @@ def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Ite
         yield prepared(rows, labels, fitted.preprocessor)
 
 
-def prepared(rows: Rows, labels: np.ndarray, preprocessor: Preprocessor) -> pa.Table:
-    """Prepared rows, as `load` describes, of usable ones and their labels int64 [n]."""
-    values = preprocessor.transform(rows.table, rows.where)
-    if preprocessor.packs:
-        labels = np.zeros(len(values), np.int64)
-    return pa.table({"values": values, "label": as_arrow(labels)})
+def prepared(rows: Rows, labels: np.ndarray | None, preprocessor: Preprocessor) -> pa.Table:
+    """Prepared rows, as `load` describes, of usable ones and their labels [n, ...], None where they have none."""
+    columns: dict[str, Any] = {"values": preprocessor.input.transform(rows.table, rows.where)}
+    return pa.table(columns if labels is None else columns | {"label": as_arrow(labels)})
 
 
 def labelled(
     parts: Iterable[Part], fitted: Fitted, side: Side | None = None, besides: Sequence[str] = ()
-) -> Iterator[tuple[Rows, np.ndarray]]:
-    """The usable rows as they came, and their classes int64 [n]; with `side`, those on that side of the split alone.
+) -> Iterator[tuple[Rows, np.ndarray | None]]:
+    """The usable rows as they came, and their labels [n, ...]; with `side`, those on that side of the split alone.
     `besides` are more columns to read."""
     preprocessor = fitted.preprocessor
     for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, besides):
         if fitted.split is not None and side is not None:
-            kept = fitted.split.rows_of(side, preprocessor.contents(rows.table, rows.where), labels)
-            rows, labels = rows.take(kept), labels[kept]
+            strata = preprocessor.target.strata(labels, len(rows.table))
+            kept = fitted.split.rows_of(side, preprocessor.input.contents(rows.table, rows.where), strata)
+            rows, labels = rows.take(kept), None if labels is None else labels[kept]
         yield rows, labels
 
 
-def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray]]:
-    """The rows of one set as they came, in the source's order, and their classes int64 [n]."""
+def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray | None]]:
+    """The rows of one set as they came, in the source's order, and their labels [n, ...]."""
     for each, source, side in _sets(spec.dataset, fitted.split):
         if each == name:
             yield from labelled(parts_of(spec, source), fitted, side)
@@ -135,7 +134,9 @@ def prepare_datasets(
 
 def bytes_of_sets(spec: TrainJobSpec, fitted: Fitted) -> dict[str, int]:
     """Memory that the prepared rows of each set take."""
-    sizes = {name: rows * fitted.preprocessor.row_bytes for name, rows in fitted.rows.items() if name != UNLABELLED}
+    sizes = {
+        name: rows * fitted.preprocessor.input.row_bytes for name, rows in fitted.rows.items() if name != UNLABELLED
+    }
     return sizes | {"train": fitted.training_rows * fitted.training_row_bytes(spec)}
 
 
@@ -179,7 +180,7 @@ def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | 
     every = take_survey(dataset.train, train, Look(None, dataset.label, see), mapped, bad)
     survey = without_small_classes(every, dataset, bad)
     if bad.count:
-        raise bad_rows_error({"train": bad}, {"train": len(survey.labels)}, advice="Correct these rows.")
+        raise bad_rows_error({"train": bad}, {"train": len(survey.hashes)}, advice="Correct these rows.")
     return survey.divide(dataset.validation.fraction, seed).split, survey.classes
 
 
@@ -188,8 +189,8 @@ def _load_raw(
 ) -> Iterator[pa.Table]:
     for rows in read_all(parts, None):
         if split is not None and side is not None:
-            labels = np.zeros(len(rows.table), np.int64) if label is None else label_indices(rows, label, classes)
-            rows = rows.take(split.rows_of(side, _raw_contents(rows), labels))
+            strata = strata_of(None if label is None else label_indices(rows, label, classes), len(rows.table))
+            rows = rows.take(split.rows_of(side, _raw_contents(rows), strata))
         yield rows.table
 
 

@@ -1,20 +1,30 @@
-"""Loads preprocessors of all kinds."""
+"""What a model knows of rows: how their content becomes arrays, and what is learned of them."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 from trainjob.errors import DataError
 from trainjob.kinds import saved_kind
+from trainjob.kinds.kind import Input, Target
 from trainjob.kinds.registry import load_kind
 
-if TYPE_CHECKING:
-    from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
-    from trainjob.kinds.inputs.image import ImagePreprocessor
-    from trainjob.kinds.inputs.text import TextPreprocessor
-
 PREPROCESSOR_FILE = "preprocessor.json"
-Preprocessor: TypeAlias = "TextPreprocessor | ImagePreprocessor | CausalPreprocessor"
+
+
+@dataclass(frozen=True)
+class Preprocessor:
+    """The input and the target of a model, fitted on the training rows. Picklable."""
+
+    kind: str
+    """The field of `spec.model`."""
+    input: Input
+    target: Target
+
+    def save(self, folder: Path) -> None:
+        """Writes preprocessor.json and the files of the input."""
+        state = {"kind": self.kind, **self.target.save(), **self.input.save(folder)}
+        (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
 
 
 def load_preprocessor(folder: Path) -> Preprocessor:
@@ -24,6 +34,8 @@ def load_preprocessor(folder: Path) -> Preprocessor:
         raise DataError(f"{folder} holds no {PREPROCESSOR_FILE}: it is no model of trainjob's")
     try:
         state = json.loads(file.read_bytes())
-        return load_kind(saved_kind(state["kind"])).load_preprocessor(folder, state)
+        name = state.pop("kind")
+        kind = saved_kind(name)
+        return Preprocessor(kind, *load_kind(kind).load_fitted(folder, state, name))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{file} is damaged: {type(error).__name__}: {error}") from error

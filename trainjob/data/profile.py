@@ -13,8 +13,8 @@ from trainjob.api.data_profile import FEW_ROWS, ClassSizes, SetProfile
 class Keys:
     """What is kept of each row of a set."""
 
-    labels: np.ndarray
-    """int64 [n]."""
+    labels: np.ndarray | None
+    """Class of each row, int64 [n]; None where rows have no labels."""
     hashes: np.ndarray
     """Of the rows' inputs, uint64 [n]."""
     is_empty: np.ndarray
@@ -22,13 +22,29 @@ class Keys:
 
     def take(self, rows: np.ndarray) -> Self:
         """The rows where `rows`, bool [n], is true."""
-        return type(self)(self.labels[rows], self.hashes[rows], self.is_empty[rows])
+        labels = None if self.labels is None else self.labels[rows]
+        return type(self)(labels, self.hashes[rows], self.is_empty[rows])
+
+    @property
+    def strata(self) -> np.ndarray:
+        """The labels, or 0 for each row without one, int64 [n]."""
+        return strata_of(self.labels, len(self.hashes))
+
+
+def strata_of(labels: np.ndarray | None, rows: int) -> np.ndarray:
+    """The labels of so many rows, or 0 for each where there are none, int64 [n]."""
+    return np.zeros(rows, np.int64) if labels is None else labels
 
 
 def joined(some: Iterable[Keys]) -> Keys:
     """Of the rows of all, in their order."""
-    every = [Keys(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, bool)), *some]
-    return Keys(*(np.concatenate([getattr(each, name) for each in every]) for name in ("labels", "hashes", "is_empty")))
+    every = list(some)
+    labels = [each.labels for each in every if each.labels is not None]
+    return Keys(
+        np.concatenate([np.empty(0, np.int64), *labels]) if labels else None,
+        np.concatenate([np.empty(0, np.uint64), *(each.hashes for each in every)]),
+        np.concatenate([np.empty(0, bool), *(each.is_empty for each in every)]),
+    )
 
 
 def set_profile(keys: Keys, training: np.ndarray | None) -> SetProfile:
@@ -61,8 +77,8 @@ def _repeated(keys: Keys) -> tuple[int, int]:
     """Rows that repeat an earlier input with its label, and rows whose input occurs with several labels."""
     if not len(keys.hashes):
         return 0, 0
-    order = np.lexsort((keys.labels, keys.hashes))
-    hashes, labels = keys.hashes[order], keys.labels[order]
+    order = np.lexsort((keys.strata, keys.hashes))
+    hashes, labels = keys.hashes[order], keys.strata[order]
     is_new_input = np.concatenate([[True], hashes[1:] != hashes[:-1]])
     is_new_pair = is_new_input | np.concatenate([[True], labels[1:] != labels[:-1]])
     starts = np.flatnonzero(is_new_input)

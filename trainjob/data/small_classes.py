@@ -24,21 +24,24 @@ _MEASURED = (
 def without_small_classes(survey: Survey[T], dataset: Dataset, bad: BadRows) -> Survey[T]:
     """The survey without the classes that have too few rows, which are counted in `bad`.
 
-    Raises DataError where there are no classes and too few rows, where labels are measurements, and where rows are
-    dropped and with them a class that has none left, or had at least FEW_ROWS.
+    Raises DataError where rows have no labels and there are too few of them, where labels are measurements, and where
+    rows are dropped and with them a class that has none left, or had at least FEW_ROWS.
     """
     needed = 1 if dataset.validation.fraction is None else 2
-    small = distinct_rows(survey.hashes, survey.labels, len(survey.classes)) < needed
+    small = distinct_rows(survey.hashes, survey.strata, len(survey.unusable)) < needed
     if not small.any():
         return survey
+    if survey.labels is None:
+        counted = _counted(len(survey.hashes), int(survey.unusable[0]))
+        raise DataError(
+            f"the set has {counted}: too few to set some aside for validation; add rows, or give dataset.validation.uri"
+        )
     rows = np.bincount(survey.labels, minlength=len(survey.classes))
     measured = 0
     for number in np.flatnonzero(small).tolist():
         name, usable, unusable = survey.classes[number], int(rows[number]), int(survey.unusable[number])
-        told = f"{_named(name)} has {_counted(usable, unusable)}"
+        told = f'class "{name}" has {_counted(usable, unusable)}'
         message = f"{told}: too few to set some aside for validation" if needed > 1 else told
-        if not name:
-            raise DataError(f"{message}; add rows, or give dataset.validation.uri")
         had = usable + unusable
         if dataset.on_bad_rows == "drop" and unusable and (had >= FEW_ROWS or (not usable and had >= needed)):
             raise DataError(f"{told}: the whole class would be dropped. Correct its rows, or take them all out")
@@ -49,10 +52,6 @@ def without_small_classes(survey: Survey[T], dataset: Dataset, bad: BadRows) -> 
     if 2 * measured > len(survey.classes):
         raise DataError(f"the labels of {listed(dataset.train.all_uris)} are numbers with fractions: {_MEASURED}")
     return survey.without(small)
-
-
-def _named(name: str) -> str:
-    return f'class "{name}"' if name else "the set"
 
 
 def _counted(usable: int, unusable: int) -> str:

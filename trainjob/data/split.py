@@ -25,40 +25,39 @@ def hashes(contents: Iterable[bytes], seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Split:
-    """A row is a validation row if its hash is at most its class's threshold."""
+    """A row is a validation row if its hash is at most the threshold of its stratum."""
 
     seed: int
     thresholds: list[int]
-    """For each class, in the order of the preprocessor's classes."""
+    """For each stratum: of classes, in the order of the target's classes; one where rows have no labels."""
 
-    def is_validation(self, row_hashes: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """bool [n] of hashes uint64 [n] and classes int64 [n]."""
-        return row_hashes <= np.array(self.thresholds, np.uint64)[labels]
+    def is_validation(self, row_hashes: np.ndarray, strata: np.ndarray) -> np.ndarray:
+        """bool [n] of hashes uint64 [n] and strata int64 [n]."""
+        return row_hashes <= np.array(self.thresholds, np.uint64)[strata]
 
-    def rows_of(self, side: Side, contents: list[bytes], labels: np.ndarray) -> np.ndarray:
+    def rows_of(self, side: Side, contents: list[bytes], strata: np.ndarray) -> np.ndarray:
         """Indices of the rows on that side."""
-        is_validation = self.is_validation(hashes(contents, self.seed), labels)
+        is_validation = self.is_validation(hashes(contents, self.seed), strata)
         return np.flatnonzero(is_validation == (side == "validation"))
 
 
-def fit_split(row_hashes: np.ndarray, labels: np.ndarray, classes: list[str], fraction: float, seed: int) -> Split:
-    """The split of rows with hashes uint64 [n] and classes int64 [n].
+def fit_split(row_hashes: np.ndarray, strata: np.ndarray, count: int, fraction: float, seed: int) -> Split:
+    """The split of rows with hashes uint64 [n] and strata int64 [n], of which there are `count`.
 
-    A class with fewer than two distinct rows cannot leave one on both sides: all of them train.
+    A stratum with fewer than two distinct rows cannot leave one on both sides: all of them train.
     """
-    order = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[order], np.arange(1, len(classes)))
-    hashes_of_classes = np.split(row_hashes[order], starts)
-    return Split(seed, [_threshold(class_hashes, fraction) for class_hashes in hashes_of_classes])
+    order = np.argsort(strata, kind="stable")
+    starts = np.searchsorted(strata[order], np.arange(1, count))
+    return Split(seed, [_threshold(each, fraction) for each in np.split(row_hashes[order], starts)])
 
 
-def distinct_rows(row_hashes: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
-    """How many different rows each class has, int64 [classes]."""
-    order = np.lexsort((row_hashes, labels))
-    hashes_in_order, labels_in_order = row_hashes[order], labels[order]
+def distinct_rows(row_hashes: np.ndarray, strata: np.ndarray, count: int) -> np.ndarray:
+    """The number of different rows of each stratum, int64 [count]."""
+    order = np.lexsort((row_hashes, strata))
+    hashes_in_order, strata_in_order = row_hashes[order], strata[order]
     is_new = np.ones(len(order), bool)
-    is_new[1:] = (hashes_in_order[1:] != hashes_in_order[:-1]) | (labels_in_order[1:] != labels_in_order[:-1])
-    return np.bincount(labels_in_order[is_new], minlength=classes)
+    is_new[1:] = (hashes_in_order[1:] != hashes_in_order[:-1]) | (strata_in_order[1:] != strata_in_order[:-1])
+    return np.bincount(strata_in_order[is_new], minlength=count)
 
 
 def _threshold(row_hashes: np.ndarray, fraction: float) -> int:

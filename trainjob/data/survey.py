@@ -16,13 +16,13 @@ import numpy as np
 from trainjob.api import Source
 from trainjob.data.bad_rows import BadRows, TooFewRows, sound_rows
 from trainjob.data.labels import label_errors, label_numbers
-from trainjob.data.preprocessor import Preprocessor
-from trainjob.data.profile import Keys
+from trainjob.data.profile import Keys, strata_of
 from trainjob.data.reading import counted, read_part
 from trainjob.data.rows import Part, Rows
 from trainjob.data.split import Split, fit_split
 from trainjob.data.tasks import Mapper, tasks_of
 from trainjob.errors import listed
+from trainjob.kinds.kind import Input, Target
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Look(Generic[T]):
     columns: Sequence[str] | None
     """What is read; all where it is None."""
     label: str | None
-    """Without a label, all rows are of one class ""."""
+    """None where rows have no label."""
     see: Callable[[Rows], Seen[T]]
     sampled: int = 1
     """How many rows the sample holds."""
@@ -116,34 +116,39 @@ class Survey(Generic[T]):
     """What is known of all rows that can be used."""
 
     classes: list[str]
-    """Sorted; also those none of whose rows can be used."""
-    labels: np.ndarray
-    """Class of each row, int64 [n]."""
+    """Sorted; also those none of whose rows can be used. Empty where rows have no labels."""
+    labels: np.ndarray | None
+    """Class of each row, int64 [n]; None where rows have no labels."""
     hashes: np.ndarray
     """uint64 [n]."""
     marks: np.ndarray
     """As in `Seen`, uint8 [n]."""
     sample: Sample[T]
     unusable: np.ndarray
-    """Rows of each class that cannot be used, int64 [C]."""
+    """Rows of each stratum that cannot be used, int64 [strata]."""
+
+    @property
+    def strata(self) -> np.ndarray:
+        """The labels, or 0 for each row without one, int64 [n]: rows are set aside within each stratum."""
+        return strata_of(self.labels, len(self.hashes))
 
     @property
     def digest(self) -> str:
-        return digest_of(self.classes, self.labels, self.hashes)
+        return digest_of(self.classes, self.strata, self.hashes)
 
     def divide(self, fraction: float | None, seed: int) -> "Division":
         """Sets rows aside for validation, if a fraction is given."""
         keys = Keys(self.labels, self.hashes, self.marks == 0)
         if fraction is None:
-            return Division(None, keys, np.ones(len(self.labels), bool))
-        split = fit_split(self.hashes, self.labels, self.classes, fraction, seed)
-        return Division(split, keys, ~split.is_validation(self.hashes, self.labels))
+            return Division(None, keys, np.ones(len(self.hashes), bool))
+        split = fit_split(self.hashes, self.strata, len(self.unusable), fraction, seed)
+        return Division(split, keys, ~split.is_validation(self.hashes, self.strata))
 
     def take(self, rows: np.ndarray) -> "Survey[T]":
         """What is known of the rows where `rows`, bool [n], is true."""
         return replace(
             self,
-            labels=self.labels[rows],
+            labels=None if self.labels is None else self.labels[rows],
             hashes=self.hashes[rows],
             marks=self.marks[rows],
             sample=self.sample.take(rows),
@@ -151,10 +156,11 @@ class Survey(Generic[T]):
 
     def without(self, classes: np.ndarray) -> "Survey[T]":
         """What is known without the rows of the classes where `classes`, bool [C], is true."""
-        kept, numbers = ~classes[self.labels], np.cumsum(~classes) - 1
+        labels = self.strata
+        kept, numbers = ~classes[labels], np.cumsum(~classes) - 1
         return Survey(
             [name for name, is_out in zip(self.classes, classes, strict=True) if not is_out],
-            numbers[self.labels[kept]],
+            numbers[labels[kept]],
             self.hashes[kept],
             self.marks[kept],
             self.sample.take(kept),
@@ -180,8 +186,8 @@ class Division:
 
     @property
     def class_counts(self) -> list[int]:
-        """Training rows of each class."""
-        return np.bincount(self.keys.labels[self.is_training]).tolist()
+        """Training rows of each class; empty where rows have no labels."""
+        return [] if self.keys.labels is None else np.bincount(self.keys.labels[self.is_training]).tolist()
 
     @property
     def sets(self) -> dict[str, Keys]:
@@ -193,7 +199,8 @@ class Division:
 class FittedOn(NamedTuple):
     """What comes of the first pass over the training rows."""
 
-    preprocessor: Preprocessor
+    input: Input
+    target: Target
     division: Division
     digest: str
     """Of all rows."""
@@ -210,13 +217,13 @@ class _Share(Generic[T]):
     """What a task has seen of its rows."""
 
     names: list[str]
-    labels: np.ndarray
-    """Each row's place in `names`, int64 [n]."""
+    labels: np.ndarray | None
+    """Index of each row's label in `names`, int64 [n]; None where rows have no labels."""
     hashes: np.ndarray
     marks: np.ndarray
     sample: Sample[T]
     unusable: np.ndarray
-    """Of each name, int64."""
+    """Rows of each stratum that cannot be used, int64 [strata]."""
     bad: BadRows
 
 
@@ -238,15 +245,15 @@ def _look_at(task: tuple[list[Part], int], look: Look[T]) -> _Share[T]:
             labels.append(own)
             hashes.append(seen.hashes)
             marks.append(np.ones(len(seen.hashes), np.uint8) if seen.marks is None else seen.marks)
-    arrays = np.concatenate(labels), np.concatenate(hashes), np.concatenate(marks)
-    lost = np.bincount(np.concatenate(unusable), minlength=len(numbers))
-    return _Share(list(numbers), *arrays, sample.pruned(), lost, bad)
+    found = None if look.label is None else np.concatenate(labels)
+    lost = np.bincount(np.concatenate(unusable), minlength=1 if look.label is None else len(numbers))
+    return _Share(list(numbers), found, np.concatenate(hashes), np.concatenate(marks), sample.pruned(), lost, bad)
 
 
 def _labelled(rows: Rows, label: str | None, numbers: dict[str, int], bad: BadRows) -> tuple[Rows, np.ndarray]:
-    """The rows that have a label, and its number, int64 [n]."""
+    """The rows that have a label, and its number, int64 [n]; all rows, and 0 for each, where there are no labels."""
     if label is None:
-        return rows, np.full(len(rows.table), numbers.setdefault("", 0))
+        return rows, strata_of(None, len(rows.table))
     found = label_numbers(rows, label, numbers)
     for error in label_errors(rows, label, np.flatnonzero(found < 0)):
         bad.add(error)
@@ -260,34 +267,36 @@ def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Ma
     """
     sample, numbers = Sample[T](look.sampled), dict[str, int]()
     labels, hashes, marks = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
-    unusable = Counter[int]()
+    unusable = Counter[int]({0: 0})
 
     tasks = tasks_of(parts)
     with_floors = ((task, sample.floor) for task in tasks)
     for share in counted(mapped(partial(_look_at, look=look), with_floors), tasks):
         order = np.array([numbers.setdefault(name, len(numbers)) for name in share.names], np.int64)
-        labels.append(order[share.labels])
+        if share.labels is not None:
+            labels.append(order[share.labels])
         hashes.append(share.hashes)
         marks.append(share.marks)
         sample.merge(share.sample)
-        unusable.update(dict(zip(order.tolist(), share.unusable.tolist(), strict=True)))
+        strata = [0] if share.labels is None else order.tolist()
+        unusable.update(dict(zip(strata, share.unusable.tolist(), strict=True)))
         bad.merge(share.bad)
-    if not any(map(len, labels)):
+    if not any(map(len, hashes)):
         raise TooFewRows(f"{listed(source.all_uris)} holds no rows{' that can be used' if bad.count else ''}")
     classes = sorted(numbers)
-    ranks = np.empty(len(classes), np.int64)
-    ranks[[numbers[name] for name in classes]] = np.arange(len(classes))
+    order = np.array([numbers[name] for name in classes], np.int64)
     return Survey(
         classes,
-        ranks[np.concatenate(labels)],
+        None if look.label is None else np.argsort(order)[np.concatenate(labels)],
         np.concatenate(hashes),
         np.concatenate(marks),
         sample,
-        np.array([unusable[numbers[name]] for name in classes], np.int64),
+        np.array([unusable[number] for number in ([0] if look.label is None else order.tolist())], np.int64),
     )
 
 
-def digest_of(classes: list[str], labels: np.ndarray, hashes: np.ndarray) -> str:
-    """Tells rows of these classes, labels int64 [n] and hashes uint64 [n], in this order, from others."""
-    names = json.dumps(classes).encode()
-    return hashlib.blake2b(names + labels.tobytes() + hashes.tobytes(), digest_size=16).hexdigest()
+def digest_of(classes: list[str], strata: np.ndarray, hashes: np.ndarray) -> str:
+    """Identifies rows of these classes, strata int64 [n] and hashes uint64 [n], in this order. Runs keep it: where rows
+    have no labels, it is what it always was, as of one class without a name."""
+    names = json.dumps(classes or [""]).encode()
+    return hashlib.blake2b(names + strata.tobytes() + hashes.tobytes(), digest_size=16).hexdigest()

@@ -142,7 +142,7 @@ class BuiltInTraining:
 
     def _streamed(self, fitted: Fitted) -> tuple[str, ...]:
         large = (name for name, size in bytes_of_sets(self.spec, fitted).items() if size > KEPT_BYTES)
-        return tuple(name for name in large if name != "train" or not fitted.preprocessor.packs)
+        return tuple(name for name in large if name != "train" or not fitted.preprocessor.input.packs)
 
     def _soft_labels(self, fitted: Fitted, on_ray: bool) -> Loading | None:
         if self.spec.training.distillation is None:  # without one, torch need not be imported here

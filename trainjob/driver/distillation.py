@@ -100,9 +100,9 @@ def check_teacher(teacher: Teacher, spec: TrainJobSpec, run: Folder, preprocesso
     except UserError as error:
         raise UserError(f"{FIELD}: {error}") from None
     if predictor.preprocessor.kind != preprocessor.kind:
-        nouns = f"is a model for {predictor.preprocessor.noun}s, and this one is for {preprocessor.noun}s"
+        nouns = f"is a model for {predictor.preprocessor.input.noun}s, and this one is for {preprocessor.input.noun}s"
         raise UserError(f"{FIELD}: {teacher.uri} {nouns}")
-    if predictor.classes != preprocessor.classes:
+    if predictor.classes != preprocessor.target.classes:
         raise UserError(f"{FIELD}: {teacher.uri} knows other classes{_differences(predictor, preprocessor)}")
     assert spec.model.classifier is not None
     if predictor.model.problem_type != problem_type(spec.model.classifier.loss):
@@ -122,8 +122,8 @@ def _differences(teacher: Predictor, student: Preprocessor) -> str:
     only = [
         (whose, sorted(set(some) - set(others))[:5])
         for whose, some, others in (
-            ("it alone", teacher.classes, student.classes),
-            ("the training rows alone", student.classes, teacher.classes),
+            ("it alone", teacher.classes, student.target.classes),
+            ("the training rows alone", student.target.classes, teacher.classes),
         )
     ]
     return "".join(f"; {whose} has {', '.join(names)}" for whose, names in only if names)
@@ -151,12 +151,14 @@ def _make(shares: Iterable[Share], fitted: Fitted, run: Folder, teacher: Teacher
 
 
 def _rows(share: Share, fitted: Fitted, teacher: Predictor) -> Iterator[tuple[Rows, np.ndarray]]:
-    columns = teacher.preprocessor.columns
+    """Rows and their labels int64 [n], -1 for one without."""
+    columns = teacher.preprocessor.input.columns
     if share.has_labels:
-        yield from labelled(share.parts, fitted, "train", besides=columns)
-        return
-    for rows, labels in usable_rows(share.parts, replace(fitted, label=None), fitted.on_bad_row, columns):
-        yield rows, np.full(len(labels), -1)
+        found = labelled(share.parts, fitted, "train", besides=columns)
+    else:
+        found = usable_rows(share.parts, replace(fitted, label=None), fitted.on_bad_row, columns)
+    for rows, labels in found:
+        yield rows, np.full(len(rows.table), -1) if labels is None else labels
 
 
 def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
@@ -165,7 +167,7 @@ def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Pr
         raise UserError(f"{FIELD}: the teacher's answers are no numbers; it may have diverged, or be damaged")
     return pa.table(
         {
-            "values": fitted.preprocessor.transform(rows.table, rows.where),
+            "values": fitted.preprocessor.input.transform(rows.table, rows.where),
             "label": as_arrow(labels),
             TEACHER: pa.FixedSizeListArray.from_arrays(pa.array(logits.reshape(-1)), logits.shape[1]),
         }
@@ -173,8 +175,8 @@ def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Pr
 
 
 def _empty(fitted: Fitted) -> pa.Table:
-    values = pa.list_(fitted.preprocessor.value_type)
-    logits = pa.list_(pa.float32(), len(fitted.preprocessor.classes))
+    values = pa.list_(fitted.preprocessor.input.value_type)
+    logits = pa.list_(pa.float32(), len(fitted.preprocessor.target.classes))
     return pa.schema([("values", values), ("label", pa.int64()), (TEACHER, logits)]).empty_table()
 
 

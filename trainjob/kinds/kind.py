@@ -6,7 +6,7 @@ its input and its target, and does not branch on which kind it is.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from trainjob.api import Dataset, Source, TrainJobSpec
     from trainjob.data.bad_rows import BadRows
     from trainjob.data.examples import Examples
-    from trainjob.data.preprocessor import Preprocessor
     from trainjob.data.rows import OnBadRow, Part, Rows
     from trainjob.data.survey import FittedOn
     from trainjob.data.tasks import Mapper
@@ -34,24 +33,16 @@ class Input(Protocol):
     Picklable: workers and Ray tasks get a copy.
     """
 
-    @property
-    def noun(self) -> str:
-        """What messages call one row: a singular such as "text" or "image"."""
-        ...
+    noun: ClassVar[str]
+    """What messages call one row: a singular such as "text" or "image"."""
+    packs: ClassVar[bool]
+    """Whether `transform` joins short rows and cuts long ones, so that it returns another number of rows."""
+    value_type: "ClassVar[pa.DataType]"
+    """The type of the values of a prepared row, such as int32 for tokens."""
 
     @property
     def columns(self) -> list[str]:
         """The columns that it reads."""
-        ...
-
-    @property
-    def packs(self) -> bool:
-        """Whether `transform` joins short rows and cuts long ones, so that it returns another number of rows."""
-        ...
-
-    @property
-    def value_type(self) -> "pa.DataType":
-        """The type of the values of a prepared row, such as int32 for tokens."""
         ...
 
     @property
@@ -79,8 +70,18 @@ class Input(Protocol):
         """The network's inputs by name, each [n, ...], of prepared rows."""
         ...
 
-    def table(self, rows: "Sequence[Any] | np.ndarray", where: Where) -> "pa.Table":
-        """Rows as a Python user gives them to `Predictor`, as a table with `columns`. Raises UserError for others."""
+    def cut_share(self, texts: "Sequence[str]") -> float | None:
+        """The share of these training texts of which `transform` cuts something off; None where it never does."""
+        ...
+
+    def check_export(self, folder: Path, texts: "Sequence[str]") -> None:
+        """Raises DataError where transformers, given the model's files in `folder`, would tokenize these training
+        texts in another way than `transform`."""
+        ...
+
+    def excerpts(self, rows: "Rows", mistakes: "np.ndarray") -> "dict[str, pa.Array]":
+        """Columns that show what is in the rows, kept beside the predictions: texts, or thumbnails of the `mistakes`,
+        indices of rows whose wrong predictions the report shows."""
         ...
 
     def save(self, folder: Path) -> dict[str, Any]:
@@ -97,6 +98,15 @@ class Target(Protocol):
     @property
     def classes(self) -> list[str]:
         """The classes that an answer chooses from, in the order of the outputs; empty where it chooses none."""
+        ...
+
+    @property
+    def class_counts(self) -> list[int]:
+        """Training rows of each class."""
+        ...
+
+    def with_classes(self, names: "Sequence[str]") -> "Target":
+        """The same target, which also accepts these classes as labels."""
         ...
 
     @property
@@ -119,17 +129,18 @@ class Target(Protocol):
         token is a label that follows from the inputs."""
         ...
 
-    def objective(self, spec: "TrainJobSpec", module: "Trainable[Any]") -> "Objective":
-        """How `module` is trained and scored. Raises UserError where the spec does not fit the labels."""
+    def objective(self, spec: "TrainJobSpec | None", module: Any) -> "Objective":
+        """How `module` is trained and scored. A target without labels needs no spec to be scored. Raises UserError
+        where the spec does not fit the labels."""
         ...
 
-    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> "pa.Table | None":
+    def answer(self, outputs: "Tensor", module: Any) -> "pa.Table | None":
         """The answer to each row, from the network's outputs [n, ...]: the columns that `trainjob predict` writes and
         `trainjob serve` sends. None where outputs are no answer, as those of a language model, which generates."""
         ...
 
     def save(self) -> dict[str, Any]:
-        """Its fields of preprocessor.json."""
+        """Its fields of preprocessor.json, beside those of the input."""
         ...
 
 
@@ -155,21 +166,17 @@ class Kind(Protocol):
         `spec.model`. Rows that cannot be used are counted in `bad`. Raises DataError where nothing can be trained."""
         ...
 
-    def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> "Preprocessor":
-        """The input and the target that were saved in `folder`; `state` is the content of preprocessor.json."""
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[Input, Target]:
+        """The input and the target that were saved in `folder`; `state` are the other fields of preprocessor.json,
+        and `saved_as` the kind that it names, which is `facts.field` or one of `facts.earlier_names`."""
         ...
 
-    def build(self, spec: Any, preprocessor: Any, as_stored: bool) -> "Trainable[Any]":
+    def build(self, spec: Any, fitted_input: Any, target: Any, as_stored: bool, /) -> "Trainable[Any]":
         """A new network for a section of `spec.model` and what `fit` fitted, as `trainjob.models.build` describes."""
         ...
 
-    def load(self, folder: Path, preprocessor: Any) -> "Trainable[Any]":
+    def load(self, folder: Path, fitted_input: Any, /) -> "Trainable[Any]":
         """The network that is saved in `folder`."""
-        ...
-
-    def objective(self, spec: "TrainJobSpec | None", preprocessor: Any, module: Any) -> "Objective":
-        """How `module` is trained and scored. A kind that learns no labels needs no spec to be scored. Raises UserError
-        where the spec does not fit the labels."""
         ...
 
     def worker_modules(self, spec: Any) -> list[str]:

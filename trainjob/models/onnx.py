@@ -58,7 +58,7 @@ class OnnxClassifier(Classifier[nn.Identity]):
         self._normalization: tuple[Tensor, Tensor] | None = None
         if types.get("pixel_values") == "tensor(float)":  # a graph of an earlier version, which takes normalized pixels
             preprocessor: Any = load_preprocessor(folder)
-            divisor, subtrahend = map(torch.from_numpy, preprocessor.normalization)
+            divisor, subtrahend = map(torch.from_numpy, preprocessor.input.normalization)
             self._normalization = divisor, subtrahend
 
     @property

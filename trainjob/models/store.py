@@ -7,7 +7,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
@@ -16,7 +16,6 @@ from trainjob.data import Preprocessor, load_preprocessor
 from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import UserError
 from trainjob.kinds import KINDS
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
 from trainjob.kinds.registry import load_kind
 from trainjob.models import onnx
 from trainjob.models.classifier import Classifier
@@ -35,14 +34,14 @@ def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) 
     Raises UserError if the spec does not fit the pretrained network or the images.
     """
     if model.facts.field != preprocessor.kind:
-        raise ValueError(f"no model.{model.chosen} can be built for a {preprocessor.noun} preprocessor")
-    return load_kind(preprocessor.kind).build(model.kind, preprocessor, as_stored)
+        raise ValueError(f"no model.{model.chosen} can be built for a {preprocessor.input.noun} preprocessor")
+    return load_kind(preprocessor.kind).build(model.kind, preprocessor.input, preprocessor.target, as_stored)
 
 
 def objective_of(spec: TrainJobSpec | None, preprocessor: Preprocessor, module: Trainable[Any]) -> Objective:
     """How `module` is trained and scored. A model that learns no labels can be scored without a spec. Raises UserError
     if the class weights do not name exactly the classes of the data."""
-    return load_kind(preprocessor.kind).objective(spec, preprocessor, module)
+    return preprocessor.target.objective(spec, module)
 
 
 def save_model(module: Trainable[Any], preprocessor: Preprocessor, folder: Path) -> None:
@@ -94,7 +93,7 @@ def _generates(preprocessor: Preprocessor) -> bool:
 
 
 def _saved(folder: Path, preprocessor: Preprocessor) -> Trainable[Any]:
-    return load_kind(preprocessor.kind).load(folder, preprocessor)
+    return load_kind(preprocessor.kind).load(folder, preprocessor.input)
 
 
 def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
@@ -104,11 +103,11 @@ def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
     return load_model(folder)
 
 
-def load_language_model(folder: Path) -> "tuple[CausalLM, CausalPreprocessor]":
+def load_language_model(folder: Path) -> "tuple[CausalLM, Preprocessor]":
     """The same for a language model."""
     preprocessor = load_preprocessor(folder)
     if not _generates(preprocessor):
         raise UserError(f"{folder} holds no language model")
     with _sound(folder):
         module: Any = _saved(folder, preprocessor)
-        return module.eval(), cast("CausalPreprocessor", preprocessor)
+        return module.eval(), preprocessor

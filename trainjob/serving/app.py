@@ -75,13 +75,13 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     async def predict(asked: Annotated[question, Body(examples=[example(preprocessor)])]) -> Response:
         """The most probable class of each row, and the probability of each class."""
         answers = await _answers(batches, asked.as_rows())
-        answer = predictions(np.stack(answers), preprocessor.classes)
+        answer = predictions(np.stack(answers), preprocessor.target.classes)
         return Response(answer.model_dump_json(), media_type="application/json")
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
         """Which model is served; it is loaded."""
-        return {"model": name, "kind": preprocessor.noun, "classes": len(preprocessor.classes)}
+        return {"model": name, "kind": preprocessor.input.noun, "classes": len(preprocessor.target.classes)}
 
     @app.get("/metrics", response_class=Response)
     async def prometheus() -> Response:
@@ -104,9 +104,9 @@ def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) 
     preprocessor = predictor.preprocessor
     metrics.batch_rows.observe(len(rows))
     with metrics.batch_seconds.time():
-        table = as_table(rows, preprocessor.columns)
+        table = as_table(rows, preprocessor.input.columns)
         together = CPU_ROWS if predictor.device.type == "cpu" else len(rows)
-        logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.noun}")
+        logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.input.noun}")
         probabilities = predictor.model.probabilities(logits).numpy()
     if not np.isfinite(probabilities).all():
         raise _NoNumbers("a probability is no number")

@@ -17,9 +17,9 @@ def page(name: str, preprocessor: Preprocessor) -> str:
     """The page of the model `name`, in HTML."""
     return template("page.html.j2", Path(__file__).parent).render(
         name=name,
-        classes=preprocessor.classes,
-        columns=preprocessor.columns if preprocessor.noun == "text" else [],
+        classes=preprocessor.target.classes,
+        columns=preprocessor.input.columns if preprocessor.input.noun == "text" else [],
         example=example(preprocessor),
-        most_rows=most_rows(len(preprocessor.classes)),
+        most_rows=most_rows(len(preprocessor.target.classes)),
         most_bytes=MOST_BODY_BYTES,
     )

@@ -13,7 +13,7 @@ from PIL import Image
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model, model_validator
 
 from trainjob.data import Preprocessor
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 
 MOST_ROWS = 1000
 """Of one request."""
@@ -78,11 +78,11 @@ class Texts(BaseModel):
 
 def question_type(preprocessor: Preprocessor) -> type[Images] | type[Texts]:
     """The requests that a model takes: for texts, the rows of a table have the model's own columns."""
-    limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows(len(preprocessor.classes))}
-    if preprocessor.noun == "image":
+    limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows(len(preprocessor.target.classes))}
+    if preprocessor.input.noun == "image":
         return create_model("Images", __base__=Images, images=(list[_Image], Field(**limits)))
     columns: dict[str, Any] = {
-        f"column_{index}": (_Cell, Field(alias=name)) for index, name in enumerate(preprocessor.columns)
+        f"column_{index}": (_Cell, Field(alias=name)) for index, name in enumerate(preprocessor.input.columns)
     }
     row: Any = create_model("Row", __doc__="The model's columns; others are ignored.", **columns)
     choices: dict[str, Any] = {
@@ -94,13 +94,13 @@ def question_type(preprocessor: Preprocessor) -> type[Images] | type[Texts]:
 
 def example(preprocessor: Preprocessor) -> dict[str, Any]:
     """A request that the model answers."""
-    if isinstance(preprocessor, ImagePreprocessor):
+    if isinstance(preprocessor.input, ImageInput):
         file = io.BytesIO()
-        Image.new("L", (preprocessor.width, preprocessor.height)).save(file, "PNG")
+        Image.new("L", (preprocessor.input.width, preprocessor.input.height)).save(file, "PNG")
         return {"images": [base64.b64encode(file.getvalue()).decode()]}
-    if len(preprocessor.columns) == 1:
+    if len(preprocessor.input.columns) == 1:
         return {"texts": ["a text", "another"]}
-    return {"rows": [dict.fromkeys(preprocessor.columns, "a text")]}
+    return {"rows": [dict.fromkeys(preprocessor.input.columns, "a text")]}
 
 
 def most_rows(classes: int) -> int:

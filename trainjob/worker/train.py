@@ -12,12 +12,9 @@ from trainjob.data import Fitted
 from trainjob.data.hub import from_cache
 from trainjob.data.loaders import Shard
 from trainjob.data.remote_model import local_model
-from trainjob.data.tokenizer_check import check_export
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores, scores_type
 from trainjob.evaluation.predictions import with_names
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
-from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.models import save_config
@@ -197,15 +194,15 @@ def _check_tokenizer(trainer: Trainer, job: WorkerJob, folder: Path) -> None:
     """Exports the model, without its weights, into `folder`. Raises DataError where transformers would tokenize
     otherwise with it than training does: this is known before anything is trained."""
     preprocessor, texts = job.fitted.preprocessor, job.fitted.sample
-    if texts and isinstance(preprocessor, TextPreprocessor | CausalPreprocessor):
+    if texts:
         folder.mkdir()
         save_config(trainer.module, preprocessor, folder)
-        check_export(folder, preprocessor.tokenizer, preprocessor.tokenizer_config, texts)
+        preprocessor.input.check_export(folder, texts)
 
 
 def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
     """What to say of fewer rows than workers: several of the user's rows may be packed into one."""
-    if not fitted.preprocessor.packs:
+    if not fitted.preprocessor.input.packs:
         return f"{rows} training rows are too few for {workers} workers: lower spec.workers.count"
     return (
         f"the {fitted.training_rows} training rows fill only {rows} of at most maxLength tokens, too few for {workers} "
@@ -245,7 +242,7 @@ def _last_scored(job: WorkerJob) -> dict[str, str]:
     the validation rows are among them: they alone choose a threshold."""
     if job.spec.dataset is None or job.spec.dataset.test is None:
         return {MODEL: "validation"}
-    return {MODEL: "test"} | ({VALIDATED: "validation"} if len(job.fitted.preprocessor.classes) == 2 else {})
+    return {MODEL: "test"} | ({VALIDATED: "validation"} if len(job.fitted.preprocessor.target.classes) == 2 else {})
 
 
 def _predict(trainer: Trainer, job: WorkerJob, set_name: str, name: str) -> Scores:
@@ -254,5 +251,5 @@ def _predict(trainer: Trainer, job: WorkerJob, set_name: str, name: str) -> Scor
     scores = trainer.scorer.score(trainer.module, set_name, predicted)
     table = predicted.gathered()
     if table is not None:
-        write_predictions(job.run, name, with_names(table, job.fitted.preprocessor.classes))
+        write_predictions(job.run, name, with_names(table, job.fitted.preprocessor.target.classes))
     return scores

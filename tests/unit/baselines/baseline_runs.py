@@ -36,9 +36,9 @@ def write_run(folder: Path, kind: str, data: Path, has_test: bool = True, **spec
     fitted.save(run / "fitted")
     held = sample(job.spec, fitted, "test" if has_test else "validation")
     chance = np.random.default_rng(0)
-    guess = chance.integers(0, len(fitted.preprocessor.classes), len(held.labels))
+    guess = chance.integers(0, len(fitted.preprocessor.target.classes), len(held.labels))
     predicted = np.where(chance.random(len(guess)) < 0.7, held.labels, guess)
     sure = chance.random(len(guess))
-    write_predictions(run, "model", table(held.rows, predicted, fitted.preprocessor.classes, sure, held.labels))
+    write_predictions(run, "model", table(held.rows, predicted, fitted.preprocessor.target.classes, sure, held.labels))
     finish(run)
     return job, run

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from preprocessors import labels_of, language_model
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.reading import read_all
 from trainjob.data.source import parts
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 
 Rows = list[dict[str, Any]]
 CHATML = (
@@ -63,7 +64,7 @@ def save_chat_tokenizer(folder: Path) -> Path:
     tokenizer, config = train_byte_bpe(["what of row 1 2 3"] * 3, 300, 64)
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
     config |= {"eos_token": "<|im_end|>", "chat_template": CHATML}
-    CausalPreprocessor([], 64, 8.0, tokenizer, config, "messages").save(folder)
+    language_model(TokensInput([], 64, 8.0, tokenizer, config, "messages")).save(folder)
     return folder
 
 
@@ -139,15 +140,16 @@ def assert_same_examples(spec: TrainJobSpec, other: TrainJobSpec) -> None:
     for name in mine:
         assert len(mine[name]) > 0
         assert np.array_equal(mine[name].values, others[name].values)
-        assert np.array_equal(mine[name].labels, others[name].labels)
+        assert np.array_equal(labels_of(mine[name]), labels_of(others[name]))
 
 
 def assert_same_fitted(some: Fitted, others: Fitted) -> None:
     """But for the objects of the tokenizers, of which the vocabulary is compared."""
     for name in ("label", "split", "rows", "contents", "sources"):
         assert getattr(some, name) == getattr(others, name)
-    for name, value in vars(others.preprocessor).items():
-        found = getattr(some.preprocessor, name)
+    assert some.preprocessor.target == others.preprocessor.target
+    for name, value in vars(others.preprocessor.input).items():
+        found = getattr(some.preprocessor.input, name)
         assert found.to_str() == value.to_str() if name == "tokenizer" else found == value
 
 

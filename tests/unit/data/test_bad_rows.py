@@ -55,7 +55,7 @@ def check_passes_agree(spec: TrainJobSpec, fitted: Fitted) -> None:
         name: rows for name, rows in fitted.rows.items() if name in examples
     }
     for name, rows in examples.items():
-        assert sum(len(labels) for _, labels in read_set(spec, fitted, name)) == len(rows)
+        assert sum(len(each.table) for each, _ in read_set(spec, fitted, name)) == len(rows)
 
 
 def test_all_bad_rows_of_all_sets_are_told_at_once(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_bad_rows_are_dropped_from_every_pass(tmp_path: Path) -> None:
             )
         ],
     }
-    assert fitted.preprocessor.classes == ["art", "law", "war"]
+    assert fitted.preprocessor.target.classes == ["art", "law", "war"]
     check_passes_agree(spec, fitted)
     clean = fit(text_spec(write_csv(tmp_path / "clean.csv", GOOD)))
     assert (fitted.rows["train"], fitted.split) == (clean.rows["train"], clean.split)
@@ -264,7 +264,7 @@ def test_a_dropped_row_that_makes_its_class_too_small(tmp_path: Path) -> None:
     assert 'class "few" has 1 of 2 rows that can be used: too few to set some aside' in refusal(image_spec(folder))
     spec = image_spec(folder, **DROP)
     fitted = fit(spec)
-    assert fitted.preprocessor.classes == ["a", "b"]
+    assert fitted.preprocessor.target.classes == ["a", "b"]
     assert [rows for _, rows, _ in dropped(fitted)["train"]] == [1, 1]
     check_passes_agree(spec, fitted)
 
@@ -305,7 +305,7 @@ def test_equal_bad_conversations_take_no_place_in_the_split(bad: Any, tmp_path: 
         spec = every.model_copy(update={"training": every.training.model_copy(update={"seed": seed})})
         fitted = fit(spec)
         assert fitted.rows == {"train": 32, "validation": 8}
-        read = {name: sum(len(labels) for _, labels in read_set(spec, fitted, name)) for name in fitted.rows}
+        read = {name: sum(len(each.table) for each, _ in read_set(spec, fitted, name)) for name in fitted.rows}
         assert read == fitted.rows
 
 

@@ -15,10 +15,11 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from preprocessors import labels_after, language_model
 from trainjob.data import Examples
 from trainjob.data.examples import IGNORED
 from trainjob.kinds.causal_lm.documents import Form
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 
 pytestmark = pytest.mark.filterwarnings(r"ignore::FutureWarning:(trl|transformers)\.")
 
@@ -59,34 +60,35 @@ Document = tuple[list[int], list[int]]
 """A row's tokens, and what is learned at each of them."""
 
 
-def preprocessor(form: Form, columns: list[str]) -> CausalPreprocessor:
+def preprocessor(form: Form, columns: list[str]) -> TokensInput:
     tokenizer, config = train_byte_bpe(["How many rows? Two rows.", "1+1 is 2 rows"] * 3, 320, LENGTH)
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
     if form == "messages":
         config |= {"eos_token": "<|im_end|>", "chat_template": CHATML}
-    return CausalPreprocessor(columns, LENGTH, 8.0, tokenizer, config, form)
+    return TokensInput(columns, LENGTH, 8.0, tokenizer, config, form)
 
 
-def of_kind(form: Form, columns: list[str], kind: str, template: str) -> CausalPreprocessor:
+def of_kind(form: Form, columns: list[str], kind: str, template: str) -> TokensInput:
     tokenizer, config = tokenizer_of(kind)
-    return CausalPreprocessor(columns, LENGTH, 8.0, tokenizer, config | {"chat_template": template}, form)
+    return TokensInput(columns, LENGTH, 8.0, tokenizer, config | {"chat_template": template}, form)
 
 
-def ours(pre: CausalPreprocessor, rows: list[dict[str, Any]]) -> list[Document]:
+def ours(pre: TokensInput, rows: list[dict[str, Any]]) -> list[Document]:
     """Each row by itself, so that no other is packed beside it."""
     documents: list[Document] = []
     for row in rows:
         values = pre.transform(pa.table({name: [value] for name, value in row.items()}))
-        inputs = pre.inputs(Examples.from_table(pa.table({"values": values, "label": [0]})))
-        length = int(np.flatnonzero(inputs["labels"][0] != IGNORED)[-1]) + 2
-        labels = [IGNORED, *inputs["labels"][0].tolist()][:length]  # each under the token that it predicts
+        examples = Examples.from_table(pa.table({"values": values}))
+        inputs, (following,) = pre.batch(examples), labels_after(pre, examples)
+        length = int(np.flatnonzero(np.array(following) != IGNORED)[-1]) + 2
+        labels = [IGNORED, *following][:length]  # each under the token that it predicts
         documents.append(([*inputs["input_ids"][0].tolist()][: length - 1] + labels[-1:], labels))
     return documents
 
 
-def trls(pre: CausalPreprocessor, rows: list[dict[str, Any]], folder: Path) -> list[Document]:
+def trls(pre: TokensInput, rows: list[dict[str, Any]], folder: Path) -> list[Document]:
     (folder / "model").mkdir()
-    pre.save(folder / "model")
+    language_model(pre).save(folder / "model")
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder / "model")
     config = LlamaConfig(
         vocab_size=pre.vocabulary_size, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
@@ -113,7 +115,7 @@ def trls(pre: CausalPreprocessor, rows: list[dict[str, Any]], folder: Path) -> l
     return found
 
 
-def assert_the_same(pre: CausalPreprocessor, folder: Path) -> None:
+def assert_the_same(pre: TokensInput, folder: Path) -> None:
     if pre.form == "completion":
         rows: list[dict[str, Any]] = [{"prompt": prompt, "completion": completion} for prompt, completion in PAIRS]
         mine = rows

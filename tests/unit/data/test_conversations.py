@@ -17,7 +17,7 @@ from trainjob.data.source import parts
 from trainjob.errors import DataError
 from trainjob.kinds.causal_lm.conversations import PARALLEL
 from trainjob.kinds.causal_lm.packing import GIVEN, START
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 
 COLUMNS = ["messages", "tools", "parallel_tool_calls"]
 ADD = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
@@ -42,11 +42,11 @@ def template(name: str) -> str:
     return (Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja").read_text()
 
 
-def chats(written: str, columns: list[str] = COLUMNS) -> CausalPreprocessor:
+def chats(written: str, columns: list[str] = COLUMNS) -> TokensInput:
     tokenizer, config = train_byte_bpe(["what is 1 plus 1", "it is 2"] * 3, 300, 9999)
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
     config |= {"eos_token": "<|im_end|>", "bos_token": "<s>", "chat_template": written}
-    return CausalPreprocessor(columns, 9999, 8.0, tokenizer, config, "messages")
+    return TokensInput(columns, 9999, 8.0, tokenizer, config, "messages")
 
 
 def table(messages: Any = CHAT, tools: Any = TOOLS, parallel: Any = None) -> pa.Table:
@@ -55,7 +55,7 @@ def table(messages: Any = CHAT, tools: Any = TOOLS, parallel: Any = None) -> pa.
     return pa.table({name: pa.array([text], pa.string()) for name, text in texts.items()})
 
 
-def texts(pre: CausalPreprocessor, rows: pa.Table) -> tuple[str, str]:
+def texts(pre: TokensInput, rows: pa.Table) -> tuple[str, str]:
     """All that is read of the rows, and what of it is learned."""
     codes = [code & ~START for row in pre.transform(rows).to_pylist() for code in row]
     decode = pre.tokenizer.decode
@@ -280,7 +280,7 @@ def test_tools_may_be_missing_in_some_sets_and_rows(tmp_path: Path):
     assert np.array_equal(sets["validation"].values, sets["test"].values)
     (part,) = parts(Source(uri=str(tmp_path / "test.csv")), None, nested=COLUMNS, optional=COLUMNS[1:])
     (rows,) = part.read(fitted.columns)
-    assert fitted.preprocessor.transform(rows.table).to_pylist() == [sets["test"].values.tolist()]
+    assert fitted.preprocessor.input.transform(rows.table, rows.where).to_pylist() == [sets["test"].values.tolist()]
 
 
 def test_predictions_are_written_beside_the_columns_that_there_are(tmp_path: Path):

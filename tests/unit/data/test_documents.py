@@ -9,13 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from data_specs import CHATML
 
+from preprocessors import input_of, labels_after, language_model
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Examples, fit, load_preprocessor, prepare_examples
 from trainjob.data.source import parts
 from trainjob.errors import DataError
 from trainjob.kinds.causal_lm.conversations import Conversation
 from trainjob.kinds.causal_lm.documents import Form
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, check_tokenizer, train_byte_bpe
+from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 
 TURNS = [
     {"role": "system", "content": "Be short."},
@@ -26,19 +27,19 @@ TURNS = [
 ]
 
 
-def preprocessor(form: Form, columns: list[str], most: int = 256, template: str | None = CHATML) -> CausalPreprocessor:
+def preprocessor(form: Form, columns: list[str], most: int = 256, template: str | None = CHATML) -> TokensInput:
     tokenizer, config = train_byte_bpe(["1+1 is 2 rows"] * 3, 300, most)
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
     config |= {"eos_token": "<|im_end|>"}
-    return CausalPreprocessor(columns, most, 8.0, tokenizer, config | {"chat_template": template}, form)
+    return TokensInput(columns, most, 8.0, tokenizer, config | {"chat_template": template}, form)
 
 
-def learned(pre: CausalPreprocessor, table: dict[str, Any]) -> list[str]:
+def learned(pre: TokensInput, table: dict[str, Any]) -> list[str]:
     """The runs of tokens that are learned, in the order of the packed rows."""
     values = pre.transform(pa.table(table), lambda index: f"row {index + 1}")
-    examples = Examples.from_table(pa.table({"values": values, "label": [0] * len(values)}))
+    examples = Examples.from_table(pa.table({"values": values}))
     runs: list[list[int]] = []
-    for labels in pre.inputs(examples)["labels"].tolist():
+    for labels in labels_after(pre, examples):
         before = -100
         for label in labels:
             if label >= 0 and before < 0:
@@ -147,9 +148,8 @@ def test_messages_are_read_alike_from_every_format(tmp_path: Path):
 
 def test_what_is_saved_loads(tmp_path: Path):
     pre = preprocessor("messages", ["chat"])
-    pre.save(tmp_path)
-    loaded = load_preprocessor(tmp_path)
-    assert isinstance(loaded, CausalPreprocessor)
+    language_model(pre).save(tmp_path)
+    loaded = input_of(load_preprocessor(tmp_path), TokensInput)
     table = pa.table({"chat": [json.dumps(TURNS)]})
     assert loaded.transform(table) == pre.transform(table)
 
@@ -170,7 +170,7 @@ def test_prompts_and_completions_are_fitted_from_scratch(tmp_path: Path):
 def test_a_pretrained_models_chat_template_is_found(tmp_path: Path):
     model, rows = tmp_path / "model", tmp_path / "rows.jsonl"
     model.mkdir()
-    preprocessor("messages", ["chat"], template=None).save(model)
+    language_model(preprocessor("messages", ["chat"], template=None)).save(model)
     chats = [[{**TURNS[1], "content": f"{n}+1?"}, TURNS[2]] for n in range(20)]
     rows.write_text("\n".join(json.dumps({"chat": chat}) for chat in chats))
     spec = TrainJobSpec.model_validate(
@@ -184,5 +184,5 @@ def test_a_pretrained_models_chat_template_is_found(tmp_path: Path):
     (model / "chat_template.jinja").write_text(CHATML)
     fitted = fit(spec)
     examples = prepare_examples(spec, fitted)["train"]
-    labels = fitted.preprocessor.inputs(examples)["labels"]
-    assert (labels >= 0).sum() == 16 * len("2|")  # the answer and the token that ends it
+    labels = labels_after(input_of(fitted.preprocessor, TokensInput), examples)
+    assert sum(label >= 0 for row in labels for label in row) == 16 * len("2|")  # the answer and the token that ends it

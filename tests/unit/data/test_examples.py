@@ -2,6 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from preprocessors import labels_of
 from trainjob.data import Examples
 
 
@@ -23,8 +24,8 @@ def test_rows_of_a_table(kind: pa.DataType) -> None:
     assert examples.values.dtype == kind.to_pandas_dtype()
     assert examples.offsets.dtype == np.int64
     assert examples.lengths.tolist() == [3, 0, 1, 2]
-    assert examples.labels.tolist() == [0, 1, 2, 3]
-    assert examples.labels.dtype == np.int64
+    assert labels_of(examples).tolist() == [0, 1, 2, 3]
+    assert labels_of(examples).dtype == np.int64
     assert len(examples) == 4
 
 
@@ -38,13 +39,13 @@ def test_rows_of_several_tables() -> None:
     whole = table(ROWS, pa.int32())
     examples = Examples.concat(iter([whole, whole.slice(2)]))
     assert as_lists(examples) == ROWS + ROWS[2:]
-    assert examples.labels.tolist() == [0, 1, 2, 3, 2, 3]
+    assert labels_of(examples).tolist() == [0, 1, 2, 3, 2, 3]
 
 
 @pytest.mark.parametrize("indices", [[2, 0, 0, 3], [1], []])
 def test_take(indices: list[int]) -> None:
     taken = Examples.from_table(table(ROWS, pa.int32())).take(np.array(indices, np.int64))
-    assert taken.labels.tolist() == indices
+    assert labels_of(taken).tolist() == indices
     assert [taken.values[a:b].tolist() for a, b in zip(taken.offsets, taken.offsets[1:], strict=False)] == [
         ROWS[index] for index in indices
     ]

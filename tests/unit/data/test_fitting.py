@@ -18,10 +18,11 @@ from data_specs import (
     write_parquet,
 )
 
+from preprocessors import input_of, labels_of
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, fit, prepare_examples
-from trainjob.kinds.inputs.image import ImagePreprocessor
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.inputs.text import TextInput
 from trainjob.storage import Folder
 
 
@@ -30,22 +31,20 @@ def prepared(spec: TrainJobSpec) -> tuple[Fitted, dict[str, Examples]]:
     return fitted, prepare_examples(spec, fitted)
 
 
-def text_preprocessor(fitted: Fitted) -> TextPreprocessor:
-    assert isinstance(fitted.preprocessor, TextPreprocessor)
-    return fitted.preprocessor
+def text_preprocessor(fitted: Fitted) -> TextInput:
+    return input_of(fitted.preprocessor, TextInput)
 
 
-def image_preprocessor(fitted: Fitted) -> ImagePreprocessor:
-    assert isinstance(fitted.preprocessor, ImagePreprocessor)
-    return fitted.preprocessor
+def image_preprocessor(fitted: Fitted) -> ImageInput:
+    return input_of(fitted.preprocessor, ImageInput)
 
 
 def decoded(fitted: Fitted, examples: Examples) -> list[tuple[str, str]]:
     """Texts and labels."""
-    preprocessor = text_preprocessor(fitted)
+    preprocessor, classes = text_preprocessor(fitted), fitted.preprocessor.target.classes
     tokens = [part.tolist() for part in np.split(examples.values, examples.offsets[1:-1])]
     texts = preprocessor.tokenizer.decode_batch(tokens)
-    return [(text, preprocessor.classes[label]) for text, label in zip(texts, examples.labels, strict=True)]
+    return [(text, classes[label]) for text, label in zip(texts, labels_of(examples), strict=True)]
 
 
 def pairs(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -57,10 +56,10 @@ def test_a_text_set_from_end_to_end(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", rows)
     fitted, examples = prepared(text_spec(path, test={"uri": str(write_jsonl(tmp_path / "test.jsonl", test))}))
 
-    assert fitted.preprocessor.classes == ["art", "law", "war"]
+    assert fitted.preprocessor.target.classes == ["art", "law", "war"]
     assert fitted.rows == {"train": 72, "validation": 18, "test": 9} == {name: len(examples[name]) for name in examples}
-    assert fitted.preprocessor.class_counts == [24, 24, 24]
-    assert [np.bincount(examples[name].labels).tolist() for name in ("train", "validation")] == [[24] * 3, [6] * 3]
+    assert fitted.preprocessor.target.class_counts == [24, 24, 24]
+    assert [np.bincount(labels_of(examples[name])).tolist() for name in ("train", "validation")] == [[24] * 3, [6] * 3]
     assert decoded(fitted, examples["test"]) == pairs(test)
     texts = decoded(fitted, examples["train"]) + decoded(fitted, examples["validation"])
     assert sorted(texts) == sorted(pairs(rows))
@@ -142,13 +141,13 @@ def test_cleaning_is_applied(tmp_path: Path) -> None:
 
 def test_white_space_around_labels_does_not_count(tmp_path: Path) -> None:
     rows = [{"text": str(n), "label": ["a", " b", "a ", "b"][n % 4]} for n in range(20)]
-    assert fit(text_spec(write_csv(tmp_path / "rows.csv", rows))).preprocessor.classes == ["a", "b"]
+    assert fit(text_spec(write_csv(tmp_path / "rows.csv", rows))).preprocessor.target.classes == ["a", "b"]
 
 
 def test_labels_that_are_numbers(tmp_path: Path) -> None:
     rows = [{"text": str(n), "label": n % 3} for n in range(30)]
     fitted, examples = prepared(text_spec(write_parquet(tmp_path / "rows.parquet", rows)))
-    assert fitted.preprocessor.classes == ["0", "1", "2"]
+    assert fitted.preprocessor.target.classes == ["0", "1", "2"]
     assert all(int(text) % 3 == int(label) for text, label in decoded(fitted, examples["train"]))
 
 
@@ -157,12 +156,13 @@ def test_images_from_end_to_end(tmp_path: Path) -> None:
     fitted, examples = prepared(image_spec(write_images(tmp_path, arrays)))
     preprocessor = image_preprocessor(fitted)
     assert (preprocessor.height, preprocessor.width, preprocessor.channels) == (6, 5, 3)
-    assert preprocessor.class_counts == [16, 24]
+    assert fitted.preprocessor.target.class_counts == [16, 24]
     assert fitted.rows == {"train": 40, "validation": 10}
     train = examples["train"].values.reshape(-1, 6, 5, 3)
     known = {image.tobytes(): label for label, images in arrays.items() for image in images}
-    assert [known[image.tobytes()] for image in train] == [preprocessor.classes[i] for i in examples["train"].labels]
-    pixels = preprocessor.inputs(examples["train"])["pixel_values"]
+    labels = [fitted.preprocessor.target.classes[index] for index in labels_of(examples["train"])]
+    assert [known[image.tobytes()] for image in train] == labels
+    pixels = preprocessor.batch(examples["train"])["pixel_values"]
     assert pixels.shape == (40, 3, 6, 5)
     divisor, subtrahend = preprocessor.normalization
     pixels = pixels / divisor - subtrahend
@@ -178,7 +178,9 @@ def test_mnist_and_a_folder_of_the_same_images_agree(tmp_path: Path) -> None:
         fitted, examples = prepared(image_spec(uri))
         train = examples["train"]
         assert image_preprocessor(fitted).channels == 1
-        found = {row.tobytes(): label for row, label in zip(train.values.reshape(-1, 30), train.labels, strict=True)}
+        found = {
+            row.tobytes(): label for row, label in zip(train.values.reshape(-1, 30), labels_of(train), strict=True)
+        }
         expected = {image.tobytes(): label for image, label in zip(images, labels, strict=True)}
         assert found.items() <= expected.items()
         np.testing.assert_allclose(image_preprocessor(fitted).mean, train.values.mean() / 255, atol=1e-6)
@@ -221,8 +223,8 @@ def test_what_is_fitted_comes_back_from_storage(kind: str, tmp_path: Path) -> No
     before, after = prepare_examples(spec, fitted), prepare_examples(spec, loaded)
     for name in before:
         assert np.array_equal(before[name].values, after[name].values)
-        expected = fitted.preprocessor.inputs(before[name])
-        for key, array in loaded.preprocessor.inputs(after[name]).items():
+        expected = fitted.preprocessor.input.batch(before[name])
+        for key, array in loaded.preprocessor.input.batch(after[name]).items():
             assert np.array_equal(array, expected[key])
 
 

@@ -7,15 +7,16 @@ import pytest
 from data_specs import random_images
 from PIL import Image
 
+from preprocessors import image_classifier
 from trainjob.data import Examples, load_preprocessor
 from trainjob.data.image_files import image_tensor
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 
 
-def preprocessor(channels: int = 1, resize: bool = False) -> ImagePreprocessor:
+def preprocessor(channels: int = 1, resize: bool = False) -> ImageInput:
     mean, std = [0.5, 0.25, 0.125][:channels], [0.5, 0.1, 0.2][:channels]
-    return ImagePreprocessor(["a", "b"], [3, 4], 6, 5, channels, mean, std, resize)
+    return ImageInput(6, 5, channels, mean, std, resize)
 
 
 def encoded(pixels: np.ndarray, ending: str = "png", mode: str | None = None) -> bytes:
@@ -29,7 +30,7 @@ def files(*contents: bytes) -> pa.Table:
     return pa.table({"image": pa.array(contents, pa.binary())})
 
 
-def pixels_of(pre: ImagePreprocessor, table: pa.Table) -> np.ndarray:
+def pixels_of(pre: ImageInput, table: pa.Table) -> np.ndarray:
     """uint8 [n, H, W, C]."""
     return np.array(pre.transform(table).to_pylist(), np.uint8).reshape(-1, pre.height, pre.width, pre.channels)
 
@@ -75,7 +76,7 @@ def test_inputs_are_the_pixels_channel_first() -> None:
     images = np.stack(random_images(4, (6, 5, 3)))
     values = pre.transform(pa.table({"image": image_tensor(images)}))
     examples = Examples.from_table(pa.table({"values": values, "label": pa.array(range(4), pa.int64())}))
-    inputs = pre.inputs(examples)["pixel_values"]
+    inputs = pre.batch(examples)["pixel_values"]
     assert inputs.dtype == np.uint8
     assert inputs.flags.c_contiguous
     assert np.array_equal(inputs, images.transpose(0, 3, 1, 2))
@@ -85,8 +86,9 @@ def test_inputs_are_the_pixels_channel_first() -> None:
 
 
 def test_it_comes_back_as_it_was_saved(tmp_path: Path) -> None:
-    preprocessor(3, resize=True).save(tmp_path)
-    assert load_preprocessor(tmp_path) == preprocessor(3, resize=True)
+    made = image_classifier(preprocessor(3, resize=True), ["a", "b"], [3, 4])
+    made.save(tmp_path)
+    assert load_preprocessor(tmp_path) == made
 
 
 @pytest.mark.parametrize("content", [b"", b"no image", encoded(random_images(1, (60, 50))[0])[:200]])

@@ -15,14 +15,15 @@ from transformers.models.efficientnet.image_processing_pil_efficientnet import E
 from transformers.models.mobilevit.image_processing_pil_mobilevit import MobileViTImageProcessorPil
 from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
 
+from preprocessors import image_classifier
 from tiny_image_models import SIDE, save_resnet, save_vit
 from trainjob.data import Examples, load_preprocessor
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
+from trainjob.kinds.inputs.image_processor import PretrainedImageInput, pretrained_processor
 
 
-def of(folder: Path) -> PretrainedImagePreprocessor:
-    return PretrainedImagePreprocessor.of(pretrained_processor(str(folder)), ["a", "b"], [3, 4])
+def of(folder: Path) -> PretrainedImageInput:
+    return PretrainedImageInput.of(pretrained_processor(str(folder)))
 
 
 def encoded(image: Image.Image, kind: str = "PNG") -> bytes:
@@ -31,11 +32,11 @@ def encoded(image: Image.Image, kind: str = "PNG") -> bytes:
     return content.getvalue()
 
 
-def inputs(preprocessor: PretrainedImagePreprocessor, images: list[bytes]) -> np.ndarray:
+def inputs(preprocessor: PretrainedImageInput, images: list[bytes]) -> np.ndarray:
     values = preprocessor.transform(pa.table({"image": pa.array(images, pa.binary())}))
     examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
     divisor, subtrahend = preprocessor.normalization
-    return preprocessor.inputs(examples)["pixel_values"] / divisor - subtrahend
+    return preprocessor.batch(examples)["pixel_values"] / divisor - subtrahend
 
 
 def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
@@ -81,14 +82,15 @@ def test_the_network_gets_what_transformers_makes_of_images_of_any_size_and_mode
 
 
 def test_it_is_saved_for_trainjob_and_for_transformers(tmp_path: Path):
-    preprocessor = of(save_resnet(tmp_path / "resnet"))
+    images = of(save_resnet(tmp_path / "resnet"))
+    preprocessor = image_classifier(images, ["a", "b"], [3, 4])
     (tmp_path / "model").mkdir()
     preprocessor.save(tmp_path / "model")
     assert load_preprocessor(tmp_path / "model") == preprocessor
     processor = AutoImageProcessor.from_pretrained(tmp_path / "model", backend="pil")
     image = noise(40, 30)
     expected = processor(image, return_tensors="np")["pixel_values"]
-    np.testing.assert_allclose(inputs(preprocessor, [encoded(image)]), expected, atol=1e-4)
+    np.testing.assert_allclose(inputs(images, [encoded(image)]), expected, atol=1e-4)
     assert "processor" not in json.loads((tmp_path / "model" / "preprocessor.json").read_text())
 
     (tmp_path / "model" / "preprocessor_config.json").unlink()

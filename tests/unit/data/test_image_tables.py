@@ -14,6 +14,7 @@ import pytest
 from data_specs import assert_same_examples, image_spec, random_images, write_csv, write_images, write_jsonl
 from PIL import Image
 
+from preprocessors import labels_of
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.rows import Rows
@@ -59,7 +60,7 @@ def examples_of(spec: TrainJobSpec) -> tuple[Fitted, np.ndarray, np.ndarray]:
     fitted = fit(spec)
     sets = prepare_examples(spec, fitted)
     values = np.concatenate([each.values.reshape(-1, 30) for each in sets.values()])
-    labels = np.concatenate([each.labels for each in sets.values()])
+    labels = np.concatenate([labels_of(each) for each in sets.values()])
     order = np.lexsort(values.T)
     return fitted, values[order], labels[order]
 
@@ -69,7 +70,7 @@ def assert_the_images(spec: TrainJobSpec) -> Fitted:
     expected = np.array(IMAGES).reshape(-1, 30)
     order = np.lexsort(expected.T)
     assert np.array_equal(values, expected[order])
-    assert [fitted.preprocessor.classes[label] for label in labels] == [LABELS[index] for index in order]
+    assert [fitted.preprocessor.target.classes[label] for label in labels] == [LABELS[index] for index in order]
     return fitted
 
 
@@ -103,7 +104,7 @@ def test_numbers_of_the_hub_have_their_names(tmp_path: Path) -> None:
 
 def test_numbers_without_names_are_the_classes(tmp_path: Path) -> None:
     spec = image_spec(write_hub(tmp_path / "t.parquet", labels=[7 + index % 2 for index in range(40)]))
-    assert fit(spec).preprocessor.classes == ["7", "8"]
+    assert fit(spec).preprocessor.target.classes == ["7", "8"]
 
 
 def test_a_number_without_a_name_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def write_labels(path: Path, labels: pa.Array) -> Path:
 
 
 def classes(fitted: Fitted) -> list[str]:
-    return fitted.preprocessor.classes
+    return fitted.preprocessor.target.classes
 
 
 @pytest.mark.parametrize(

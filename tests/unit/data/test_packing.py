@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainjob.data.examples import IGNORED
-from trainjob.kinds.causal_lm.packing import START, document_starts, pack, unpacked
+from trainjob.kinds.causal_lm.packing import START, document_starts, next_tokens, pack, unpacked
 
 PAD = 0
 
@@ -28,7 +28,8 @@ def rows_of(lengths: list[int], length: int) -> np.ndarray:
 
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(2, 16))
 def test_each_token_is_predicted_once_from_the_one_before(lengths: list[int], length: int):
-    tokens, _, labels = unpacked(rows_of(lengths, length), PAD)
+    rows = rows_of(lengths, length)
+    (tokens, _), labels = unpacked(rows, PAD), next_tokens(rows)
     learned = labels != IGNORED
     assert (labels[learned] == tokens[learned] + 1).all()
     firsts = texts(*lengths)[1][:-1][np.array(lengths, int) > 0] + 1
@@ -39,7 +40,7 @@ def test_each_token_is_predicted_once_from_the_one_before(lengths: list[int], le
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(2, 16))
 def test_positions_start_anew_with_each_document_and_in_padding(lengths: list[int], length: int):
     rows = rows_of(lengths, length)
-    tokens, positions, labels = unpacked(rows, PAD)
+    (tokens, positions), labels = unpacked(rows, PAD), next_tokens(rows)
     starts = (rows < 0) | (rows >= START)
     assert (positions[starts] == 0).all()
     going_on = ~starts[:, 1:]
@@ -70,7 +71,8 @@ def test_no_two_rows_would_fit_into_one(lengths: list[int]):
 
 
 def test_a_longer_document_goes_on_from_the_last_token_of_the_piece_before():
-    tokens, positions, labels = unpacked(rows_of([9], 8), PAD)
+    rows = rows_of([9], 8)
+    (tokens, positions), labels = unpacked(rows, PAD), next_tokens(rows)
     assert tokens.tolist() == [[1, 2, 3, 4, 5, 6, 7, 8], [8, 9, *[PAD] * 6]]
     assert labels.tolist() == [[2, 3, 4, 5, 6, 7, 8, IGNORED], [9, *[IGNORED] * 7]]
     assert positions.tolist() == [list(range(8)), [0, 1, *[0] * 6]]

@@ -11,11 +11,12 @@ import pytest
 from data_specs import image_spec, random_images, write_images
 from PIL import ExifTags, Image, ImageOps
 
+from preprocessors import input_of
 from trainjob.data import fit, load_preprocessor, prepare_examples
 from trainjob.data.image_files import image_tensor
 from trainjob.data.pictures import Picture, pictures
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 
 PIXELS = np.repeat(np.repeat(np.arange(6, dtype=np.uint8).reshape(2, 3) * 40, 16, axis=0), 16, axis=1)
 """Six areas of different greys, 48 wide and 32 high."""
@@ -139,8 +140,7 @@ def test_models_of_earlier_versions_see_images_as_they_are_stored(tmp_path: Path
     assert pixels(opened(translucent("RGBA"), as_shown=False)).tolist() == [[0, 0], [0, 0]]
     saved = '{"kind": "image", "classes": ["a"], "class_counts": [1], "height": 32, "width": 48, "channels": 1, '
     (tmp_path / "preprocessor.json").write_text(saved + '"mean": [0.5], "std": [1.0], "resize": false}')
-    preprocessor = load_preprocessor(tmp_path)
-    assert isinstance(preprocessor, ImagePreprocessor)
+    preprocessor = input_of(load_preprocessor(tmp_path), ImageInput)
     row = preprocessor.transform(pa.table({"image": pa.array([content], pa.binary())})).to_pylist()[0]
     assert np.array_equal(np.reshape(row, (32, 48)), pixels(stored))
 

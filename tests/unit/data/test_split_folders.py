@@ -47,7 +47,7 @@ def test_image_folders_of_splits_are_the_sets(tmp_path: Path) -> None:
     assert found.test == Source(uri=f"{root}/test")
     assert notes == [f"{root}: train/, valid/ and test/ taken as the train, validation and test rows"]
     fitted = fit(image_spec("", **found.model_dump(by_alias=True, exclude_none=True)))
-    assert fitted.preprocessor.classes == ["a", "b"]
+    assert fitted.preprocessor.target.classes == ["a", "b"]
     assert fitted.rows == {"train": 12, "validation": 12, "test": 12}
 
 

@@ -12,11 +12,13 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from preprocessors import input_of, text_classifier
 from trainjob.api import Cleaning
 from trainjob.data import Examples, load_preprocessor
 from trainjob.data.tokenizers import load_tokenizer, pretrained_tokenizer
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.text import SPECIAL_TOKENS, TextPreprocessor, train_wordpiece
+from trainjob.kinds.inputs.text import SPECIAL_TOKENS, TextInput, train_wordpiece
+from trainjob.kinds.targets.one_class import OneClass
 
 SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
 
@@ -27,14 +29,16 @@ def texts(count: int = 400, seed: int = 0) -> list[str]:
     return [" ".join(chance.choices(words, k=chance.randint(1, 12))) for _ in range(count)]
 
 
-def preprocessor(columns: tuple[str, ...] = ("text",), max_length: int = 12) -> TextPreprocessor:
+def preprocessor(columns: tuple[str, ...] = ("text",), max_length: int = 12) -> TextInput:
     tokenizer, config = train_wordpiece(texts(), 300, max_length)
-    return TextPreprocessor(
-        ["a", "b"], [3, 4], [*columns], Cleaning(lowercase=True), max_length, 9.5, tokenizer, config
-    )
+    return TextInput([*columns], Cleaning(lowercase=True), max_length, 9.5, tokenizer, config)
 
 
-def examples(of: TextPreprocessor, some: list[str]) -> Examples:
+def saved(texts: TextInput, folder: Path) -> None:
+    text_classifier(texts, ["a", "b"], [3, 4]).save(folder)
+
+
+def examples(of: TextInput, some: list[str]) -> Examples:
     values = of.transform(pa.table({"text": some}))
     return Examples.from_table(pa.table({"values": values, "label": pa.array([0] * len(some), pa.int64())}))
 
@@ -59,7 +63,7 @@ def test_a_batch_is_padded_to_its_longest_row_and_for_bfloat16_in_multiples_of_8
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     pre = preprocessor()
     batch = examples(pre, ["ka", "", "ka lo mi nu"])
-    inputs = pre.inputs(batch)
+    inputs = pre.batch(batch)
     assert inputs["input_ids"].dtype == inputs["attention_mask"].dtype == np.int64
     assert batch.lengths.tolist() == [3, 2, 6]
     assert inputs["input_ids"].shape == inputs["attention_mask"].shape == (3, width)
@@ -75,12 +79,12 @@ def test_padding_goes_no_further_than_the_longest_text_allowed(monkeypatch: pyte
     pre = preprocessor()
     longest = examples(pre, ["ka " * 50])
     assert longest.lengths.tolist() == [pre.max_length]
-    assert pre.inputs(longest)["input_ids"].shape == (1, pre.max_length)
+    assert pre.batch(longest)["input_ids"].shape == (1, pre.max_length)
 
 
 def test_no_rows_give_no_inputs() -> None:
     pre = preprocessor()
-    assert pre.inputs(examples(pre, []))["input_ids"].shape == (0, 0)
+    assert pre.batch(examples(pre, []))["input_ids"].shape == (0, 0)
 
 
 def test_text_columns_are_joined() -> None:
@@ -97,11 +101,11 @@ def test_a_missing_column_is_named() -> None:
 
 def test_it_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     pre = preprocessor()
-    pre.save(tmp_path)
-    loaded = load_preprocessor(tmp_path)
-    assert isinstance(loaded, TextPreprocessor)
+    saved(pre, tmp_path)
+    loaded = input_of(load_preprocessor(tmp_path), TextInput)
     assert loaded.tokenizer.to_str() == pre.tokenizer.to_str()
-    for field in ("classes", "class_counts", "columns", "cleaning", "max_length", "mean_length", "tokenizer_config"):
+    assert load_preprocessor(tmp_path).target == OneClass(["a", "b"], [3, 4])
+    for field in ("columns", "cleaning", "max_length", "mean_length", "tokenizer_config"):
         assert getattr(loaded, field) == getattr(pre, field)
     assert (loaded.pad_token_id, loaded.vocabulary_size) == (pre.pad_token_id, pre.vocabulary_size)
 
@@ -110,11 +114,11 @@ def test_transformers_tokenizes_alike(tmp_path: Path) -> None:
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     pre = preprocessor()
-    pre.save(tmp_path)
+    saved(pre, tmp_path)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     some = ["ka lo → x_y!", "", "ka " * 100]
     encoded = theirs(some, truncation=True, padding=True, return_tensors="np")  # pyrefly: ignore[not-callable]
-    inputs = pre.inputs(examples(pre, some))
+    inputs = pre.batch(examples(pre, some))
     assert np.array_equal(encoded["input_ids"], inputs["input_ids"])
     assert np.array_equal(encoded["attention_mask"], inputs["attention_mask"])
     assert theirs.model_max_length == 12  # pyrefly: ignore[missing-attribute]
@@ -154,7 +158,7 @@ def test_special_tokens_in_a_text_are_no_marks_of_ours() -> None:
 
 def test_a_pretrained_folder_is_taken_as_it_is(tmp_path: Path) -> None:
     pre = preprocessor()
-    pre.save(tmp_path)
+    saved(pre, tmp_path)
     tokenizer, config = pretrained_tokenizer(str(tmp_path), 5)
     assert tokenizer.get_vocab() == pre.tokenizer.get_vocab()
     assert len(tokenizer.encode("ka " * 100)) == 5
@@ -181,7 +185,7 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(DataError, match=r"tokenizer\.json is not a sound tokenizer"):
         load_tokenizer(tmp_path, 12)
-    preprocessor().save(tmp_path)
+    saved(preprocessor(), tmp_path)
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(DataError, match=r"tokenizer_config\.json is damaged: "):
         load_preprocessor(tmp_path)
@@ -189,13 +193,12 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
 
 def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
     pre = preprocessor()
-    pre.save(tmp_path)
+    saved(pre, tmp_path)
     shutil.copy(tmp_path / "tokenizer.json", tmp_path / "copy.json")
     state = (tmp_path / "tokenizer.json").read_text().replace("[PAD]", "[NIL]")
     (tmp_path / "tokenizer.json").write_text(state)
     (tmp_path / "tokenizer_config.json").write_text("{}")
-    loaded = load_preprocessor(tmp_path)
-    assert isinstance(loaded, TextPreprocessor)
+    loaded = input_of(load_preprocessor(tmp_path), TextInput)
     with pytest.raises(DataError, match="has no padding token"):
         _ = loaded.pad_token_id
     assert Tokenizer.from_file(str(tmp_path / "copy.json")).token_to_id("[PAD]") == pre.pad_token_id

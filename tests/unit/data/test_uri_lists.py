@@ -20,6 +20,7 @@ from data_specs import (
     write_parquet,
 )
 
+from preprocessors import labels_of
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
 from trainjob.data.reading import read_all
@@ -137,5 +138,5 @@ def assert_same_sets(spec: TrainJobSpec, folder: Path) -> None:
         prepare_examples(image_spec(folder / name, validation={"uri": str(folder / "0")}), fitted)["train"]
         for name in "01"
     ]
-    assert np.array_equal(both.labels, np.concatenate([some.labels for some in each]))
+    assert np.array_equal(labels_of(both), np.concatenate([labels_of(some) for some in each]))
     assert np.array_equal(both.values, np.concatenate([some.values for some in each]))

@@ -183,7 +183,7 @@ def test_folders_are_columns(ending: str, tmp_path: Path) -> None:
     assert [row["label"] for row in found] == ["a/b"] * 5 + ["law"] * 5
     assert found[0] == {"label": "a/b", "text": ROWS[0]["text"], "year": "2025"}
     assert list(read(tmp_path, None)[0]) == ["text", "id", "label", "year"]
-    assert fit(text_spec(tmp_path, validation={"uri": str(tmp_path)})).preprocessor.classes == ["a/b", "law"]
+    assert fit(text_spec(tmp_path, validation={"uri": str(tmp_path)})).preprocessor.target.classes == ["a/b", "law"]
     [first, *_] = parts(Source(uri=str(tmp_path)), None)
     rows = next(predicted_tables.read(first, ["text"])).table
     assert rows["id"].to_pylist() == ["007"] * 5

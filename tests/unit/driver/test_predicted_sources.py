@@ -36,9 +36,9 @@ def idx_files(folder: Path) -> TrainJobSpec:
 def test_the_surest_mistakes_have_thumbnails(tmp_path: Path, make: Callable[[Path], TrainJobSpec]) -> None:
     spec = make(tmp_path / "data")
     fitted = fit(spec)
-    classes, run = fitted.preprocessor.classes, Folder(str(tmp_path / "run"))
+    classes, run = fitted.preprocessor.target.classes, Folder(str(tmp_path / "run"))
     rows = list(read_set(spec, fitted, "validation"))
-    labels = np.concatenate([each for _, each in rows])
+    labels = np.concatenate([each for _, each in rows if each is not None])
     wrong = np.arange(len(labels)) % 4 == 0
     best = np.linspace(0.6, 0.9, len(labels))
     ranked = np.stack([np.where(wrong, 1 - labels, labels), np.where(wrong, labels, 1 - labels)], axis=1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from preprocessors import labels_of
 from trainjob.api.load import load_trainjob
 from trainjob.data import fit, prepare_examples
 
@@ -50,8 +51,8 @@ def test_digits_are_stratified(tmp_path: Path) -> None:
     uris = [f"spec.dataset.{part}.uri={tmp_path}/{part}-images-idx3-ubyte.gz" for part in ("train", "test")]
     spec = load_trainjob(EXAMPLES / "digits-cnn.yaml", uris).spec
     fitted = fit(spec)
-    assert fitted.preprocessor.classes == list("0123456789")
-    counts = Counter(prepare_examples(spec, fitted)["test"].labels.tolist())
+    assert fitted.preprocessor.target.classes == list("0123456789")
+    counts = Counter(labels_of(prepare_examples(spec, fitted)["test"]).tolist())
     assert sum(counts.values()) == 360
     assert all(35 <= count <= 37 for count in counts.values())
 

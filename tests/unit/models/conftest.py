@@ -1,39 +1,39 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 
+from preprocessors import image_classifier, text_classifier
 from trainjob.api import Cleaning, Model
-from trainjob.data import Examples
-from trainjob.kinds.inputs.image import ImagePreprocessor
-from trainjob.kinds.inputs.text import TextPreprocessor, train_wordpiece
+from trainjob.data import Examples, Preprocessor
+from trainjob.data.rows import row_number
+from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.inputs.text import TextInput, train_wordpiece
 
 TEXTS = ["the cat sat on the mat", "dogs bark at night", "a cat", "one dog and another dog went out for a walk"] * 5
 
 
 @pytest.fixture
-def text_preprocessor() -> TextPreprocessor:
+def text_preprocessor() -> Preprocessor:
     tokenizer, config = train_wordpiece(TEXTS, 200, 16)
-    return TextPreprocessor(["bird", "cat", "dog"], [10, 30, 60], ["text"], Cleaning(), 16, 7.0, tokenizer, config)
+    texts = TextInput(["text"], Cleaning(), 16, 7.0, tokenizer, config)
+    return text_classifier(texts, ["bird", "cat", "dog"], [10, 30, 60])
 
 
 @pytest.fixture
-def text_inputs(text_preprocessor: TextPreprocessor) -> dict[str, torch.Tensor]:
-    table = pa.table({"values": text_preprocessor.transform(pa.table({"text": TEXTS[:4]})), "label": np.zeros(4, int)})
-    arrays = text_preprocessor.inputs(Examples.from_table(table))
+def text_inputs(text_preprocessor: Preprocessor) -> dict[str, torch.Tensor]:
+    values = text_preprocessor.input.transform(pa.table({"text": TEXTS[:4]}), row_number)
+    arrays = text_preprocessor.input.batch(Examples.from_table(pa.table({"values": values})))
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 @pytest.fixture
-def image_preprocessor() -> Callable[..., ImagePreprocessor]:
-    def make(height: int, width: int, channels: int) -> ImagePreprocessor:
-        classes = ["bird", "cat", "dog"]
-        return ImagePreprocessor(
-            classes, [10, 30, 60], height, width, channels, [0.5] * channels, [0.2] * channels, False
-        )
+def image_preprocessor() -> Callable[..., Preprocessor]:
+    def make(height: int, width: int, channels: int) -> Preprocessor:
+        images = ImageInput(height, width, channels, [0.5] * channels, [0.2] * channels, False)
+        return image_classifier(images, ["bird", "cat", "dog"], [10, 30, 60])
 
     return make
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from preprocessors import image_classifier
 from tiny_image_models import save_resnet
 from trainjob.api import Augmentation, Model
+from trainjob.data import Preprocessor
 from trainjob.kinds.image_classifier.augmentation import augment
-from trainjob.kinds.inputs.image import ImagePreprocessor
-from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
+from trainjob.kinds.inputs.image_processor import PretrainedImageInput, pretrained_processor
 from trainjob.models import build, load_model, save_model
 
 IMAGES = torch.arange(24.0).expand(400, 1, 18, 24) + 100 * torch.arange(18.0)[:, None]
@@ -59,11 +60,11 @@ def test_cuts_lie_everywhere_and_inside():
     assert corners.round(decimals=3).unique(dim=0).shape == (400, 4)
 
 
-def test_only_training_sees_changed_images(tmp_path: Path, image_preprocessor: Callable[..., ImagePreprocessor]):
+def test_only_training_sees_changed_images(tmp_path: Path, image_preprocessor: Callable[..., Preprocessor]):
     save_resnet(tmp_path / "resnet")
     processor = pretrained_processor(str(tmp_path / "resnet"))
-    pretrained = PretrainedImagePreprocessor.of(processor, ["bird", "cat", "dog"], [1, 2, 3])
-    networks: list[tuple[dict[str, Any], ImagePreprocessor]] = [
+    pretrained = image_classifier(PretrainedImageInput.of(processor), ["bird", "cat", "dog"], [1, 2, 3])
+    networks: list[tuple[dict[str, Any], Preprocessor]] = [
         ({"cnn": {}}, image_preprocessor(16, 16, 3)),
         ({"pretrained": str(tmp_path / "resnet"), "freezeEncoder": True}, pretrained),
     ]

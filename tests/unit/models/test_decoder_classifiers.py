@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -26,9 +25,9 @@ from trainjob import Predictor
 from trainjob.api import TrainJobSpec
 from trainjob.compress.export import export
 from trainjob.compress.prune import blocks_of
-from trainjob.data import Examples, fit
+from trainjob.data import Examples, Preprocessor, fit
+from trainjob.data.rows import row_number
 from trainjob.errors import DataError, UserError
-from trainjob.kinds.inputs.text import TextPreprocessor
 from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.models import Classifier, build, load_model, save_model
 
@@ -66,7 +65,7 @@ def save_decoder(folder: Path, name: str, **config: Any) -> Path:
     return folder
 
 
-def classifier(folder: Path) -> tuple[Classifier[Any], TextPreprocessor]:
+def classifier(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
     """Of two classes, on the decoder in `folder`."""
     rows = [f"{word} {number},{word}" for word in ("good", "bad") for number in range(12)]
     (folder / "rows.csv").write_text("\n".join(["text,label", *rows, ",bad"]))
@@ -77,7 +76,6 @@ def classifier(folder: Path) -> tuple[Classifier[Any], TextPreprocessor]:
         }
     )
     preprocessor = fit(spec).preprocessor
-    assert isinstance(preprocessor, TextPreprocessor)
     module = build(spec.model, preprocessor)
     assert isinstance(module, Classifier)
     return module, preprocessor
@@ -112,10 +110,9 @@ def test_empty_texts_alone_have_an_answer(tmp_path: Path):
     assert module.eval()(**inputs).isfinite().all()
 
 
-def inputs_of(preprocessor: TextPreprocessor, texts: list[str]) -> dict[str, torch.Tensor]:
-    values = preprocessor.transform(pa.table({"text": texts}))
-    examples = Examples.from_table(pa.table({"values": values, "label": np.zeros(len(texts), int)}))
-    inputs = preprocessor.inputs(examples)
+def inputs_of(preprocessor: Preprocessor, texts: list[str]) -> dict[str, torch.Tensor]:
+    values = preprocessor.input.transform(pa.table({"text": texts}), row_number)
+    inputs = preprocessor.input.batch(Examples.from_table(pa.table({"values": values})))
     lengths = inputs["attention_mask"].sum(axis=1)
     kept = slice(0, int(lengths.max()))  # without what a machine with bfloat16 pads besides
     return {name: torch.from_numpy(array[:, kept]) for name, array in inputs.items()}

@@ -13,12 +13,13 @@ from transformers.models.auto.tokenization_auto import AutoTokenizer
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
+from preprocessors import language_model
 from trainjob.api import CausalLM as Spec
 from trainjob.errors import Notice
 from trainjob.generator import TextGenerator
 from trainjob.kinds.causal_lm.ends import end_token_ids, note_missing_turn_end
 from trainjob.kinds.causal_lm.network import CausalLM, build
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import load_language_model, save_model
 
 TURN, END, OTHER = "<|im_end|>", "<|endoftext|>", "<|user|>"
@@ -29,7 +30,7 @@ CHATML = (
 LENGTH = 64
 
 
-def chat_preprocessor(template: str, form: Any = "messages", special: bool = True) -> CausalPreprocessor:
+def chat_preprocessor(template: str, form: Any = "messages", special: bool = True) -> TokensInput:
     """Its token 0 is TURN."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -39,10 +40,10 @@ def chat_preprocessor(template: str, form: Any = "messages", special: bool = Tru
     trainer = trainers.BpeTrainer(vocab_size=280, special_tokens=marks, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(["a row of rows"] * 9, trainer)
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END, "chat_template": template}
-    return CausalPreprocessor(["chat"], LENGTH, 8.0, tokenizer, config, form)
+    return TokensInput(["chat"], LENGTH, 8.0, tokenizer, config, form)
 
 
-def decoder(folder: Path, preprocessor: CausalPreprocessor, flat: bool, **generation: Any) -> Path:
+def decoder(folder: Path, preprocessor: TokensInput, flat: bool, **generation: Any) -> Path:
     """A pretrained one with random weights, or, if `flat`, one to which every token is as probable as every other, so
     that token 0 is the first of the most probable ones."""
     torch.manual_seed(1)
@@ -60,12 +61,12 @@ def decoder(folder: Path, preprocessor: CausalPreprocessor, flat: bool, **genera
     if flat:
         torch.nn.init.zeros_(network.model.norm.weight)
     network.save_pretrained(folder)
-    preprocessor.save(folder)
+    language_model(preprocessor).save(folder)
     (folder / "generation_config.json").write_text(json.dumps(generation))
     return folder
 
 
-def built(folder: Path, preprocessor: CausalPreprocessor) -> CausalLM:
+def built(folder: Path, preprocessor: TokensInput) -> CausalLM:
     return build(Spec(pretrained=str(folder), max_length=LENGTH), preprocessor)
 
 
@@ -100,7 +101,7 @@ def test_answers_end_with_the_turn_here_and_in_transformers(tmp_path: Path, spec
     preprocessor = chat_preprocessor(CHATML, special=special)
     number = preprocessor.tokenizer.token_to_id
     base = decoder(tmp_path / "base", preprocessor, flat=True, eos_token_id=number(OTHER), pad_token_id=number(END))
-    save_model(built(base, preprocessor), preprocessor, tmp_path / "model")
+    save_model(built(base, preprocessor), language_model(preprocessor), tmp_path / "model")
     saved = json.loads((tmp_path / "model" / "generation_config.json").read_text())
     assert saved["eos_token_id"] == [number(OTHER), number(END), number(TURN)]
 
@@ -171,7 +172,7 @@ def test_what_transformers_loads_and_does_not_save_is_mended(
 ):
     preprocessor = chat_preprocessor(CHATML)
     base = decoder(tmp_path / "base", preprocessor, flat=True, eos_token_id=1, **loaded)
-    save_model(built(base, preprocessor), preprocessor, tmp_path / "model")
+    save_model(built(base, preprocessor), language_model(preprocessor), tmp_path / "model")
     model, _ = load_language_model(tmp_path / "model")
     kept: Any = model.network.generation_config
     assert isinstance(kept, GenerationConfig)

@@ -7,14 +7,16 @@ import onnx
 import pytest
 import torch
 
+from preprocessors import input_of
 from through_checkpoint import carry
 from trainjob.api import Model
+from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.network import ImageClassifier
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 from trainjob.models import build, load_model, save_model
 
-MakePreprocessor = Callable[..., ImagePreprocessor]
+MakePreprocessor = Callable[..., Preprocessor]
 
 SIZES = [(8, 8, 1), (28, 28, 1), (32, 32, 3), (5, 40, 3), (100, 60, 1)]
 
@@ -66,7 +68,8 @@ def test_a_network_gets_normalized_pixels_to_the_bit(image_preprocessor: MakePre
     module = build(image_model(cnn={}), preprocessor).eval()
     assert isinstance(module, ImageClassifier)
     pixels = torch.arange(256, dtype=torch.uint8).repeat(3 * 2)[: 2 * 3 * 64].reshape(2, 3, 8, 8)
-    mean, std = (np.array(value, np.float32)[:, None, None] for value in (preprocessor.mean, preprocessor.std))
+    images = input_of(preprocessor, ImageInput)
+    mean, std = (np.array(value, np.float32)[:, None, None] for value in (images.mean, images.std))
     normalized = np.divide(pixels.numpy(), 255 * std, dtype=np.float32) - mean / std
     assert np.array_equal(module.normalize(pixels).numpy(), normalized)
     assert torch.equal(module(pixel_values=pixels), module.network(torch.from_numpy(normalized)))
@@ -122,7 +125,7 @@ def test_a_graph_of_an_earlier_version_gets_normalized_pixels(
         tmp_path / "model.onnx",
     )
     config = {"model_type": "trainjob-onnx-classifier", "problem_type": "single_label_classification"}
-    (tmp_path / "config.json").write_text(json.dumps(config | {"classes": preprocessor.classes}))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"classes": preprocessor.target.classes}))
     preprocessor.save(tmp_path)
     module, _ = load_model(tmp_path)
     grey = torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)

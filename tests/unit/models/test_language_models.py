@@ -13,13 +13,15 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from transformers.models.mamba.configuration_mamba import MambaConfig
 from transformers.models.mamba.modeling_mamba import MambaForCausalLM
 
+from preprocessors import language_model
 from through_checkpoint import carry
 from trainjob.api import CausalLM as Spec
 from trainjob.data.batch import Batch
 from trainjob.errors import UserError
-from trainjob.kinds.causal_lm.network import CausalLM, NextToken, TokenTally, build
-from trainjob.kinds.causal_lm.packing import pack, unpacked
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+from trainjob.kinds.causal_lm.network import CausalLM, build
+from trainjob.kinds.causal_lm.packing import next_tokens, pack, unpacked
+from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
+from trainjob.kinds.targets.next_token_objective import NextTokenObjective, TokenTally
 from trainjob.models import load_language_model, load_model, save_model
 
 LENGTH = 24
@@ -29,12 +31,12 @@ SPEC = Spec.model_validate(
 
 
 @pytest.fixture(scope="module")
-def preprocessor() -> CausalPreprocessor:
-    return CausalPreprocessor(["text"], LENGTH, 8.0, *train_byte_bpe(["Returns the rows."] * 3, 300, LENGTH))
+def preprocessor() -> TokensInput:
+    return TokensInput(["text"], LENGTH, 8.0, *train_byte_bpe(["Returns the rows."] * 3, 300, LENGTH))
 
 
 @pytest.fixture(scope="module", params=["eager", "sdpa"])
-def model(request: pytest.FixtureRequest, preprocessor: CausalPreprocessor) -> CausalLM:
+def model(request: pytest.FixtureRequest, preprocessor: TokensInput) -> CausalLM:
     torch.manual_seed(0)
     model = build(SPEC, preprocessor).eval()
     model.network.set_attn_implementation(request.param)
@@ -51,7 +53,7 @@ def batch_of(texts: list[list[int]]) -> Batch:
     codes, sizes = pack(np.concatenate(texts).astype(np.int32), offsets, LENGTH)
     rows = np.full((len(sizes), LENGTH), -1, np.int32)
     rows[np.arange(LENGTH) < sizes[:, None]] = codes
-    tokens, positions, labels = (torch.from_numpy(array) for array in unpacked(rows, 0))
+    tokens, positions, labels = map(torch.from_numpy, (*unpacked(rows, 0), next_tokens(rows)))
     return Batch({"input_ids": tokens, "position_ids": positions}, labels)
 
 
@@ -64,7 +66,7 @@ def alone(model: CausalLM, text: list[int]) -> torch.Tensor:
 def test_texts_of_a_row_are_as_if_each_were_alone(model: CausalLM):
     texts = documents(9, 2, 10, 24, 17, 3)
     batch = batch_of(texts)
-    packed = NextToken().losses(model(**batch.inputs), batch)
+    packed = NextTokenObjective().losses(model(**batch.inputs), batch)
     apart = torch.cat([alone(model, text) for text in texts])
     assert batch.weight == len(apart)
     torch.testing.assert_close(packed[packed > 0].sort().values, apart.sort().values, rtol=0, atol=1e-4)
@@ -73,7 +75,7 @@ def test_texts_of_a_row_are_as_if_each_were_alone(model: CausalLM):
 def test_gradients_are_those_of_texts_alone(model: CausalLM):
     texts = documents(9, 2, 10, 17, 3)
     batch = batch_of(texts)
-    NextToken().losses(model(**batch.inputs), batch).sum().backward()
+    NextTokenObjective().losses(model(**batch.inputs), batch).sum().backward()
     packed = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
     model.zero_grad()
     torch.cat([alone(model, text) for text in texts]).sum().backward()
@@ -97,8 +99,8 @@ def test_scores_are_means_over_tokens(model: CausalLM):
     assert scores.as_metrics("test") == {"test_loss": scores.loss, "test_perplexity": scores.perplexity}
 
 
-def test_a_saved_model_loads_with_the_same_answers(model: CausalLM, preprocessor: CausalPreprocessor, tmp_path: Path):
-    save_model(model, preprocessor, tmp_path)
+def test_a_saved_model_loads_with_the_same_answers(model: CausalLM, preprocessor: TokensInput, tmp_path: Path):
+    save_model(model, language_model(preprocessor), tmp_path)
     loaded, _ = load_language_model(tmp_path)
     batch = batch_of(documents(9, 3))
     with torch.inference_mode():
@@ -111,21 +113,21 @@ def test_a_saved_model_loads_with_the_same_answers(model: CausalLM, preprocessor
         load_model(tmp_path)
 
 
-def test_a_pretrained_decoder_is_taken_with_its_weights(preprocessor: CausalPreprocessor, tmp_path: Path):
+def test_a_pretrained_decoder_is_taken_with_its_weights(preprocessor: TokensInput, tmp_path: Path):
     config = GPT2Config(vocab_size=300, n_embd=16, n_layer=1, n_head=2, n_positions=32)
     GPT2LMHeadModel(config).save_pretrained(tmp_path)
-    preprocessor.save(tmp_path)
+    language_model(preprocessor).save(tmp_path)
     built = build(Spec(pretrained=str(tmp_path), max_length=LENGTH), preprocessor)
     assert built.network.config.model_type == "gpt2"
     with pytest.raises(UserError, match=r"causalLM.maxLength: .* takes at most 32 tokens, not 64"):
         build(Spec(pretrained=str(tmp_path), max_length=64), preprocessor)
 
 
-def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocessor: CausalPreprocessor, tmp_path: Path):
+def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocessor: TokensInput, tmp_path: Path):
     """So that no more than a part of them need be in memory, and they are those of a model that is read whole."""
     config = LlamaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
     LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path)
-    preprocessor.save(tmp_path)
+    language_model(preprocessor).save(tmp_path)
     spec = Spec(pretrained=str(tmp_path), max_length=LENGTH)
     whole, stored = build(spec, preprocessor), build(spec, preprocessor, as_stored=True)
     for part in stored.parts():
@@ -139,7 +141,7 @@ def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocess
 @pytest.mark.parametrize("in_bfloat16", [False, True])
 @pytest.mark.parametrize("as_stored", [False, True])
 def test_a_decoder_that_looks_beyond_a_texts_beginning_is_refused(
-    preprocessor: CausalPreprocessor, tmp_path: Path, in_bfloat16: bool, as_stored: bool
+    preprocessor: TokensInput, tmp_path: Path, in_bfloat16: bool, as_stored: bool
 ):
     network = MambaForCausalLM(MambaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=1))
     (network.bfloat16() if in_bfloat16 else network).save_pretrained(tmp_path)
@@ -147,6 +149,6 @@ def test_a_decoder_that_looks_beyond_a_texts_beginning_is_refused(
         build(Spec(pretrained=str(tmp_path), max_length=LENGTH), preprocessor, as_stored=as_stored)
 
 
-def test_a_pretrained_decoder_that_is_not_there_is_named(preprocessor: CausalPreprocessor, tmp_path: Path):
+def test_a_pretrained_decoder_that_is_not_there_is_named(preprocessor: TokensInput, tmp_path: Path):
     with pytest.raises(UserError, match=r"^spec.model.causalLM.pretrained: there is no folder"):
         build(Spec(pretrained=str(tmp_path / "absent")), preprocessor)

@@ -17,11 +17,12 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from typer.testing import CliRunner
 
+from preprocessors import language_model
 from trainjob.api import CausalLM as Spec
 from trainjob.cli.app import app
 from trainjob.errors import UserError
 from trainjob.kinds.causal_lm.network import CausalLM, build
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 from trainjob.models import load_language_model, save_model
 
 LENGTH = 24
@@ -29,12 +30,12 @@ TOKENS, POSITIONS = torch.arange(12)[None], torch.arange(12)[None]
 
 
 @pytest.fixture(scope="module")
-def preprocessor() -> CausalPreprocessor:
-    return CausalPreprocessor(["text"], LENGTH, 8.0, *train_byte_bpe(["Returns the rows."] * 3, 300, LENGTH))
+def preprocessor() -> TokensInput:
+    return TokensInput(["text"], LENGTH, 8.0, *train_byte_bpe(["Returns the rows."] * 3, 300, LENGTH))
 
 
 @pytest.fixture(params=["llama", "gpt2"])
-def base(request: pytest.FixtureRequest, preprocessor: CausalPreprocessor, tmp_path: Path) -> Path:
+def base(request: pytest.FixtureRequest, preprocessor: TokensInput, tmp_path: Path) -> Path:
     folder = tmp_path / "base"
     torch.manual_seed(0)
     if request.param == "llama":
@@ -46,7 +47,7 @@ def base(request: pytest.FixtureRequest, preprocessor: CausalPreprocessor, tmp_p
         GPT2LMHeadModel(
             GPT2Config(vocab_size=300, n_embd=16, n_layer=2, n_head=2, n_positions=32, bos_token_id=1, eos_token_id=1)
         ).save_pretrained(folder)
-    preprocessor.save(folder)
+    language_model(preprocessor).save(folder)
     return folder
 
 
@@ -59,7 +60,7 @@ def answers(model: CausalLM) -> torch.Tensor:
         return model.eval()(TOKENS, POSITIONS)
 
 
-def trained(base: Path, preprocessor: CausalPreprocessor, **lora: Any) -> CausalLM:
+def trained(base: Path, preprocessor: TokensInput, **lora: Any) -> CausalLM:
     """After three steps of all that is trained."""
     torch.manual_seed(0)
     model = build(spec(base, **lora), preprocessor)
@@ -71,7 +72,7 @@ def trained(base: Path, preprocessor: CausalPreprocessor, **lora: Any) -> Causal
     return model
 
 
-def test_an_adapter_begins_as_the_network_itself_and_alone_is_trained(base: Path, preprocessor: CausalPreprocessor):
+def test_an_adapter_begins_as_the_network_itself_and_alone_is_trained(base: Path, preprocessor: TokensInput):
     plain = build(Spec(pretrained=str(base), max_length=LENGTH), preprocessor)
     before = {name: weight.clone() for name, weight in plain.network.named_parameters()}
     torch.testing.assert_close(answers(build(spec(base), preprocessor)), answers(plain))
@@ -86,9 +87,9 @@ def test_an_adapter_begins_as_the_network_itself_and_alone_is_trained(base: Path
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks for it
-def test_it_is_saved_alone_and_loads_here_and_by_peft(base: Path, preprocessor: CausalPreprocessor, tmp_path: Path):
+def test_it_is_saved_alone_and_loads_here_and_by_peft(base: Path, preprocessor: TokensInput, tmp_path: Path):
     model, folder = trained(base, preprocessor), tmp_path / "adapter"
-    save_model(model, preprocessor, folder)
+    save_model(model, language_model(preprocessor), folder)
     names = {file.name for file in folder.iterdir()}
     assert {"adapter_config.json", "adapter_model.safetensors"} == {name for name in names if "adapter" in name}
     assert not names & {"model.safetensors", "config.json"}
@@ -106,9 +107,9 @@ def test_it_is_saved_alone_and_loads_here_and_by_peft(base: Path, preprocessor: 
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_merged_it_is_a_whole_model(base: Path, preprocessor: CausalPreprocessor, tmp_path: Path):
+def test_merged_it_is_a_whole_model(base: Path, preprocessor: TokensInput, tmp_path: Path):
     model, folder, whole = trained(base, preprocessor), tmp_path / "adapter", tmp_path / "whole"
-    save_model(model, preprocessor, folder)
+    save_model(model, language_model(preprocessor), folder)
     done = CliRunner().invoke(app, ["merge", str(folder), str(whole)], catch_exceptions=False)
     assert done.exit_code == 0
     (base / "model.safetensors").unlink()  # nothing is read of it
@@ -127,7 +128,7 @@ LAYERS = {
 }
 
 
-def test_layers_are_chosen_by_the_ends_of_their_paths(base: Path, preprocessor: CausalPreprocessor):
+def test_layers_are_chosen_by_the_ends_of_their_paths(base: Path, preprocessor: TokensInput):
     def layers(**lora: Any) -> set[str]:
         weights = build(spec(base, **lora), preprocessor).weights
         return {".".join(name.split(".lora_")[0].split(".")[-2:]) for name in weights}
@@ -142,16 +143,16 @@ def test_layers_are_chosen_by_the_ends_of_their_paths(base: Path, preprocessor: 
 
 
 @pytest.mark.parametrize("wanted", ["absent", "mlp.absent", "proj", "mlp", "lm_head", "lora_A"])
-def test_layers_that_are_not_there_are_named(base: Path, preprocessor: CausalPreprocessor, wanted: str):
+def test_layers_that_are_not_there_are_named(base: Path, preprocessor: TokensInput, wanted: str):
     kind = AutoConfig.from_pretrained(base).model_type
     expected = f"^spec.model.causalLM.lora.targetModules: {kind} has no linear layer {wanted}; it has "
     with pytest.raises(UserError, match=f"{expected}{', '.join(LAYERS[kind])}$"):
         build(spec(base, targetModules=[LAYERS[kind][0], wanted]), preprocessor)
 
 
-def test_damaged_adapters_are_named(base: Path, preprocessor: CausalPreprocessor, tmp_path: Path):
+def test_damaged_adapters_are_named(base: Path, preprocessor: TokensInput, tmp_path: Path):
     model, folder = trained(base, preprocessor), tmp_path / "adapter"
-    save_model(model, preprocessor, folder)
+    save_model(model, language_model(preprocessor), folder)
     file = folder / "adapter_config.json"
     config = json.loads(file.read_text())
     for changes, said in (

@@ -9,9 +9,11 @@ import pytest
 from transformers.models.bert.configuration_bert import BertConfig
 from transformers.models.bert.modeling_bert import BertModel
 
+from preprocessors import input_of
 from trainjob.api import Model
+from trainjob.data import Preprocessor
 from trainjob.errors import UserError
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
 from trainjob.models import build, load_model, save_model
 
 OWN_CLASS = {
@@ -49,7 +51,7 @@ def test_of_a_saved_model(
     message: str,
     tmp_path: Path,
     text_model: Callable[..., Model],
-    text_preprocessor: TextPreprocessor,
+    text_preprocessor: Preprocessor,
     asked: list[str],
 ) -> None:
     save_model(build(text_model(), text_preprocessor), text_preprocessor, tmp_path)
@@ -66,7 +68,7 @@ def test_of_a_pretrained_encoder(
     message: str,
     tmp_path: Path,
     text_model: Callable[..., Model],
-    text_preprocessor: TextPreprocessor,
+    text_preprocessor: Preprocessor,
     asked: list[str],
 ) -> None:
     sizes: dict[str, Any] = {
@@ -75,7 +77,8 @@ def test_of_a_pretrained_encoder(
         "num_attention_heads": 2,
         "intermediate_size": 16,
     }
-    BertModel(BertConfig(vocab_size=text_preprocessor.vocabulary_size, **sizes)).save_pretrained(tmp_path)
+    vocabulary = input_of(text_preprocessor, TextInput).vocabulary_size
+    BertModel(BertConfig(vocab_size=vocabulary, **sizes)).save_pretrained(tmp_path)
     ran = change(tmp_path, fields)
     with pytest.raises(UserError, match=rf"pretrained: .*{message}"):
         build(text_model(pretrained=str(tmp_path)), text_preprocessor)
@@ -84,7 +87,7 @@ def test_of_a_pretrained_encoder(
 
 
 def test_a_class_that_transformers_has_is_taken_in_place_of_the_folders(
-    tmp_path: Path, text_model: Callable[..., Model], text_preprocessor: TextPreprocessor, asked: list[str]
+    tmp_path: Path, text_model: Callable[..., Model], text_preprocessor: Preprocessor, asked: list[str]
 ) -> None:
     save_model(build(text_model(), text_preprocessor), text_preprocessor, tmp_path)
     ran = change(tmp_path, {"auto_map": OWN_CLASS["auto_map"]})

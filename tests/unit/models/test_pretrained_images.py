@@ -22,12 +22,14 @@ from transformers.models.dinov2.modeling_dinov2 import Dinov2ForImageClassificat
 from transformers.models.vit.configuration_vit import ViTConfig
 from transformers.models.vit.modeling_vit import ViTForImageClassification, ViTModel
 
+from preprocessors import image_classifier
 from through_checkpoint import carry
 from tiny_image_models import save_resnet, save_vit
 from trainjob import Predictor
 from trainjob.api import Model
+from trainjob.data import Preprocessor
 from trainjob.errors import UserError
-from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, pretrained_processor
+from trainjob.kinds.inputs.image_processor import PretrainedImageInput, pretrained_processor
 from trainjob.models import Classifier, build, load_model, save_model
 
 CLASSES = ["bird", "cat", "dog"]
@@ -43,11 +45,11 @@ SIZES: dict[str, Any] = {
 PATCHES: dict[str, Any] = SIZES | {"image_size": 16, "patch_size": 8}
 
 
-def preprocessor_of(folder: Path) -> PretrainedImagePreprocessor:
-    return PretrainedImagePreprocessor.of(pretrained_processor(str(folder)), CLASSES, [1, 2, 3])
+def preprocessor_of(folder: Path) -> Preprocessor:
+    return image_classifier(PretrainedImageInput.of(pretrained_processor(str(folder))), CLASSES, [1, 2, 3])
 
 
-def built(folder: Path, preprocessor: PretrainedImagePreprocessor | None = None, **fields: Any) -> Classifier[Any]:
+def built(folder: Path, preprocessor: Preprocessor | None = None, **fields: Any) -> Classifier[Any]:
     model = Model.model_validate({"imageClassifier": {"pretrained": str(folder), **fields}})
     classifier = build(model, preprocessor or preprocessor_of(folder))
     assert isinstance(classifier, Classifier)

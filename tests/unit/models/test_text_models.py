@@ -19,11 +19,14 @@ from transformers.models.mpnet.modeling_mpnet import MPNetModel
 from transformers.models.roberta.configuration_roberta import RobertaConfig
 from transformers.models.roberta.modeling_roberta import RobertaModel
 
+from preprocessors import input_of
 from through_checkpoint import carry
 from trainjob.api import Model
+from trainjob.data import Preprocessor
 from trainjob.data.tokenizers import length_multiple
 from trainjob.errors import UserError
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import build, load_model, save_model
 
 Inputs = dict[str, torch.Tensor]
@@ -39,10 +42,11 @@ SIZES: dict[str, Any] = {
 
 
 @pytest.fixture
-def pretrained(tmp_path: Path, text_preprocessor: TextPreprocessor) -> Path:
+def pretrained(tmp_path: Path, text_preprocessor: Preprocessor) -> Path:
     """A tiny BERT without a head."""
     folder = tmp_path / "tiny-bert"
-    BertModel(BertConfig(vocab_size=text_preprocessor.vocabulary_size, **SIZES)).save_pretrained(folder)
+    vocabulary = input_of(text_preprocessor, TextInput).vocabulary_size
+    BertModel(BertConfig(vocab_size=vocabulary, **SIZES)).save_pretrained(folder)
     return folder
 
 
@@ -52,7 +56,7 @@ def logits(module: torch.nn.Module, inputs: Inputs) -> torch.Tensor:
 
 
 def test_a_saved_encoder_loads_here_and_in_transformers_with_the_same_logits(
-    tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    tmp_path: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     module = build(text_model(), text_preprocessor)
     expected = logits(module, text_inputs)
@@ -60,7 +64,7 @@ def test_a_saved_encoder_loads_here_and_in_transformers_with_the_same_logits(
 
     loaded, preprocessor = load_model(tmp_path / "model")
     assert not loaded.training
-    assert preprocessor.classes == text_preprocessor.classes
+    assert preprocessor.target.classes == text_preprocessor.target.classes
     assert torch.equal(logits(loaded, text_inputs), expected)
 
     network = AutoModelForSequenceClassification.from_pretrained(tmp_path / "model")
@@ -74,7 +78,7 @@ def test_a_saved_encoder_loads_here_and_in_transformers_with_the_same_logits(
     assert network.config.problem_type == "single_label_classification"
 
 
-def test_the_same_seed_gives_the_same_weights(text_model: MakeModel, text_preprocessor: TextPreprocessor) -> None:
+def test_the_same_seed_gives_the_same_weights(text_model: MakeModel, text_preprocessor: Preprocessor) -> None:
     def weights(seed: int) -> torch.Tensor:
         torch.manual_seed(seed)
         return torch.cat([value.flatten() for value in build(text_model(), text_preprocessor).parameters()])
@@ -84,7 +88,7 @@ def test_the_same_seed_gives_the_same_weights(text_model: MakeModel, text_prepro
 
 
 def test_padding_does_not_change_logits(
-    text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     module = build(text_model(), text_preprocessor)
     length = int(text_inputs["attention_mask"][2].sum())
@@ -93,14 +97,14 @@ def test_padding_does_not_change_logits(
 
 
 def test_logits_are_float32_under_autocast(
-    text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         assert build(text_model(), text_preprocessor)(**text_inputs).dtype == torch.float32
 
 
 def test_a_checkpoint_restores_a_module_that_was_built_anew(
-    tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    tmp_path: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     saved, other = build(text_model(), text_preprocessor), build(text_model(), text_preprocessor)
     carry(saved, other, tmp_path)
@@ -108,7 +112,7 @@ def test_a_checkpoint_restores_a_module_that_was_built_anew(
 
 
 def test_a_pretrained_encoder_gets_a_new_head(
-    pretrained: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    pretrained: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     module = build(text_model(pretrained=str(pretrained), dropout=0.4), text_preprocessor)
     assert logits(module, text_inputs).shape == (4, 3)
@@ -120,7 +124,7 @@ def test_a_pretrained_encoder_gets_a_new_head(
 
 
 def test_dropout_reaches_a_head_whose_configuration_has_no_name_for_it(
-    tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor
+    tmp_path: Path, text_model: MakeModel, text_preprocessor: Preprocessor
 ) -> None:
     MPNetModel(MPNetConfig(vocab_size=200, **SIZES)).save_pretrained(tmp_path)
     module = build(text_model(pretrained=str(tmp_path), dropout=0.4), text_preprocessor)
@@ -128,7 +132,7 @@ def test_dropout_reaches_a_head_whose_configuration_has_no_name_for_it(
 
 
 def test_what_no_answer_depends_on_is_frozen(
-    tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    tmp_path: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     """BigBird has a pooler that its classifier does not ask."""
     BigBirdModel(BigBirdConfig(vocab_size=200, attention_type="original_full", **SIZES)).save_pretrained(tmp_path)
@@ -143,7 +147,7 @@ def test_what_no_answer_depends_on_is_frozen(
 
 
 def test_only_the_head_of_a_frozen_encoder_learns(
-    pretrained: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    pretrained: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     module = build(text_model(pretrained=str(pretrained), freezeEncoder=True, dropout=0.0), text_preprocessor).train()
     before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -157,16 +161,16 @@ def test_only_the_head_of_a_frozen_encoder_learns(
 
 
 def test_a_checkpoint_with_a_head_for_other_classes_is_taken(
-    tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    tmp_path: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
-    other = replace(text_preprocessor, classes=["x", "y"], class_counts=[1, 1])
+    other = replace(text_preprocessor, target=OneClass(["x", "y"], [1, 1]))
     save_model(build(text_model(), other), other, tmp_path)
     module = build(text_model(pretrained=str(tmp_path)), text_preprocessor)
     assert logits(module, text_inputs).shape == (4, 3)
 
 
 def test_a_checkpoint_in_half_precision_with_old_names_trains_in_float32_and_resumes(
-    tmp_path: Path, pretrained: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor, text_inputs: Inputs
+    tmp_path: Path, pretrained: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
     """As bert-base-uncased: LayerNorm.gamma and LayerNorm.beta."""
     file = pretrained / "model.safetensors"
@@ -208,11 +212,11 @@ def test_a_checkpoint_in_half_precision_with_old_names_trains_in_float32_and_res
 def test_max_length_is_checked_against_the_positions(
     tmp_path: Path,
     text_model: MakeModel,
-    text_preprocessor: TextPreprocessor,
+    text_preprocessor: Preprocessor,
     network: Callable[[int], PreTrainedModel],
     longest: int,
 ) -> None:
-    network(text_preprocessor.vocabulary_size).save_pretrained(tmp_path)
+    network(input_of(text_preprocessor, TextInput).vocabulary_size).save_pretrained(tmp_path)
     module = build(text_model(pretrained=str(tmp_path), maxLength=longest), text_preprocessor)
     tokens = torch.full((1, longest), 5)
     assert logits(module, {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}).shape == (1, 3)
@@ -221,7 +225,7 @@ def test_max_length_is_checked_against_the_positions(
 
 
 def test_a_tokenizer_of_another_model_is_refused(
-    tmp_path: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor
+    tmp_path: Path, text_model: MakeModel, text_preprocessor: Preprocessor
 ) -> None:
     BertModel(BertConfig(vocab_size=10, **SIZES)).save_pretrained(tmp_path)
     with pytest.raises(UserError, match="files of two different models"):
@@ -229,7 +233,7 @@ def test_a_tokenizer_of_another_model_is_refused(
 
 
 def test_what_cannot_be_loaded_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text_model: MakeModel, text_preprocessor: TextPreprocessor
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text_model: MakeModel, text_preprocessor: Preprocessor
 ) -> None:
     with pytest.raises(UserError, match=r"pretrained: there is no folder .*/missing"):
         build(text_model(pretrained=str(tmp_path / "missing")), text_preprocessor)
@@ -245,7 +249,7 @@ def test_what_cannot_be_loaded_is_named(
 
 
 def test_damaged_weights_are_named(
-    tmp_path: Path, pretrained: Path, text_model: MakeModel, text_preprocessor: TextPreprocessor
+    tmp_path: Path, pretrained: Path, text_model: MakeModel, text_preprocessor: Preprocessor
 ) -> None:
     save_model(build(text_model(), text_preprocessor), text_preprocessor, tmp_path / "model")
     for folder in (pretrained, tmp_path / "model"):

@@ -10,9 +10,10 @@ from PIL import ExifTags, Image, ImageOps
 from pyarrow import csv
 
 import trainjob
+from preprocessors import input_of
 from trainjob import Predictor
 from trainjob.errors import DataError, UserError
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
 from trainjob.models import load_model
 
 
@@ -23,10 +24,10 @@ def rows(text_csv: Path) -> pa.Table:
 
 def test_probabilities_are_the_models_own_in_the_rows_order(text_run: Path, rows: pa.Table) -> None:
     module, preprocessor = load_model(text_run / "model")
-    assert isinstance(preprocessor, TextPreprocessor)
+    texts = input_of(preprocessor, TextInput)
     expected = []
     for title, body in zip(rows["title"].to_pylist(), rows["body"].to_pylist(), strict=True):
-        tokens = torch.tensor([preprocessor.tokenizer.encode(f"{title} {body}").ids])
+        tokens = torch.tensor([texts.tokenizer.encode(f"{title} {body}").ids])
         with torch.inference_mode():
             logits = module(input_ids=tokens, attention_mask=torch.ones_like(tokens))
         expected.append(torch.softmax(logits, dim=1)[0].numpy())

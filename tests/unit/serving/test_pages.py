@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from asking import Server
-from trainjob.kinds.inputs.text import TextPreprocessor
+from preprocessors import input_of
+from trainjob.kinds.inputs.text import TextInput
 from trainjob.predictor import Predictor
 from trainjob.serving.page import page
 
@@ -33,8 +34,8 @@ def test_a_page_asks_for_the_models_columns_or_for_an_image(texts: Server, image
 
 def test_names_are_only_text(text_run: Path):
     preprocessor = Predictor.load(text_run).preprocessor
-    assert isinstance(preprocessor, TextPreprocessor)
-    odd = replace(preprocessor, columns=['<script>"', "</script>"])
+    texts = replace(input_of(preprocessor, TextInput), columns=['<script>"', "</script>"])
+    odd = replace(preprocessor, input=texts)
     html = page("<b>&", odd)
     assert "<b>" not in html
     assert html.count("<script>") == html.count("</script>") == 1

@@ -173,7 +173,7 @@ def test_a_checkpoint_holds_the_very_model_that_was_validated(tmp_path: Path, mo
             module, preprocessor = load_model(copy)
             weights = load_file(copy / "model.safetensors")
         batch = collate(preprocessor, setup.examples["validation"])
-        loss = sample_losses(setup.spec.model, preprocessor)(module(**batch.inputs), batch.labels).mean()
+        loss = sample_losses(setup.spec.model, preprocessor.target)(module(**batch.inputs), batch.labels).mean()
         assert record["validation_loss"] == pytest.approx(loss.item(), rel=1e-5)
         saved = ClassificationScores.model_validate_json((folder / "evaluation.json").read_bytes())
         assert saved.as_metrics("validation").items() <= record.items()

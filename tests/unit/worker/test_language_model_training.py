@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from preprocessors import input_of, labels_after, language_model
 from ranks import run_on
 from trainers import Setup, build_trainer, train, without_times
 from trainjob import Predictor, TextGenerator
@@ -22,7 +23,7 @@ from trainjob.data.examples import IGNORED
 from trainjob.data.loaders import InMemoryBatches
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, train_byte_bpe
+from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 from trainjob.models import build, save_model
 from trainjob.runs.checkpoint_tensors import CheckpointTensors
 from trainjob.runs.checkpoints import files_of
@@ -38,7 +39,7 @@ CHAT = (
 
 
 def setup(folder: Path) -> Setup:
-    preprocessor = CausalPreprocessor(["text"], 32, 10.0, *train_byte_bpe(TEXTS, 300, 32))
+    tokens = TokensInput(["text"], 32, 10.0, *train_byte_bpe(TEXTS, 300, 32))
     spec = TrainJobSpec.model_validate(
         {
             "model": {
@@ -54,10 +55,11 @@ def setup(folder: Path) -> Setup:
     )
 
     def examples(texts: list[str]) -> Examples:
-        values = preprocessor.transform(pa.table({"text": texts}))
-        return Examples.from_table(pa.table({"values": values, "label": np.zeros(len(values), np.int64)}))
+        return Examples.from_table(pa.table({"values": tokens.transform(pa.table({"text": texts}))}))
 
-    return Setup(folder, spec, preprocessor, {"train": examples(TEXTS[:45]), "validation": examples(TEXTS[45:])})
+    return Setup(
+        folder, spec, language_model(tokens), {"train": examples(TEXTS[:45]), "validation": examples(TEXTS[45:])}
+    )
 
 
 def adapter_setup(folder: Path) -> Setup:
@@ -78,8 +80,9 @@ def _score(setup: Setup) -> LanguageScores:
 
 def test_every_token_counts_once_however_many_ranks(tmp_path: Path):
     (one,) = run_on(1, _score, setup(tmp_path))
-    labels = setup(tmp_path).preprocessor.inputs(setup(tmp_path).examples["validation"])["labels"]
-    assert one.tokens == np.sum(labels >= 0)
+    made = setup(tmp_path)
+    labels = labels_after(input_of(made.preprocessor, TokensInput), made.examples["validation"])
+    assert one.tokens == sum(label >= 0 for row in labels for label in row)
     for other in run_on(3, _score, setup(tmp_path)):
         assert other.tokens == one.tokens
         assert other.loss == pytest.approx(one.loss, rel=1e-6)
@@ -189,7 +192,7 @@ def test_prompts_are_completed_and_completions_scored(model: Path, tmp_path: Pat
         ["row 1", "row 2"], max_new_tokens=4
     )
     scores = LanguageScores.model_validate_json(runner.invoke(app, ["evaluate", str(run), str(rows), "--json"]).output)
-    tokenizer = TextGenerator.load(run).preprocessor.tokenizer
+    tokenizer = TextGenerator.load(run).tokens.tokenizer
     answers = (" of rows", " of")
     assert scores.tokens == sum(len(tokenizer.encode(text, add_special_tokens=False)) + 1 for text in answers)
     lacking = runner.invoke(app, ["evaluate", str(run), str(prompts)])
@@ -210,7 +213,7 @@ def test_conversations_are_answered_and_scored(model: Path, tmp_path: Path):
     assert (row["id"], json.loads(row["chat"]), row["continuation"] + "\n") == ("7", chat, shown.output)
     scored = runner.invoke(app, ["evaluate", str(run), str(rows), "--json"])
     assert LanguageScores.model_validate_json(scored.output).tokens == len(
-        TextGenerator.load(run).preprocessor.tokenizer.encode("many;", add_special_tokens=False)
+        TextGenerator.load(run).tokens.tokenizer.encode("many;", add_special_tokens=False)
     )
     with pytest.raises(UserError, match=r'^prompt 1: message 1 has no text as its "content"'):
         TextGenerator.load(run).generate([[{"role": "user"}]])

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from preprocessors import image_classifier
 from trainjob.data import Examples
 from trainjob.data.batch import Batch
 from trainjob.data.examples import cut
 from trainjob.data.loaders import AHEAD, BucketSampler, Shard, memory_windows, prefetched, scoring_batches, shuffled_cut
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 
 
 def _lengths(rows: int) -> np.ndarray:
@@ -98,9 +99,8 @@ def test_fewer_ranks_compute_a_batch_in_parts_that_are_no_larger(batch_size: int
 
 @pytest.mark.parametrize("rows", [1, 31, 1025, 3000])
 def test_scoring_batches_hold_every_row_in_one_batch_of_one_rank(rows: int):
-    preprocessor = ImagePreprocessor(
-        ["a", "b"], [1, 1], height=1, width=1, channels=1, mean=[0.0], std=[1.0], resize=False
-    )
+    images = ImageInput(height=1, width=1, channels=1, mean=[0.0], std=[1.0], resize=False)
+    preprocessor = image_classifier(images, ["a", "b"], [1, 1])
     labels = np.arange(rows)
     examples = Examples(np.zeros(rows, np.uint8), np.arange(rows + 1), labels)
     seen = [

@@ -118,7 +118,7 @@ def test_grey_images_train_a_pretrained_network(tmp_path: Path):
     digits = write_digits(tmp_path / "digits")
     spec = image_spec(digits, save_vit(tmp_path / "vit"))
     fitted = fit(spec)
-    assert (fitted.preprocessor.classes, fitted.preprocessor.row_bytes) == (
+    assert (fitted.preprocessor.target.classes, fitted.preprocessor.input.row_bytes) == (
         [f"digit-{digit}" for digit in range(5)],
         16 * 16 * 3 + 16,
     )

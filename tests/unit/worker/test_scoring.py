@@ -29,10 +29,10 @@ def expected(setup: Setup, name: str) -> ClassificationScores:
         logits = module(**batch.inputs)
     confusion = np.zeros((3, 3), np.int64)
     np.add.at(confusion, (batch.labels.numpy(), logits.argmax(dim=1).numpy()), 1)
-    losses = sample_losses(setup.spec.model, setup.preprocessor)(logits, batch.labels)
+    losses = sample_losses(setup.spec.model, setup.preprocessor.target)(logits, batch.labels)
     from trainjob.evaluation import classification_scores
 
-    return classification_scores(Confusion.of_matrix(confusion), losses.sum().item(), setup.preprocessor.classes)
+    return classification_scores(Confusion.of_matrix(confusion), losses.sum().item(), setup.preprocessor.target.classes)
 
 
 def score(setup: Setup, training: bool) -> tuple[ClassificationScores, bool, bool]:

@@ -45,7 +45,7 @@ def plain(
     training, rows = setup.spec.training, setup.examples["train"]
     torch.manual_seed(training.seed)
     module = build(setup.spec.model, setup.preprocessor).train()
-    losses_of = sample_losses(setup.spec.model, setup.preprocessor)
+    losses_of = sample_losses(setup.spec.model, setup.preprocessor.target)
     optimizer = build_optimizer(training.optimizer, module.parameters())
     samplers = [BucketSampler(rows.lengths, setup.shard(rank, ranks)) for rank in range(ranks)]
     groups = math.ceil(len(samplers[0]) / training.gradient_accumulation)
@@ -176,7 +176,8 @@ def test_the_training_loss_is_the_mean_over_all_rows(tmp_path: Path, ranks: int)
             taken += sampler
         batch = collate(setup.preprocessor, setup.examples["train"].take(np.concatenate(taken)))
         assert len(batch) == 50
-        expected = sample_losses(setup.spec.model, setup.preprocessor)(module(**batch.inputs), batch.labels).mean()
+        losses = sample_losses(setup.spec.model, setup.preprocessor.target)
+        expected = losses(module(**batch.inputs), batch.labels).mean()
         [record] = [record for record in records if record["kind"] == "epoch" and record["epoch"] == epoch + 1]
         assert record["train_loss"] == pytest.approx(expected.item(), rel=1e-5)
 

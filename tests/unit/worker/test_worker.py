@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from preprocessors import input_of, labels_of
 from ranks import run_on
 from trainers import CLASSES, CNN, Setup, image_setup, text_setup
 from trainjob import Predictor
@@ -20,7 +21,7 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, Fitted
 from trainjob.errors import DataError, UserError
 from trainjob.evaluation import ClassificationScores
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.progress.channel import Address, Receiver
 from trainjob.runs.checkpoint_tensors import CheckpointTensors
@@ -88,9 +89,9 @@ def test_the_outcome_is_the_best_checkpoints(tmp_path: Path, ranks: int):
 def test_nothing_is_trained_where_transformers_would_tokenize_otherwise(tmp_path: Path, side: str):
     """A tokenizer that cuts texts at their end, and an export that says so or not."""
     setup = text_setup(tmp_path, training={"epochs": 1})
-    assert isinstance(setup.preprocessor, TextPreprocessor)
-    config = setup.preprocessor.tokenizer_config | {"truncation_side": side}
-    task = task_of(replace(setup, preprocessor=replace(setup.preprocessor, tokenizer_config=config)))
+    texts = input_of(setup.preprocessor, TextInput)
+    texts = replace(texts, tokenizer_config=texts.tokenizer_config | {"truncation_side": side})
+    task = task_of(replace(setup, preprocessor=replace(setup.preprocessor, input=texts)))
     text = "red " + "word1 " * 99
     task = replace(task, fitted=replace(task.fitted, sample=["blue", text]))
     if side == "right":
@@ -122,7 +123,7 @@ def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, 
     kept = read_predictions(Folder(str(tmp_path)), "model").to_pydict()
     rows = setup.examples[held]
     assert kept["row"] == list(range(len(rows)))
-    assert kept["label"] == [CLASSES[label] for label in rows.labels]
+    assert kept["label"] == [CLASSES[label] for label in labels_of(rows)]
     predictor = Predictor.load(tmp_path)
     images = rows.values.reshape(-1, 4, 4)
     assert kept["prediction"] == predictor.predict(images)
@@ -149,7 +150,7 @@ def test_of_two_classes_the_validation_rows_are_predicted_too(tmp_path: Path, ra
         kept = read_predictions(Folder(str(tmp_path)), "model-validation").to_pydict()
         rows = setup.examples["validation"]
         assert kept["row"] == list(range(len(rows)))
-        assert kept["label"] == [classes[label] for label in rows.labels]
+        assert kept["label"] == [classes[label] for label in labels_of(rows)]
         assert kept["prediction"] == Predictor.load(tmp_path).predict(rows.values.reshape(-1, 4, 4))
         assert isinstance(outcome.validation, ClassificationScores)
         right = [name == label for name, label in zip(kept["prediction"], kept["label"], strict=True)]

@@ -27,8 +27,9 @@ from trainjob.kinds.causal_lm.chat import ChatTemplate
 from trainjob.kinds.causal_lm.conversation_notes import conversation_notes
 from trainjob.kinds.causal_lm.documents import Layout, layout_of
 from trainjob.kinds.causal_lm.ends import note_missing_turn_end
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor, check_tokenizer, train_byte_bpe
+from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 from trainjob.kinds.inputs.text import text_contents
+from trainjob.kinds.targets.next_token import NextToken
 
 
 def fit_language_model(
@@ -51,12 +52,12 @@ def fit_language_model(
         DOING.begin("fitting the tokenizer")
         tokenizer, config = train_byte_bpe(texts, model.decoder.vocabulary_size, model.max_length)
     length = mean_length(tokenizer, texts)
-    preprocessor = CausalPreprocessor(layout.columns, model.max_length, length, tokenizer, config, layout.form)
-    check_tokenizer(preprocessor, field)
-    note_missing_turn_end(preprocessor, field)
+    tokens = TokensInput(layout.columns, model.max_length, length, tokenizer, config, layout.form)
+    check_tokenizer(tokens, field)
+    note_missing_turn_end(tokens, field)
     if layout.form == "text":
-        return FittedOn(preprocessor, division, survey.digest, texts)
-    sound = _sound(preprocessor, train, mapped, bad)
+        return FittedOn(tokens, NextToken(), division, survey.digest, texts)
+    sound = _sound(tokens, train, mapped, bad)
     if not sound.any():
         raise TooFewRows(f"{listed(dataset.train.all_uris)} holds no rows that can be used")
     usable = without_small_classes(survey.take(sound), dataset, bad)
@@ -66,26 +67,26 @@ def fit_language_model(
         if layout.form == "messages"
         else ()
     )
-    return FittedOn(preprocessor, division, survey.digest, texts, notes)
+    return FittedOn(tokens, NextToken(), division, survey.digest, texts, notes)
 
 
-def _sound(preprocessor: CausalPreprocessor, train: Sequence[Part], mapped: Mapper, bad: BadRows) -> np.ndarray:
+def _sound(tokens: TokensInput, train: Sequence[Part], mapped: Mapper, bad: BadRows) -> np.ndarray:
     """Whether each row that can be read can be learned, which only the tokenizer shows, bool [n]."""
     sound: list[np.ndarray] = []
-    tasks, copied = tasks_of(train), replace(preprocessor)  # what the copy caches is not saved or sent with the other
+    tasks, copied = tasks_of(train), replace(tokens)  # what the copy caches is not saved or sent with the other
     begin_reading([train])
-    for found, others in counted(mapped(partial(_sound_of, preprocessor=copied), tasks), tasks):
+    for found, others in counted(mapped(partial(_sound_of, tokens=copied), tasks), tasks):
         sound.append(found)
         bad.merge(others)
     return np.concatenate(sound)
 
 
-def _sound_of(parts: list[Part], preprocessor: CausalPreprocessor) -> tuple[np.ndarray, BadRows]:
+def _sound_of(parts: list[Part], tokens: TokensInput) -> tuple[np.ndarray, BadRows]:
     bad, sound = BadRows(), [np.empty(0, bool)]
     for part in parts:
-        for rows in read_part(part, preprocessor.columns, leave_out):
+        for rows in read_part(part, tokens.columns, leave_out):
             found = np.zeros(len(rows.table), bool)
-            found[sound_rows(rows, preprocessor.check, bad.add)] = True
+            found[sound_rows(rows, tokens.check, bad.add)] = True
             sound.append(found)
     return np.concatenate(sound), bad
 

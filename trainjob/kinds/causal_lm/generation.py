@@ -6,17 +6,17 @@ from transformers.generation.configuration_utils import GenerationConfig
 from transformers.modeling_utils import PreTrainedModel
 
 from trainjob.kinds.causal_lm.ends import end_token_ids
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models.pretrained import quiet
 
 _OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")
 
 
-def set_ends(network: PreTrainedModel, preprocessor: CausalPreprocessor) -> None:
+def set_ends(network: PreTrainedModel, tokens: TokensInput) -> None:
     """Has generation stop at the tokens with which texts and answers end in training, besides those at which the
     network stops already. Has the configuration be one that transformers saves."""
     config: Any = cast("Any", network).generation_config
-    ends = list(dict.fromkeys([*stop_token_ids(network), *end_token_ids(preprocessor)]))
+    ends = list(dict.fromkeys([*stop_token_ids(network), *end_token_ids(tokens)]))
     config.eos_token_id = ends if len(ends) > 1 else ends[0]
     if not _is_valid(config) and any(getattr(config, name) is not None for name in _OF_SAMPLING):
         config.do_sample = True  # transformers loads settings of sampling without it, but does not save them

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import CausalLM, Dataset, Source, TrainJobSpec
+from trainjob.api import CausalLM, Dataset, Source
 from trainjob.data.bad_rows import BadRows
 from trainjob.data.rows import Part
 from trainjob.data.survey import FittedOn
 from trainjob.data.tasks import Mapper
 from trainjob.kinds.causal_lm.documents import layout_of
 from trainjob.kinds.causal_lm.fit import fit_language_model
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.kinds.inputs.parts import table_parts
+from trainjob.kinds.targets.next_token import NextToken
 
 if TYPE_CHECKING:
     from trainjob.kinds.causal_lm import network
@@ -33,25 +34,18 @@ class CausalLMKind:
     ) -> FittedOn:
         return fit_language_model(dataset, spec, train, seed, mapped, bad)
 
-    def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> CausalPreprocessor:
-        return CausalPreprocessor.load(folder, state)
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TokensInput, NextToken]:
+        return TokensInput.load(folder, state), NextToken()
 
-    def build(self, spec: CausalLM, preprocessor: CausalPreprocessor, as_stored: bool) -> "network.CausalLM":
+    def build(self, spec: CausalLM, tokens: TokensInput, target: NextToken, as_stored: bool) -> "network.CausalLM":
         from trainjob.kinds.causal_lm import network
 
-        return network.build(spec, preprocessor, as_stored)
+        return network.build(spec, tokens, as_stored)
 
-    def load(self, folder: Path, preprocessor: CausalPreprocessor) -> "network.CausalLM":
+    def load(self, folder: Path, tokens: TokensInput) -> "network.CausalLM":
         from trainjob.kinds.causal_lm import network
 
-        return network.load(folder, preprocessor)
-
-    def objective(
-        self, spec: TrainJobSpec | None, preprocessor: CausalPreprocessor, module: "network.CausalLM"
-    ) -> "network.NextToken":
-        from trainjob.kinds.causal_lm import network
-
-        return network.NextToken(compiled=spec is not None and spec.training.compile)
+        return network.load(folder, tokens)
 
     def worker_modules(self, spec: CausalLM) -> list[str]:
         return ["trainjob.kinds.causal_lm.network"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,16 +12,12 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob import api
-from trainjob.data.examples import IGNORED
 from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
-from trainjob.evaluation import LanguageScores, language_scores
 from trainjob.kinds.causal_lm import lora, norms
 from trainjob.kinds.causal_lm.generation import set_ends
-from trainjob.kinds.causal_lm.token_losses import losses_to_compile, token_losses
-from trainjob.kinds.causal_lm.tokens import CausalPreprocessor
+from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import gpu_attention, master_weights
-from trainjob.models.objective import Gather
 from trainjob.models.pretrained import (
     check_fit,
     computing_in_float32,
@@ -35,9 +31,6 @@ from trainjob.models.pretrained import (
 )
 from trainjob.models.trainable import Trainable
 from trainjob.storage import Folder
-
-if TYPE_CHECKING:
-    from trainjob.data.batch import Batch
 
 PATH = "spec.model.causalLM"
 
@@ -90,18 +83,18 @@ class CausalLM(Trainable[PreTrainedModel]):
             save_network_config(self.network, folder)
 
 
-def build(spec: api.CausalLM, preprocessor: CausalPreprocessor, as_stored: bool = False) -> CausalLM:
+def build(spec: api.CausalLM, tokens: TokensInput, as_stored: bool = False) -> CausalLM:
     """A new language model, as `models.build` says. Raises UserError if the pretrained decoder is missing or does not
     fit."""
-    network = _from_scratch(spec, preprocessor) if spec.decoder else _pretrained(spec, preprocessor, as_stored)
-    set_ends(network, preprocessor)
+    network = _from_scratch(spec, tokens) if spec.decoder else _pretrained(spec, tokens, as_stored)
+    set_ends(network, tokens)
     return CausalLM(network)
 
 
-def _from_scratch(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTrainedModel:
+def _from_scratch(spec: api.CausalLM, tokens: TokensInput) -> PreTrainedModel:
     assert spec.decoder is not None
     config = LlamaConfig(
-        vocab_size=preprocessor.vocabulary_size,
+        vocab_size=tokens.vocabulary_size,
         hidden_size=spec.decoder.hidden_size,
         intermediate_size=4 * spec.decoder.hidden_size,
         num_hidden_layers=spec.decoder.layers,
@@ -110,19 +103,19 @@ def _from_scratch(spec: api.CausalLM, preprocessor: CausalPreprocessor) -> PreTr
         max_position_embeddings=spec.max_length,
         attention_dropout=spec.decoder.dropout,
         tie_word_embeddings=True,
-        pad_token_id=preprocessor.pad_token_id,
-        bos_token_id=preprocessor.begin_token_id,
-        eos_token_id=preprocessor.end_token_id,
+        pad_token_id=tokens.pad_token_id,
+        bos_token_id=tokens.begin_token_id,
+        eos_token_id=tokens.end_token_id,
     )
     return LlamaForCausalLM(config)
 
 
-def load(folder: Path, preprocessor: CausalPreprocessor) -> CausalLM:
+def load(folder: Path, tokens: TokensInput) -> CausalLM:
     """The language model that is saved in `folder`; of an adapter, the network that it is for and the adapter. Raises
     UserError where that network cannot be loaded."""
     base = lora.base_of(folder)
     network = load_saved(AutoModelForCausalLM, folder) if base is None else _adapted(base, folder)
-    set_ends(network, preprocessor)
+    set_ends(network, tokens)
     return CausalLM(network)
 
 
@@ -135,12 +128,12 @@ def _adapted(base: str, folder: Path) -> PreTrainedModel:
     return network
 
 
-def _pretrained(spec: api.CausalLM, preprocessor: CausalPreprocessor, as_stored: bool) -> PreTrainedModel:
+def _pretrained(spec: api.CausalLM, tokens: TokensInput, as_stored: bool) -> PreTrainedModel:
     name = spec.pretrained
     assert name is not None
     network, _ = load_pretrained(AutoModelForCausalLM, name, f"{PATH}.pretrained", "decoder", as_stored)
     limit = getattr(network.config, "max_position_embeddings", None)
-    check_fit(network, PATH, name, spec.max_length, limit, preprocessor.vocabulary_size)
+    check_fit(network, PATH, name, spec.max_length, limit, tokens.vocabulary_size)
     _check_packing(network, name)
     if spec.lora is not None:
         lora.add(network, spec.lora, f"{PATH}.lora")
@@ -167,40 +160,3 @@ def _check_packing(network: PreTrainedModel, name: str) -> None:
             f"{PATH}.pretrained: {name} ({network.config.model_type}) looks beyond a text's beginning where several "
             "lie in one row; take a decoder with attention that heeds position_ids, such as Llama, Qwen or GPT-NeoX"
         )
-
-
-class TokenTally:
-    """Sums up the tokens' losses."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
-        self._tokens = torch.zeros((), dtype=torch.int64, device=device)
-
-    def add(self, batch: "Batch", answers: Tensor) -> None:
-        self._loss_sum += token_losses(answers, batch.labels).sum(dtype=torch.float64)
-        self._tokens += (batch.labels != IGNORED).sum()
-
-    def combine(self, gathered: Gather) -> None:
-        losses, tokens = zip(*gathered((self._loss_sum.cpu(), self._tokens.cpu())), strict=True)
-        self._loss_sum, self._tokens = torch.stack(losses).sum(), torch.stack(tokens).sum()
-
-    def scores(self) -> LanguageScores:
-        return language_scores(self._loss_sum.item(), int(self._tokens.item()))
-
-
-class NextToken:
-    """Trains on, and is scored by, the next token of each text."""
-
-    unit = "tokens"
-
-    def __init__(self, *, compiled: bool = False) -> None:
-        self._losses = torch.compile(losses_to_compile) if compiled else token_losses
-
-    def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
-        return self._losses(answers, batch.labels)
-
-    def tally(self, device: torch.device) -> TokenTally:
-        return TokenTally(device)
-
-    def predictions(self, answers: Tensor, batch: "Batch") -> None:
-        return None

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from trainjob.data.examples import IGNORED
+from trainjob.data.examples import IGNORED, Examples
 
 START = 1 << 30
 """Is added to the code of the first token of a document, or of a piece of one; that token is only read."""
@@ -35,19 +35,33 @@ def pack(tokens: np.ndarray, offsets: np.ndarray, length: int) -> tuple[np.ndarr
     return codes, np.bincount(rows, lengths).astype(np.int64)
 
 
-def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tokens, their positions, and as label of each place the token that follows in the document or IGNORED: each int64
-    [n, length], of codes int32 [n, length] that are -1 where there are no tokens; `pad` is the token of those places.
-    """
+def code_matrix(examples: Examples, length: int) -> np.ndarray:
+    """The codes of packed rows, int32 [n, length], -1 where there are no tokens."""
+    lengths = examples.lengths
+    codes = np.full((len(lengths), length), -1, np.int32)
+    codes[np.arange(length) < lengths[:, None]] = examples.values
+    return codes
+
+
+def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens and their positions, both int64 [n, length], of codes int32 [n, length] that are -1 where there are no
+    tokens; `pad` is the token of those places."""
     is_pad = codes < 0
     starts = is_pad | (codes >= START)
     tokens = np.where(is_pad, pad, codes & (GIVEN - 1)).astype(np.int64)
     places = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
     positions = places - np.maximum.accumulate(np.where(starts, places, 0), axis=1)
+    return tokens, positions
+
+
+def next_tokens(codes: np.ndarray) -> np.ndarray:
+    """The label of each place, int64 [n, length], of codes as for `unpacked`: the token that follows in the document,
+    or IGNORED where that is only read."""
     labels = np.full(codes.shape, IGNORED, np.int64)
-    is_read = starts | (codes & GIVEN != 0)
-    labels[:, :-1] = np.where(is_read[:, 1:], IGNORED, tokens[:, 1:])
-    return tokens, positions, labels
+    following = codes[:, 1:]
+    is_learned = (following >= 0) & (following & (START | GIVEN) == 0)
+    labels[:, :-1] = np.where(is_learned, following, IGNORED)
+    return labels
 
 
 def document_starts(codes: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Texts to rows of tokens that a language model learns from."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +12,13 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
-from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.data.rows import Rows, row_number
+from trainjob.data.tokenizer_check import check_export
 from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.chat import ChatTemplate, template_of
 from trainjob.kinds.causal_lm.documents import Form, Layout, Prompt, opening
-from trainjob.kinds.causal_lm.packing import MOST_TOKENS, document_starts, pack, unpacked
+from trainjob.kinds.causal_lm.packing import MOST_TOKENS, code_matrix, document_starts, pack, unpacked
 from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
 from trainjob.kinds.inputs.text import text_contents
 
@@ -28,15 +27,12 @@ PAD, END = "<|pad|>", "<|end|>"
 
 
 @dataclass(frozen=True)
-class CausalPreprocessor:
+class TokensInput:
     """Tokenizes a row's text, prompt and completion, or conversation; several short ones make one row, a long text
     several."""
 
-    kind: ClassVar[str] = "causalLM"
     noun: ClassVar[str] = "text"
     value_type: ClassVar[pa.DataType] = pa.int32()
-    classes: ClassVar[list[str]] = []
-    class_counts: ClassVar[list[int]] = []
     packs: ClassVar[bool] = True
 
     columns: list[str]
@@ -144,33 +140,36 @@ class CausalPreprocessor:
                 f"{length:,} tokens",
             )
 
-    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
-        """input_ids, position_ids and labels, each int64 [n, `padded_length`], and starts, of `document_starts`."""
-        lengths = examples.lengths
-        longest = padded_length(lengths, self.max_length)
-        codes = np.full((len(lengths), longest), -1, np.int32)
-        codes[np.arange(longest) < lengths[:, None]] = examples.values
-        tokens, positions, labels = unpacked(codes, self.pad_token_id)
-        starts = document_starts(codes)
-        return {"input_ids": tokens, "position_ids": positions, "starts": starts, "labels": labels}
+    def batch(self, examples: Examples) -> dict[str, np.ndarray]:
+        """input_ids and position_ids, both int64 [n, `padded_length`], and starts, of `document_starts`."""
+        codes = code_matrix(examples, padded_length(examples.lengths, self.max_length))
+        tokens, positions = unpacked(codes, self.pad_token_id)
+        return {"input_ids": tokens, "position_ids": positions, "starts": document_starts(codes)}
 
-    def save(self, folder: Path) -> None:
-        """Write preprocessor.json and, for transformers too, tokenizer.json and tokenizer_config.json."""
-        state = {
-            "kind": self.kind,
+    def cut_share(self, texts: Sequence[str]) -> None:
+        """Long texts are not cut off but make several rows."""
+
+    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
+        check_export(folder, self.tokenizer, self.tokenizer_config, texts)
+
+    def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
+        """No row has a prediction of its own."""
+        return {}
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Also writes, for transformers too, tokenizer.json and tokenizer_config.json."""
+        save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
+        return {
             "columns": self.columns,
             "max_length": self.max_length,
             "mean_length": self.mean_length,
             "form": self.form,
         }
-        (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
-        save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
 
     @classmethod
-    def load(cls, folder: Path, state: dict[str, Any]) -> "CausalPreprocessor":
-        """What `save` wrote; `state` is the content of preprocessor.json."""
+    def load(cls, folder: Path, state: dict[str, Any]) -> "TokensInput":
+        """The input that was saved with these fields of preprocessor.json."""
         tokenizer, config = load_tokenizer(folder, None)
-        del state["kind"]
         return cls(**state, tokenizer=tokenizer, tokenizer_config=config)
 
 
@@ -180,7 +179,7 @@ def _checked_text(prompt: Prompt, where: str) -> str:
     return prompt
 
 
-def check_tokenizer(preprocessor: CausalPreprocessor, field: str) -> None:
+def check_tokenizer(preprocessor: TokensInput, field: str) -> None:
     """Raises DataError for a tokenizer that cannot be used; `field` is where it was named."""
     try:
         _ = preprocessor.end_token_id
@@ -192,7 +191,7 @@ def check_tokenizer(preprocessor: CausalPreprocessor, field: str) -> None:
         raise DataError(f"{field}: the tokenizer has {preprocessor.vocabulary_size:,} tokens; {MOST_TOKENS:,} fit")
 
 
-def _token_id(preprocessor: CausalPreprocessor, *names: str) -> int:
+def _token_id(preprocessor: TokensInput, *names: str) -> int:
     """Of the first of these special tokens that there is."""
     number = special_token_id(preprocessor.tokenizer, preprocessor.tokenizer_config, *names)
     if number is None:

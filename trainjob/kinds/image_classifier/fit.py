@@ -14,8 +14,9 @@ from trainjob.data.small_classes import survey_classes
 from trainjob.data.split import hashes
 from trainjob.data.survey import FittedOn, Look, Seen, nothing
 from trainjob.data.tasks import Mapper
-from trainjob.kinds.inputs.image import ImagePreprocessor, check_size, image_contents
-from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor, check_shape, pretrained_processor
+from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
+from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
+from trainjob.kinds.targets.one_class import OneClass
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]
@@ -48,9 +49,7 @@ def fit_images(
     depth = int(np.max(survey.marks[division.is_training] & _CHANNELS))
     mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
     std = np.sqrt(np.maximum(square - mean**2, 0))
-    preprocessor = ImagePreprocessor(
-        classes=survey.classes,
-        class_counts=division.class_counts,
+    images = ImageInput(
         height=size[1],
         width=size[0],
         channels=depth,
@@ -59,7 +58,8 @@ def fit_images(
         resize=model.size is not None,
         as_shown=True,
     )
-    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks), small=small)
+    target = OneClass(survey.classes, division.class_counts)
+    return FittedOn(images, target, division, survey.digest, notes=_notes(survey.marks), small=small)
 
 
 def _first_size(train: Sequence[Part]) -> tuple[int, int]:
@@ -85,8 +85,10 @@ def _for_pretrained(
     look = Look(COLUMNS, "label", see, check=partial(check_pictures, check=check_shape))
     survey, small = survey_classes(dataset, train, look, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
-    preprocessor = PretrainedImagePreprocessor.of(processor, survey.classes, division.class_counts)
-    return FittedOn(preprocessor, division, survey.digest, notes=_notes(survey.marks), small=small)
+    target = OneClass(survey.classes, division.class_counts)
+    return FittedOn(
+        PretrainedImageInput.of(processor), target, division, survey.digest, notes=_notes(survey.marks), small=small
+    )
 
 
 def _marks(found: Iterable[Picture]) -> np.ndarray:

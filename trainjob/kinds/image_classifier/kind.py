@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import Dataset, ImageClassifier, Source, TrainJobSpec
+from trainjob.api import Dataset, ImageClassifier, Source
 from trainjob.data.bad_rows import BadRows
 from trainjob.data.rows import Part
 from trainjob.data.survey import FittedOn
 from trainjob.data.tasks import Mapper
 from trainjob.kinds.image_classifier.fit import fit_images
-from trainjob.kinds.inputs.image import ImagePreprocessor
-from trainjob.kinds.inputs.image_processor import PretrainedImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.inputs.image_processor import PretrainedImageInput
 from trainjob.kinds.inputs.parts import image_parts
+from trainjob.kinds.targets.one_class import OneClass
 
 if TYPE_CHECKING:
-    from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import Classifier
 
 
@@ -34,36 +34,27 @@ class ImageClassifierKind:
     ) -> FittedOn:
         return fit_images(dataset, spec, train, seed, mapped, bad)
 
-    def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> ImagePreprocessor:
-        is_pretrained = state.pop("pretrained", False) or state["kind"] == "pretrained-image"
-        return (PretrainedImagePreprocessor if is_pretrained else ImagePreprocessor).load(folder, state)
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, OneClass]:
+        target, is_pretrained = OneClass.load(state), state.pop("pretrained", False) or saved_as == "pretrained-image"
+        return (PretrainedImageInput if is_pretrained else ImageInput).load(folder, state), target
 
-    def build(self, spec: ImageClassifier, preprocessor: ImagePreprocessor, as_stored: bool) -> "Classifier[Any]":
+    def build(self, spec: ImageClassifier, images: ImageInput, target: OneClass, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.image_classifier import network
 
         if spec.pretrained is None:
-            return network.build(spec, preprocessor)
+            return network.build(spec, images, target)
         from trainjob.kinds.image_classifier import pretrained
 
-        return pretrained.build(spec, preprocessor)
+        return pretrained.build(spec, images, target)
 
-    def load(self, folder: Path, preprocessor: ImagePreprocessor) -> "Classifier[Any]":
+    def load(self, folder: Path, images: ImageInput) -> "Classifier[Any]":
         from trainjob.kinds.image_classifier import network
 
         if network.is_saved_in(folder):
-            return network.load(folder, preprocessor)
+            return network.load(folder, images)
         from trainjob.kinds.image_classifier import pretrained
 
-        return pretrained.load(folder, preprocessor)
-
-    def objective(
-        self, spec: TrainJobSpec | None, preprocessor: ImagePreprocessor, module: "Classifier[Any]"
-    ) -> "Classification":
-        from trainjob.kinds.targets.classification import Classification
-
-        if spec is None:
-            raise ValueError("a classifier's loss is in the spec")
-        return Classification(spec, preprocessor, module)
+        return pretrained.load(folder, images)
 
     def worker_modules(self, spec: ImageClassifier) -> list[str]:
         return [] if spec.pretrained is None else ["trainjob.kinds.image_classifier.pretrained"]

@@ -14,7 +14,8 @@ from trainjob import api
 from trainjob.api import StrictModel
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.augmentation import augment
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier, problem_type
 
 MODEL_TYPE = "trainjob-image-classifier"
@@ -41,15 +42,15 @@ class ImageConfig(StrictModel):
 
 
 class Normalization(nn.Module):
-    """Brings pixels of 0 to 255 to what networks take; not saved with the weights but with the preprocessor."""
+    """Brings pixels of 0 to 255 to what networks take; not saved with the weights but with the images."""
 
     divisor: Tensor
     subtrahend: Tensor
 
-    def __init__(self, preprocessor: ImagePreprocessor, augmentation: api.Augmentation | None = None) -> None:
+    def __init__(self, images: ImageInput, augmentation: api.Augmentation | None = None) -> None:
         super().__init__()
         self._augmentation = augmentation
-        for name, values in zip(("divisor", "subtrahend"), preprocessor.normalization, strict=True):
+        for name, values in zip(("divisor", "subtrahend"), images.normalization, strict=True):
             self.register_buffer(name, torch.from_numpy(values), persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -84,17 +85,17 @@ class ImageClassifier(Classifier[nn.Sequential]):
         (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
 
 
-def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> ImageClassifier:
+def build(spec: api.ImageClassifier, images: ImageInput, target: OneClass) -> ImageClassifier:
     """A new image classifier. Raises UserError if the images are too small for it."""
     return ImageClassifier(
         ImageConfig(
             model=spec,
-            channels=preprocessor.channels,
-            height=preprocessor.height,
-            width=preprocessor.width,
-            classes=preprocessor.classes,
+            channels=images.channels,
+            height=images.height,
+            width=images.width,
+            classes=target.classes,
         ),
-        Normalization(preprocessor, spec.augmentation),
+        Normalization(images, spec.augmentation),
     )
 
 
@@ -103,10 +104,10 @@ def is_saved_in(folder: Path) -> bool:
     return json.loads((folder / "config.json").read_bytes())["model_type"] == MODEL_TYPE
 
 
-def load(folder: Path, preprocessor: ImagePreprocessor) -> ImageClassifier:
+def load(folder: Path, images: ImageInput) -> ImageClassifier:
     """The image classifier that is saved in `folder`."""
     config = ImageConfig.model_validate_json((folder / "config.json").read_bytes())
-    module = ImageClassifier(config, Normalization(preprocessor))
+    module = ImageClassifier(config, Normalization(images))
     module.network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
     return module
 

@@ -13,8 +13,9 @@ from transformers.models.auto.modeling_auto import AutoModelForImageClassificati
 from trainjob import api
 from trainjob.errors import UserError
 from trainjob.kinds.image_classifier.network import Normalization
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_processor import FIELD
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.pretrained import (
     PretrainedClassifier,
     freeze_unused,
@@ -38,7 +39,7 @@ class PretrainedImageClassifier(PretrainedClassifier):
         return self.network(pixel_values=self.normalize(pixel_values)).logits.float()
 
 
-def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> PretrainedImageClassifier:
+def build(spec: api.ImageClassifier, images: ImageInput, target: OneClass) -> PretrainedImageClassifier:
     """A pretrained network with a new head. Raises UserError where it is missing or does not fit."""
     name = spec.pretrained
     assert name is not None
@@ -48,19 +49,19 @@ def build(spec: api.ImageClassifier, preprocessor: ImagePreprocessor) -> Pretrai
         FIELD,
         "image classifier",
         ignore_mismatched_sizes=True,
-        **label_config(preprocessor.classes, spec.loss),
+        **label_config(target.classes, spec.loss),
     )
     _check_weights(network, found, name)
-    normalize = Normalization(preprocessor, spec.augmentation)
+    normalize = Normalization(images, spec.augmentation)
     classifier = PretrainedImageClassifier(network, normalize, spec.freeze_encoder)
-    _try_out(classifier, preprocessor, name)
+    _try_out(classifier, images, name)
     _set_dropout(head_of(network), spec.dropout)
     return classifier
 
 
-def load(folder: Path, preprocessor: ImagePreprocessor) -> PretrainedImageClassifier:
+def load(folder: Path, images: ImageInput) -> PretrainedImageClassifier:
     """The classifier that is saved in `folder`."""
-    return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), Normalization(preprocessor))
+    return PretrainedImageClassifier(load_saved(AutoModelForImageClassification, folder), Normalization(images))
 
 
 def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -> None:
@@ -79,8 +80,8 @@ def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -
         raise UserError(f"{FIELD}: the files of {name} hold none of its weights, such as {_some(sorted(encoder))}")
 
 
-def _try_out(classifier: PretrainedImageClassifier, preprocessor: ImagePreprocessor, name: str) -> None:
-    shape = (1, preprocessor.channels, preprocessor.height, preprocessor.width)
+def _try_out(classifier: PretrainedImageClassifier, images: ImageInput, name: str) -> None:
+    shape = (1, images.channels, images.height, images.width)
     try:
         logits = classifier.eval()(torch.zeros(shape, dtype=torch.uint8))
     except (RuntimeError, ValueError) as error:

@@ -1,7 +1,6 @@
 """Images to pixels."""
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,25 +13,19 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
 from trainjob.data.image_files import tensors_of
 from trainjob.data.pictures import Picture, check_pictures, pictures
-from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.data.rows import Rows, check_columns, row_number
+from trainjob.data.thumbnails import thumbnail
 from trainjob.errors import RowError
 
 
 @dataclass(frozen=True)
-class ImagePreprocessor:
+class ImageInput:
     """Brings images to one size and to grey or RGB, and knows how their channels are normalized."""
 
-    kind: ClassVar[str] = "imageClassifier"
     noun: ClassVar[str] = "image"
     value_type: ClassVar[pa.DataType] = pa.uint8()
     packs: ClassVar[bool] = False
-    columns: ClassVar[list[str]] = ["image"]
 
-    classes: list[str]
-    """Sorted."""
-    class_counts: list[int]
-    """Rows of each class in the training part."""
     height: int
     width: int
     channels: int
@@ -45,6 +38,10 @@ class ImagePreprocessor:
     as_shown: bool = field(default=False, kw_only=True)
     """Whether images are read as viewers show them, upright and on white. Models of earlier versions have learned from
     images as they are stored, and go on with those."""
+
+    @property
+    def columns(self) -> list[str]:
+        return ["image"]
 
     @property
     def row_bytes(self) -> int:
@@ -84,7 +81,7 @@ class ImagePreprocessor:
         image = picture.decoded(self.channels)
         return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
 
-    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
+    def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         """pixel_values uint8 [n, C, H, W]; the model normalizes them, on its device."""
         pixels = examples.values.reshape(-1, self.height, self.width, self.channels)
         return {"pixel_values": np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))}
@@ -96,14 +93,26 @@ class ImagePreprocessor:
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.mean, self.std))
         return 255 * std, mean / std
 
-    def save(self, folder: Path) -> None:
-        """Write preprocessor.json."""
-        (folder / PREPROCESSOR_FILE).write_text(json.dumps({"kind": self.kind, **asdict(self)}, indent=1))
+    def cut_share(self, texts: Sequence[str]) -> None:
+        return None
+
+    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
+        """Transformers tokenizes no images."""
+
+    def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
+        thumbnails: list[bytes | None] = [None] * len(rows.table)
+        if len(mistakes):
+            some = rows.take(mistakes)
+            for index, picture in zip(mistakes.tolist(), pictures(some.table, some.where, self.as_shown), strict=True):
+                thumbnails[index] = thumbnail(picture)
+        return {"thumbnail": pa.array(thumbnails, pa.binary())}
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        return asdict(self)
 
     @classmethod
     def load(cls, folder: Path, state: dict[str, Any]) -> Self:
-        """What `save` wrote; `state` is the content of preprocessor.json."""
-        del state["kind"]
+        """The input that was saved with these fields of preprocessor.json."""
         return cls(**state)
 
 

@@ -1,6 +1,5 @@
 """Images to what a pretrained network takes, by its own image processor of transformers."""
 
-import json
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -11,9 +10,8 @@ from PIL import Image
 
 from trainjob.data.hub import is_cached_only
 from trainjob.data.pictures import Picture
-from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import DataError, RowError
-from trainjob.kinds.inputs.image import ImagePreprocessor
+from trainjob.kinds.inputs.image import ImageInput
 from trainjob.scratch import scratch_folder
 
 FIELD = "spec.model.imageClassifier.pretrained"
@@ -25,7 +23,7 @@ _PROBES = ((640, 480), (480, 640))
 
 
 @dataclass(frozen=True)
-class PretrainedImagePreprocessor(ImagePreprocessor):
+class PretrainedImageInput(ImageInput):
     """Has transformers' image processor resize and crop images, all as RGB. `mean` and `std` say what it makes of
     their channels, so that a network gets the same pixels as by transformers."""
 
@@ -33,10 +31,8 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
     """The content of `PROCESSOR_FILE`."""
 
     @classmethod
-    def of(cls, processor: "Processor", classes: list[str], class_counts: list[int]) -> Self:
+    def of(cls, processor: "Processor") -> Self:
         return cls(
-            classes=classes,
-            class_counts=class_counts,
             height=processor.height,
             width=processor.width,
             channels=3,
@@ -54,19 +50,18 @@ class PretrainedImagePreprocessor(ImagePreprocessor):
         self._check(picture)
         return _loaded(self.processor).pixels(picture.decoded(3))
 
-    def save(self, folder: Path) -> None:
-        """Write preprocessor.json and, for transformers too, preprocessor_config.json."""
-        state: dict[str, Any] = {"kind": self.kind, "pretrained": True, **asdict(self)}
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Also writes, for transformers too, preprocessor_config.json."""
+        state: dict[str, Any] = {"pretrained": True, **asdict(self)}
         (folder / PROCESSOR_FILE).write_text(state.pop("processor"))
-        (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
+        return state
 
     @classmethod
     def load(cls, folder: Path, state: dict[str, Any]) -> Self:
-        """What `save` wrote; `state` is the content of preprocessor.json."""
+        """The input that was saved with these fields of preprocessor.json."""
         file = folder / PROCESSOR_FILE
         if not file.is_file():
             raise DataError(f"{folder} holds no {PROCESSOR_FILE}: the model is not whole")
-        del state["kind"]
         return cls(**state, processor=file.read_text())
 
 

@@ -1,12 +1,11 @@
 """Texts to tokens."""
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +16,10 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
 from trainjob.data.hub import FIELD
-from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.data.rows import Rows, as_text, check_columns, row_number
+from trainjob.data.tokenizer_check import check_export
 from trainjob.data.tokenizers import (
+    cut_share,
     load_tokenizer,
     padded_length,
     pretrained_tokenizer,
@@ -37,21 +37,18 @@ SPECIAL_TOKENS = {
     "mask_token": "[MASK]",
 }
 _MOST_CHARACTERS = 1000
+EXCERPT_CHARACTERS = 1000
+"""Characters of a text that are kept beside its prediction."""
 
 
 @dataclass(frozen=True)
-class TextPreprocessor:
+class TextInput:
     """Joins a row's text columns, cleans the text and tokenizes it."""
 
-    kind: ClassVar[str] = "textClassifier"
     noun: ClassVar[str] = "text"
     value_type: ClassVar[pa.DataType] = pa.int32()
     packs: ClassVar[bool] = False
 
-    classes: list[str]
-    """Sorted."""
-    class_counts: list[int]
-    """Rows of each class in the training part."""
     columns: list[str]
     cleaning: Cleaning
     max_length: int
@@ -93,7 +90,7 @@ class TextPreprocessor:
         values = np.fromiter(itertools.chain.from_iterable(tokens), np.int32)
         return as_lists(values, np.array([len(row) for row in tokens], np.int64))
 
-    def inputs(self, examples: Examples) -> dict[str, np.ndarray]:
+    def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         """input_ids and attention_mask, both int64 [n, `padded_length`]. A text without tokens, such as an
         empty one for a decoder, gets one padding token that the mask keeps."""
         lengths = np.maximum(examples.lengths, 1)
@@ -103,27 +100,32 @@ class TextPreprocessor:
         input_ids[places < examples.lengths[:, None]] = examples.values
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
 
-    def save(self, folder: Path) -> None:
-        """Write preprocessor.json and, for transformers too, tokenizer.json and tokenizer_config.json."""
-        state = {
-            "kind": self.kind,
-            "classes": self.classes,
-            "class_counts": self.class_counts,
+    def cut_share(self, texts: Sequence[str]) -> float | None:
+        return cut_share(self.tokenizer, texts)
+
+    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
+        check_export(folder, self.tokenizer, self.tokenizer_config, texts)
+
+    def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
+        texts = joined_texts(rows.table, self.columns, rows.where)
+        return {"text": pa.array([text[:EXCERPT_CHARACTERS] for text in texts], pa.string())}
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Also writes, for transformers too, tokenizer.json and tokenizer_config.json."""
+        save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
+        return {
             "columns": self.columns,
             "cleaning": self.cleaning.model_dump(by_alias=True),
             "max_length": self.max_length,
             "mean_length": self.mean_length,
         }
-        (folder / PREPROCESSOR_FILE).write_text(json.dumps(state, indent=1))
-        save_tokenizer(self.tokenizer, self.tokenizer_config, folder)
 
     @classmethod
-    def load(cls, folder: Path, state: dict[str, Any]) -> "TextPreprocessor":
-        """What `save` wrote; `state` is the content of preprocessor.json."""
+    def load(cls, folder: Path, state: dict[str, Any]) -> Self:
+        """The input that was saved with these fields of preprocessor.json."""
         tokenizer, config = load_tokenizer(folder, state["max_length"])
-        state["cleaning"] = Cleaning.model_validate(state["cleaning"])
-        del state["kind"]
-        return cls(**state, tokenizer=tokenizer, tokenizer_config=config)
+        cleaning = Cleaning.model_validate(state["cleaning"])
+        return cls(**state | {"cleaning": cleaning}, tokenizer=tokenizer, tokenizer_config=config)
 
 
 def joined_texts(table: pa.Table, columns: Sequence[str], where: Callable[[int], str] = row_number) -> list[str]:

@@ -10,14 +10,14 @@ from torch.nn import functional
 
 from trainjob.api import ClassWeights, Model
 from trainjob.api.training import Distillation
-from trainjob.data import Preprocessor
 from trainjob.errors import UserError
+from trainjob.kinds.kind import Target
 
 SampleLosses = Callable[[Tensor, Tensor], Tensor]
 """The loss of each row, from logits [n, classes] and labels [n], float32 [n]."""
 
 
-def sample_losses(model: Model, preprocessor: Preprocessor) -> SampleLosses:
+def sample_losses(model: Model, target: Target) -> SampleLosses:
     """The loss function: from logits [n, C] and labels [n] to one loss for each sample, float32 [n].
 
     Each sample's loss is multiplied by the weight of its class. Binary cross-entropy is the mean over the C sigmoids.
@@ -27,7 +27,7 @@ def sample_losses(model: Model, preprocessor: Preprocessor) -> SampleLosses:
     if spec is None:
         raise ValueError("a user function computes its own loss")
     path = f"spec.model.{model.facts.field}.classWeights.values"
-    weights = class_weights(spec.class_weights, preprocessor, path) if spec.class_weights else None
+    weights = class_weights(spec.class_weights, target, path) if spec.class_weights else None
     unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
     if weights is None:
         return unweighted
@@ -82,11 +82,11 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(logits.float(), targets, reduction="none").mean(dim=1)
 
 
-def class_weights(spec: ClassWeights, preprocessor: Preprocessor, path: str) -> Tensor:
+def class_weights(spec: ClassWeights, target: Target, path: str) -> Tensor:
     """One weight for each class, float32 [C]; `path` is the field that an error message names."""
-    classes = preprocessor.classes
+    classes = target.classes
     if spec.values is None:
-        counts = torch.tensor(preprocessor.class_counts, dtype=torch.float64)
+        counts = torch.tensor(target.class_counts, dtype=torch.float64)
         return (counts.sum() / (len(classes) * counts)).float()
     problems = [_unknown(name, classes) for name in spec.values if name not in classes]
     problems += [f"class {name!r} has no weight" for name in classes if name not in spec.values]

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import Preprocessor
 from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
 from trainjob.evaluation.predictions import kept_classes, ranked_table
 from trainjob.kinds.targets.class_losses import SampleLosses, distilled_losses, sample_losses
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier
 from trainjob.models.objective import Gather
 
@@ -48,10 +48,10 @@ class Classification:
 
     unit: None = None
 
-    def __init__(self, spec: TrainJobSpec, preprocessor: Preprocessor, module: Classifier[Any]) -> None:
+    def __init__(self, spec: TrainJobSpec, target: OneClass, module: Classifier[Any]) -> None:
         """Raises UserError if the class weights do not name exactly the classes of the data."""
-        self._classes, self._probabilities = preprocessor.classes, module.probabilities
-        self._sample_losses = sample_losses(spec.model, preprocessor)
+        self._classes, self._probabilities = target.classes, module.probabilities
+        self._sample_losses = sample_losses(spec.model, target)
         distillation = spec.training.distillation
         self._distilled: Callable[[Tensor, Tensor, Tensor], Tensor] | None = (
             distilled_losses(spec.model, distillation, self._sample_losses) if distillation is not None else None

@@ -15,12 +15,13 @@ from trainjob.data.tasks import Mapper
 from trainjob.data.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 from trainjob.doing import DOING
 from trainjob.kinds.inputs.text import (
-    TextPreprocessor,
+    TextInput,
     joined_texts,
     pretrained_text_tokenizer,
     text_contents,
     train_wordpiece,
 )
+from trainjob.kinds.targets.one_class import OneClass
 
 
 def fit_classifier(
@@ -48,9 +49,7 @@ def fit_classifier(
         assert model.encoder is not None
         DOING.begin("fitting the tokenizer")
         tokenizer, config = train_wordpiece(texts, model.encoder.vocabulary_size, model.max_length)
-    preprocessor = TextPreprocessor(
-        classes=survey.classes,
-        class_counts=division.class_counts,
+    text = TextInput(
         columns=columns,
         cleaning=cleaning,
         max_length=model.max_length,
@@ -58,4 +57,5 @@ def fit_classifier(
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    return FittedOn(preprocessor, division, survey.digest, texts, small=small)
+    target = OneClass(survey.classes, division.class_counts)
+    return FittedOn(text, target, division, survey.digest, texts, small=small)

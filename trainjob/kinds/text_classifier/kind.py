@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import Dataset, Source, TextClassifier, TrainJobSpec
+from trainjob.api import Dataset, Source, TextClassifier
 from trainjob.data.bad_rows import BadRows
 from trainjob.data.rows import Part
 from trainjob.data.survey import FittedOn
 from trainjob.data.tasks import Mapper
 from trainjob.kinds.inputs.parts import table_parts
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.kinds.text_classifier.fit import fit_classifier
 
 if TYPE_CHECKING:
-    from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import Classifier
 
 
@@ -32,27 +32,19 @@ class TextClassifierKind:
     ) -> FittedOn:
         return fit_classifier(dataset, spec, train, seed, mapped, bad)
 
-    def load_preprocessor(self, folder: Path, state: dict[str, Any]) -> TextPreprocessor:
-        return TextPreprocessor.load(folder, state)
+    def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TextInput, OneClass]:
+        target = OneClass.load(state)
+        return TextInput.load(folder, state), target
 
-    def build(self, spec: TextClassifier, preprocessor: TextPreprocessor, as_stored: bool) -> "Classifier[Any]":
+    def build(self, spec: TextClassifier, texts: TextInput, target: OneClass, as_stored: bool) -> "Classifier[Any]":
         from trainjob.kinds.text_classifier import network
 
-        return network.build(spec, preprocessor, as_stored)
+        return network.build(spec, texts, target, as_stored)
 
-    def load(self, folder: Path, preprocessor: TextPreprocessor) -> "Classifier[Any]":
+    def load(self, folder: Path, texts: TextInput) -> "Classifier[Any]":
         from trainjob.kinds.text_classifier import network
 
         return network.load(folder)
-
-    def objective(
-        self, spec: TrainJobSpec | None, preprocessor: TextPreprocessor, module: "Classifier[Any]"
-    ) -> "Classification":
-        from trainjob.kinds.targets.classification import Classification
-
-        if spec is None:
-            raise ValueError("a classifier's loss is in the spec")
-        return Classification(spec, preprocessor, module)
 
     def worker_modules(self, spec: TextClassifier) -> list[str]:
         return ["trainjob.kinds.text_classifier.network"]

@@ -11,7 +11,8 @@ from transformers.models.modernbert.configuration_modernbert import ModernBertCo
 from transformers.models.modernbert.modeling_modernbert import ModernBertForSequenceClassification
 
 from trainjob import api
-from trainjob.kinds.inputs.text import TextPreprocessor
+from trainjob.kinds.inputs.text import TextInput
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import master_weights
 from trainjob.models.pretrained import (
     PretrainedClassifier,
@@ -56,24 +57,24 @@ def _padded_left(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Ten
     return input_ids.gather(1, places), attention_mask.gather(1, places)
 
 
-def build(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_stored: bool = False) -> TextClassifier:
+def build(spec: api.TextClassifier, texts: TextInput, target: OneClass, as_stored: bool = False) -> TextClassifier:
     """A new text classifier, as `models.build` says. Raises UserError if the pretrained encoder is missing or does not
     fit."""
     if spec.encoder is None:
-        classifier = TextClassifier(_pretrained(spec, preprocessor, as_stored), spec.freeze_encoder)
-        tokens = torch.tensor([preprocessor.tokenizer.encode("a").ids])
+        classifier = TextClassifier(_pretrained(spec, texts, target, as_stored), spec.freeze_encoder)
+        tokens = torch.tensor([texts.tokenizer.encode("a").ids])
         freeze_unused(classifier, classifier.eval()(tokens, torch.ones_like(tokens)))
         classifier.train()
         return classifier
-    first, last = (preprocessor.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
+    first, last = (texts.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))
     config = ModernBertConfig(
-        vocab_size=preprocessor.vocabulary_size,
+        vocab_size=texts.vocabulary_size,
         hidden_size=spec.encoder.hidden_size,
         num_hidden_layers=spec.encoder.layers,
         num_attention_heads=spec.encoder.heads,
         intermediate_size=2 * spec.encoder.hidden_size,
         max_position_embeddings=spec.max_length,
-        pad_token_id=preprocessor.pad_token_id,
+        pad_token_id=texts.pad_token_id,
         cls_token_id=first,
         bos_token_id=first,
         sep_token_id=last,
@@ -81,7 +82,7 @@ def build(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_stored: b
         classifier_pooling="mean",
         embedding_dropout=spec.dropout,
         classifier_dropout=spec.dropout,
-        **label_config(preprocessor.classes, spec.loss),
+        **label_config(target.classes, spec.loss),
     )
     return TextClassifier(ModernBertForSequenceClassification(config))
 
@@ -124,7 +125,7 @@ def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -
     return layer
 
 
-def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_stored: bool) -> PreTrainedModel:
+def _pretrained(spec: api.TextClassifier, texts: TextInput, target: OneClass, as_stored: bool) -> PreTrainedModel:
     """The pretrained encoder with a new head; a head for other classes in the checkpoint is not used."""
     from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
 
@@ -137,11 +138,11 @@ def _pretrained(spec: api.TextClassifier, preprocessor: TextPreprocessor, as_sto
         "encoder",
         as_stored,
         ignore_mismatched_sizes=True,
-        **label_config(preprocessor.classes, spec.loss),
+        **label_config(target.classes, spec.loss),
     )
-    check_fit(network, PATH, name, spec.max_length, _longest_text(network), preprocessor.vocabulary_size)
+    check_fit(network, PATH, name, spec.max_length, _longest_text(network), texts.vocabulary_size)
     if is_decoder(network.config.model_type):
-        _set_up_decoder(network, preprocessor.pad_token_id)
+        _set_up_decoder(network, texts.pad_token_id)
     set_dropout(head_of(network), spec.dropout)
     return network
 

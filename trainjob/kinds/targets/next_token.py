@@ -1,0 +1,61 @@
+"""Each token of a row is followed by another one, which is to be predicted: rows need no labels."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from trainjob.api import TrainJobSpec
+from trainjob.data.examples import Examples
+from trainjob.data.profile import strata_of
+from trainjob.data.rows import OnBadRow, Rows
+from trainjob.kinds.causal_lm.packing import code_matrix, next_tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trainjob.kinds.targets.next_token_objective import NextTokenObjective
+    from trainjob.models.trainable import Trainable
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """The label of a token is the next one of packed rows; the network has an output for each token that it knows."""
+
+    @property
+    def classes(self) -> list[str]:
+        return []
+
+    @property
+    def class_counts(self) -> list[int]:
+        return []
+
+    @property
+    def width(self) -> None:
+        return None
+
+    def with_classes(self, names: Sequence[str]) -> Self:
+        return self
+
+    def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+        raise ValueError(f"no labels are read from {column}: the next token is the label")
+
+    def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
+        """One for all rows."""
+        return strata_of(None, rows)
+
+    def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The token after each one, int64 [n, length]; IGNORED where none is learned."""
+        return next_tokens(code_matrix(examples, inputs["input_ids"].shape[1]))
+
+    def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "NextTokenObjective":
+        from trainjob.kinds.targets.next_token_objective import NextTokenObjective
+
+        return NextTokenObjective(compiled=spec is not None and spec.training.compile)
+
+    def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> None:
+        """A language model answers by generating, token by token."""
+
+    def save(self) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,79 @@
+"""Each row has one class of several."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.api import TrainJobSpec
+from trainjob.data.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
+from trainjob.data.examples import Examples
+from trainjob.data.labels import known_indices, label_errors
+from trainjob.data.profile import strata_of
+from trainjob.data.rows import OnBadRow, Rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from trainjob.kinds.targets.classification import Classification
+    from trainjob.models.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """Labels are class names; the network has an output for each class."""
+
+    classes: list[str]
+    """Sorted."""
+    class_counts: list[int]
+    """Training rows of each class."""
+
+    @property
+    def width(self) -> int:
+        return len(self.classes)
+
+    def with_classes(self, names: Sequence[str]) -> Self:
+        return replace(self, classes=sorted([*self.classes, *names]))
+
+    def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
+        """The rows whose label is one of the classes, and its index, int64 [n]."""
+        labels = known_indices(rows, column, self.classes)
+        for error in label_errors(rows, column, np.flatnonzero(labels < 0), self.classes):
+            on_bad(error)
+        return rows.take(np.flatnonzero(labels >= 0)), labels[labels >= 0]
+
+    def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
+        """The classes."""
+        return strata_of(labels, rows)
+
+    def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """int64 [n]."""
+        assert examples.labels is not None, "these rows were prepared without labels"
+        return examples.labels
+
+    def objective(self, spec: TrainJobSpec | None, module: "Classifier[Any]") -> "Classification":
+        """Raises UserError if the class weights do not name exactly the classes."""
+        from trainjob.kinds.targets.classification import Classification
+
+        if spec is None:
+            raise ValueError("a classifier's loss is in the spec")
+        return Classification(spec, self, module)
+
+    def answer(self, outputs: "Tensor", module: "Classifier[Any]") -> pa.Table:
+        """The most probable class of each row, its probability, and that of each class, from logits [n, C]."""
+        probabilities = module.probabilities(outputs).cpu().numpy()
+        columns: dict[str, Any] = {
+            PREDICTION: pa.array(self.classes, pa.string()).take(pa.array(probabilities.argmax(axis=1))),
+            PROBABILITY: pa.array(probabilities.max(axis=1, initial=0)),
+        }
+        return pa.table(columns | {f"{OF_CLASS}{name}": probabilities[:, i] for i, name in enumerate(self.classes)})
+
+    def save(self) -> dict[str, Any]:
+        return {"classes": self.classes, "class_counts": self.class_counts}
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """Takes its fields out of the content of preprocessor.json."""
+        return cls(state.pop("classes"), state.pop("class_counts"))
