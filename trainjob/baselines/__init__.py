@@ -1,1 +1,1 @@
-"""What the trained model is compared with: classifiers that cost little, on the same rows."""
+"""Baselines: cheap classifiers that the trained model is compared with on the same rows."""

@@ -1,4 +1,4 @@
-"""What the commands print: names, texts and paths come from data, and may hold what a terminal takes for commands."""
+"""Printing: names, texts and paths come from data and may contain control characters of terminals."""
 
 import os
 import re

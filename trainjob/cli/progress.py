@@ -1,4 +1,4 @@
-"""What `trainjob run` shows while it trains: a live display on a terminal, plain lines elsewhere."""
+"""The progress display of `trainjob run`: live on a terminal, plain lines elsewhere."""
 
 import math
 import threading
@@ -126,7 +126,7 @@ def epochs_done(status: TrainingStatus) -> str:
 
 
 def _reported_epoch(status: TrainingStatus) -> str:
-    """Of a function, which may count its epochs by fractions."""
+    """The epoch of a function, which may report fractions."""
     epoch = status.metrics.get("epoch", status.epoch)
     return f"{epoch:,.6g}" if isinstance(epoch, float) and math.isfinite(epoch) else f"{status.epoch:,}"
 

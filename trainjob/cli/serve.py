@@ -136,7 +136,7 @@ def _job(run: "Folder", overrides: list[str]) -> "TrainJob":
 
 
 def _in_the_cluster(run: "Folder", job: "TrainJob") -> str:
-    """Where the pods find the run."""
+    """The URI at which the pods find the run."""
     from trainjob.api.cluster import STORAGE_PATH
 
     if "://" in run.uri:

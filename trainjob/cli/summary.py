@@ -1,4 +1,4 @@
-"""What `trainjob run` says at the end."""
+"""The lines that `trainjob run` prints at the end."""
 
 from collections.abc import Mapping
 

@@ -64,7 +64,7 @@ def quantize(graph: Path, preprocessor: Preprocessor, problem_type: str, folder:
 
 
 def largest_difference(one: Classifier[Any], other: Classifier[Any], examples: list[Inputs]) -> float:
-    """Of logits; not a number where one of them is none."""
+    """The largest difference between logits; NaN if one of them is NaN."""
     with torch.inference_mode():
         differences = [(one(**inputs) - other(**inputs)).abs().max() for inputs in examples]
     return torch.stack(differences).max().item()

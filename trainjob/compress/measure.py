@@ -21,7 +21,7 @@ BATCH_SIZE = 64
 SINGLES, WARM_UP = 300, 20
 """Rows that are predicted one by one, and how many before these."""
 SECONDS = 3.0
-"""At least so long, batches are predicted."""
+"""Batches are predicted for at least this long."""
 WEIGHTS = ("model.safetensors", "model.onnx")
 
 

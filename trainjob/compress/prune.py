@@ -83,14 +83,14 @@ def blocks_of(network: PreTrainedModel) -> list[Block]:
 
 
 def _prefixes(names: set[str], suffix: str) -> set[str]:
-    """Of names, what stands before `suffix`, which begins a step of the name."""
+    """The parts of the names before `suffix`, which begins a step of a name."""
     return {name.removesuffix(suffix) for name in names if f".{name}".endswith(f".{suffix}")}
 
 
 def _importances(
     classifier: TextClassifier, blocks: list[Block], batches: Iterable[Batch], losses: SampleLosses
 ) -> list[torch.Tensor]:
-    """Of each block's units, float32 [units]."""
+    """The importance of the units of each block, float32 [units]."""
     network = classifier.network
     takers = [network.get_submodule(block.taker) for block in blocks]
     weights = [taker.weight for taker in takers if isinstance(taker, nn.Linear)]

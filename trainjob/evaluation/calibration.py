@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 BINS = 10
-"""Of equal width."""
+"""The number of bins, which have equal width."""
 Z = 1.96
 """Deviations on either side that hold 95 % of a normal distribution."""
 EDGES = np.arange(BINS + 1) / BINS
@@ -30,7 +30,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Of the probability of each row's prediction, the top one of any number of classes."""
+    """How well the probability of the predicted class, of any number of classes, matches the accuracy."""
 
     bins: list[Bin]
     error: float
@@ -46,7 +46,7 @@ class Calibration:
 
     @property
     def bias(self) -> Literal["too high", "too low"] | None:
-        """Of the probabilities on the whole; None for a difference that chance explains."""
+        """The direction in which probabilities are off on average; None for a difference that chance explains."""
         difference = self.probability - self.accuracy
         if abs(difference) <= self.difference_by_chance:
             return None
@@ -54,7 +54,8 @@ class Calibration:
 
 
 def calibration(probability: np.ndarray, is_right: np.ndarray) -> Calibration:
-    """Of predictions with these probabilities float64 [n], n > 0, in 0 to 1, and whether each is right, bool [n]."""
+    """The calibration of predictions with these probabilities, float64 [n] from 0 to 1, n > 0. `is_right`, bool [n],
+    marks the correct ones."""
     probability = np.clip(probability, 0, 1)  # rounding may have made them larger
     places = np.maximum(np.searchsorted(EDGES, probability) - 1, 0)
     rows = np.bincount(places, minlength=BINS)

@@ -1,4 +1,4 @@
-"""How many rows of each class a classifier takes for each other class."""
+"""Counts of rows by true and predicted class."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -21,7 +21,7 @@ class Confusion(StrictModel):
 
     @classmethod
     def of(cls, true: np.ndarray, predicted: np.ndarray, rows: np.ndarray | None = None) -> Self:
-        """Of classes int64 [n], which may repeat, and how many rows each pair stands for, by default one."""
+        """Counts pairs of a true and a predicted class, int64 [n]; each counts for `rows` rows, by default one."""
         pairs, places = np.unique(np.stack([true, predicted]), axis=1, return_inverse=True)
         counts = np.bincount(places.reshape(-1), weights=rows, minlength=pairs.shape[1]).astype(np.int64)
         is_there = counts > 0
@@ -31,7 +31,7 @@ class Confusion(StrictModel):
 
     @classmethod
     def of_matrix(cls, matrix: np.ndarray) -> Self:
-        """Of a matrix int64 [C, C] with a row for each true class."""
+        """Takes the counts from a matrix int64 [C, C] with a row for each true class."""
         true, predicted = np.nonzero(matrix)
         return cls.of(true, predicted, matrix[true, predicted])
 

@@ -15,5 +15,5 @@ def confident_mistakes(predictions: pa.Table, limit: int = MOST_MISTAKES) -> np.
 
 
 def is_wrong(predictions: pa.Table) -> np.ndarray:
-    """Of the same table, bool [n]."""
+    """Whether each prediction of such a table is wrong, bool [n]."""
     return predictions["prediction"].to_numpy() != predictions["label"].to_numpy()

@@ -62,7 +62,7 @@ class Lead(StrictModel):
 
     @property
     def verdict(self) -> "Verdict":
-        """Of the first classifier, by F1."""
+        """The verdict on the first classifier, by F1."""
         return verdict_of(self.f1)
 
     @property
@@ -75,27 +75,28 @@ Verdict = Literal["better", "worse", "no clear difference"]
 
 
 def verdict_of(difference: Estimate) -> Verdict:
-    """Of the first of two classifiers: a difference is clear where its interval does not hold 0."""
+    """The verdict on the first of two classifiers: a difference is clear if its interval does not contain 0."""
     if difference.low <= 0 <= difference.high:
         return "no clear difference"
     return "better" if difference.low > 0 else "worse"
 
 
 def standing(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Standing:
-    """Of predictions int64 [n] for labels int64 [n], which are below `classes`; a prediction that is not is wrong."""
+    """The scores of predictions int64 [n] for labels int64 [n], which are below `classes`; a prediction that is not
+    counts as wrong."""
     values, samples = _bootstrap(labels, [predicted], classes)
     return Standing(**_estimates(values[0], samples[:, 0]))
 
 
 def standing_of_confusion(confusion: Confusion, classes: int) -> Standing:
-    """Of the rows by class."""
+    """The scores of a confusion matrix."""
     pairs = np.array([confusion.true, confusion.predicted], np.int64)
     labels, predicted = pairs.repeat(confusion.rows, axis=1)
     return standing(labels, predicted, classes)
 
 
 def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int) -> Lead:
-    """Of the predictions `first` over `second`, as `standing` takes them."""
+    """The lead of the predictions `first` over `second`, with the same types as in `standing`."""
     values, samples = _bootstrap(labels, [first, second], classes)
     only_first = int(np.sum((first == labels) & (second != labels)))
     only_second = int(np.sum((first != labels) & (second == labels)))

@@ -1,12 +1,12 @@
-"""What is predicted for the rows of a set, as a table."""
+"""Predictions for the rows of a set, as a table."""
 
 import numpy as np
 import pyarrow as pa
 
 ALL_KEPT = 100
-"""Up to so many classes the probabilities of all are kept for each row."""
+"""Up to this many classes, each row keeps the probabilities of all classes."""
 MOST_PROBABLE = 20
-"""With more classes, those of the most probable ones."""
+"""With more classes, each row keeps the probabilities of this many, the highest."""
 
 
 def table(
@@ -32,7 +32,7 @@ def table(
 
 
 def kept_classes(classes: int) -> int:
-    """Of how many classes a row's probabilities are kept."""
+    """The number of classes whose probabilities a row keeps."""
     return classes if classes <= ALL_KEPT else MOST_PROBABLE
 
 
@@ -53,7 +53,7 @@ def ranked_table(rows: np.ndarray, ranked: np.ndarray, probabilities: np.ndarray
 
 
 def with_names(table: pa.Table, classes: list[str]) -> pa.Table:
-    """The table of `ranked_table` with the classes' names in the place of indices."""
+    """Replaces the class indices of a `ranked_table` by names."""
     names = pa.array(classes, pa.string())
     for column in ("prediction", "label"):
         number = table.column_names.index(column)
@@ -64,6 +64,6 @@ def with_names(table: pa.Table, classes: list[str]) -> pa.Table:
 
 
 def _lists(values: np.ndarray, length: int) -> pa.ListArray:
-    """Of values [n, length], a list for each row."""
+    """Values [n, length] as one list for each row."""
     offsets = pa.array(np.arange(len(values) + 1, dtype=np.int32) * length)
     return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(values).reshape(-1)))

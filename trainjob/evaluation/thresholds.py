@@ -13,7 +13,7 @@ Metric = Literal["accuracy", "precision", "recall", "f1"]
 """Precision, recall and F1 are means over the two classes."""
 USUAL = 0.5
 DECIMALS = 6
-"""Of a threshold."""
+"""The decimals of a threshold."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Curve:
 
 
 def precision_recall(is_positive: np.ndarray, score: np.ndarray) -> Curve:
-    """Of rows of which at least one is positive."""
+    """The curve of rows of which at least one is positive."""
     order = np.argsort(-score, kind="stable")
     last = np.flatnonzero(np.diff(score[order], append=-np.inf))  # of each distinct score
     hits = np.cumsum(is_positive[order])[last]
@@ -69,7 +69,7 @@ def _values(
     true_negatives: np.ndarray,
     predicted: np.ndarray,
 ) -> np.ndarray:
-    """From counts of rows; `predicted` are those that are predicted to be positive."""
+    """The metric from counts of rows. `predicted` counts rows that are predicted to be positive."""
     if metric == "accuracy":
         return (true_positives + true_negatives) / rows
     negatives, others = rows - positives, rows - predicted
@@ -81,6 +81,6 @@ def _values(
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray | int) -> np.ndarray:
-    """0 where the denominator is 0, as in scores.py."""
+    """The ratio, or 0 where the denominator is 0, as in scores/classes.py."""
     numerator, denominator = np.broadcast_arrays(np.asarray(numerator, np.float64), denominator)
     return np.divide(numerator, denominator, out=np.zeros(numerator.shape), where=denominator > 0)

@@ -65,7 +65,7 @@ def file_name(uri: str) -> str:
 
 
 def _metadata(run: Contents, dataset: Dataset) -> dict[str, Any]:
-    """What the hub reads: the YAML above the text."""
+    """The metadata that the hub reads, as YAML above the text."""
     task = run.job.spec.model.facts.hub_task
     base, library = _base_model(run.job.spec.model), run.job.spec.model.kind.library
     results = [

@@ -27,7 +27,7 @@ LARGEST_DRAWN = 1e300
 PACE = ("learning_rate", "samples_per_second", "tokens_per_second", "padding")
 NOT_METRICS = {*KEYS, "seconds", REPORTED_EPOCH, *PACE}
 MOST_METRICS = 40
-"""Of those that the first reports name: more are neither drawn nor listed."""
+"""The first metrics that are reported are drawn and listed, up to this many."""
 
 INK, GRID = "#000001", "#000002"
 SERIES = [f"#00000{digit}" for digit in range(3, 3 + len(MARKERS))]
@@ -38,13 +38,13 @@ STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "trainjob", "fo
 
 
 class Picture(NamedTuple):
-    """A figure that is no Chart."""
+    """A figure other than a Chart."""
 
     title: str
     svg: str
     """An `<svg>` element."""
     description: str
-    """What it shows, for people who cannot see it."""
+    """A text alternative for people who cannot see it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Series:
     x: list[float]
     y: list[float]
     marked: bool = True
-    """Whether each point has a marker. Those of validations have, those of steps have not."""
+    """Whether each point has a marker: points of validations do, points of steps do not."""
     unsmoothed: list[float] | None = None
     """The values before smoothing, drawn faintly behind `y`."""
 
@@ -72,13 +72,13 @@ class Chart:
     series: list[Series]
     from_zero: bool = False
     x_label: str = ""
-    """What the x axis shows where it is not how far training has come."""
+    """The label of the x axis; None where it shows the course of training."""
     mark: float | None = None
-    """Where on the x axis a dotted line is, if not at the best checkpoint."""
+    """The position of the dotted line on the x axis; None for the best checkpoint."""
 
     @property
     def needs_legend(self) -> bool:
-        """Whether the legend would say more than the title."""
+        """Whether a legend adds to the title."""
         return [series.name.lower() for series in self.series] != [self.title.lower()]
 
 
@@ -122,7 +122,7 @@ def charts(steps: Sequence[Record], validated: Sequence[Record]) -> list[Chart]:
 
 
 def describe(chart: Chart) -> str:
-    """What the chart shows, as text for people who cannot see it."""
+    """A text alternative to the chart for people who cannot see it."""
     curves = "; ".join(f"{s.name} from {s.y[0]:.4g} to {s.y[-1]:.4g}" for s in chart.series)
     return f"{chart.title} over {chart.x_label or 'the course of training'}: {curves}."
 

@@ -44,13 +44,13 @@ class Run:
     """Its TrainJob's, or where it is kept if that would tell it from no other."""
     contents: Contents
     set_name: str
-    """Of the rows that it is judged by: test or, without a test set, validation; empty before there are scores."""
+    """The set that it is judged by: test or, without a test set, validation; empty before there are scores."""
     lead: Lead | None
     """Over the first run, where both were scored on the same rows."""
 
     @property
     def scores(self) -> Scores | None:
-        """Of the best checkpoint on the set `set_name`."""
+        """The scores of the best checkpoint on the set `set_name`."""
         return self.contents.evaluation.get(self.set_name)
 
 
@@ -91,7 +91,7 @@ def score_table(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
 
 
 def to_json(runs: Sequence[Run]) -> dict[str, Any]:
-    """The same as numbers: `runs` in their order, and of each of the `differences` a value a run, null for none."""
+    """The comparison as JSON: `runs` in their order, and each of the `differences` with a value or null a run."""
     specs = [flatten({"spec": to_dict(run.contents.job)["spec"]}) for run in runs]
     return {
         "runs": [_run_to_json(run) for run in runs],
@@ -146,7 +146,7 @@ class _HeldBack:
 
 
 def _held_back(contents: Contents, folder: Folder) -> _HeldBack | None:
-    """What the model of a run predicts for the rows that it is judged by; None where there is no such file."""
+    """The predictions of a run's model for the rows that it is judged by; None if they are not kept."""
     dataset, spec = contents.job.spec.dataset, contents.job.spec
     if dataset is None or not folder.exists(f"{PREDICTIONS}/{MODEL}.parquet"):
         return None

@@ -1,4 +1,4 @@
-"""What a run's classifier predicts for the rows that it is judged by, read for the report's sections."""
+"""Reads the predictions of a run's classifier for the rows that it is judged by."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -40,11 +40,11 @@ class HeldOut:
 
     @property
     def probability(self) -> np.ndarray:
-        """Of the predictions, float64 [n]."""
+        """The probability of each prediction, float64 [n]."""
         return self.table["probability"].to_numpy().astype(np.float64)
 
     def probability_of(self, name: str) -> np.ndarray | None:
-        """Of one class, float64 [n]; None where not every row has it."""
+        """The probability of one class, float64 [n]; None unless it is kept for every row."""
         if not set(PROBABILITIES) <= set(self.table.column_names):
             return None
         names, values = (self.table[column].combine_chunks().flatten() for column in PROBABILITIES)
@@ -53,13 +53,13 @@ class HeldOut:
 
 
 def read_held_out(run: Contents, folder: Folder) -> HeldOut | None:
-    """Of the test set or, without one, of the validation rows. None for a run that has not finished or has no
-    classifier. Raises UserError where the file is damaged."""
+    """The predictions for the test set or, without one, for the validation set. None for a run that has not finished or
+    trained no classifier. Raises UserError if the file is damaged."""
     return _read(run, folder, "test" if "test" in run.evaluation else "validation", MODEL)
 
 
 def read_validated(run: Contents, folder: Folder) -> HeldOut | None:
-    """Of the validation rows, where they are kept: of two classes. Raises UserError where the file is damaged."""
+    """The predictions for the validation set; kept for two classes. Raises UserError if the file is damaged."""
     return _read(run, folder, "validation", VALIDATED if "test" in run.evaluation else MODEL)
 
 
@@ -76,8 +76,8 @@ def _read(run: Contents, folder: Folder, set_name: str, file: str) -> HeldOut | 
 
 
 def read_whole_rows(folder: Folder, rows: np.ndarray) -> pa.Table:
-    """All columns of some rows that `read_held_out` reads, by their numbers int64 [m], in the file's order. Raises
-    UserError where the file is damaged."""
+    """All columns of the rows with these numbers, int64 [m], of the file that `read_held_out` reads, in its order.
+    Raises UserError if the file is damaged."""
     with _sound(folder, f"{PREDICTIONS}/{MODEL}.parquet"):
         return read_predictions(folder, MODEL, rows=rows)
 

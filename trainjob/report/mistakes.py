@@ -16,7 +16,7 @@ from trainjob.runs.files import MODEL, PREDICTIONS
 from trainjob.storage import Folder
 
 SHOWN_CHARACTERS = 240
-"""Of a longer text the rest is folded away."""
+"""The rest of a longer text is folded away."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -39,7 +39,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class MistakesView:
-    """What the report shows of wrong predictions."""
+    """The content of the section."""
 
     summary: str
     mistakes: list[Mistake]

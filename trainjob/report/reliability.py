@@ -18,7 +18,7 @@ HEADINGS = ("Probability", "Rows", "Mean probability", "Right", "95 % interval")
 
 @dataclass(frozen=True)
 class ReliabilityView:
-    """What the report shows of the probabilities of predictions."""
+    """The content of the section."""
 
     pictures: list[Picture]
     sentences: list[str]
@@ -110,7 +110,7 @@ def _figure(start: float) -> tuple[Figure, Axes]:
 
 
 def short_count(rows: int) -> str:
-    """With at most four characters or so: 9876, 98k, 9.9M."""
+    """A count in about four characters: 9876, 98k, 9.9M."""
     if rows < 10_000:
         return str(rows)
     return f"{rows / 1e3:.0f}k" if rows < 1e6 else f"{rows / 1e6:.1f}M"

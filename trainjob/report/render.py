@@ -112,7 +112,7 @@ def _threshold(run: Contents, folder: Folder, held: HeldOut | None) -> Threshold
 
 
 def _drawn(charts: Sequence[Chart], prefix: str) -> list[tuple[Chart, str, str]]:
-    """With their descriptions, and as SVG; none is over the course of training."""
+    """The charts with their text alternatives and as SVG. Their x axes are not the course of training."""
     return [(chart, describe(chart), draw(chart, [], None, f"{prefix}-{n}")) for n, chart in enumerate(charts, start=1)]
 
 

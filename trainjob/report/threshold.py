@@ -24,12 +24,12 @@ NAMES: dict[Metric, str] = {
     "f1": "F1, macro average",
 }
 POINTS = 200
-"""Most of a curve as it is drawn."""
+"""The most points that are drawn of a curve."""
 
 
 @dataclass(frozen=True)
 class ThresholdView:
-    """What the report shows of two classes."""
+    """The content of the section."""
 
     sentences: list[str]
     headings: list[str]
@@ -49,7 +49,7 @@ class Binary:
     score: np.ndarray
     """The probability of the positive class, float64 [n]."""
     predicted: np.ndarray
-    """By the model, True for the positive class."""
+    """The predictions, bool [n]: True for the positive class."""
 
     @property
     def positive(self) -> str:
@@ -61,7 +61,8 @@ class Binary:
 
 
 def binary(held: HeldOut) -> Binary | None:
-    """None for another number of classes, and for runs of earlier versions, which have kept no probability of each."""
+    """The rows as those of two classes. None for another number of classes and for runs of earlier versions, which did
+    not keep the probability of each class."""
     if len(held.classes) != 2:
         return None
     scores = held.probability_of(held.classes[1])
@@ -71,7 +72,7 @@ def binary(held: HeldOut) -> Binary | None:
 
 
 def threshold_view(rows: Binary, validated: Binary | None, checkpoints_metric: str) -> ThresholdView:
-    """Of the rows that the model is judged by. The threshold is chosen by the validation rows alone."""
+    """The section for the rows that the model is judged by. Only the validation rows choose the threshold."""
     curves = [_curve(rows)] if rows.has_both else []
     if validated is None or not validated.has_both:
         return ThresholdView([_no_choice(validated, rows)], [], [], curves, [])
@@ -86,7 +87,7 @@ def threshold_view(rows: Binary, validated: Binary | None, checkpoints_metric: s
 
 
 def _metric(checkpoints_metric: str) -> Metric:
-    """The checkpoints' metric, or F1 where that is the loss, which does without a threshold."""
+    """The checkpoints' metric; F1 if that is the loss, which does not depend on a threshold."""
     name = checkpoints_metric.removeprefix("validation_")
     return next((metric for metric in NAMES if metric == name), "f1")
 
@@ -122,7 +123,7 @@ def _sentences(rows: Binary, validated: Binary, threshold: float, metric: Metric
 
 
 def _difference(rows: Binary, threshold: float, metric: Metric) -> Estimate | None:
-    """By how much the threshold is better than the usual one; None for metrics that have no interval."""
+    """The lead of the threshold over the usual one; None for metrics without an interval."""
     if metric not in ("f1", "accuracy"):
         return None
     labels, first, second = (

@@ -20,7 +20,7 @@ from trainjob.runs.trials import State, Trial, optuna_study, ranked_trials, read
 from trainjob.storage import Folder
 
 FEWEST_FOR_IMPORTANCE = 5
-"""With fewer trials, what seems to matter is chance."""
+"""With fewer trials, importances are chance."""
 REMARK = (
     "Importance: how much of the differences between the trials' values a parameter explains by itself (functional "
     "ANOVA over a random forest; Hutter, Hoos and Leyton-Brown, 2014). Of a few trials it is a rough guess."
@@ -29,14 +29,14 @@ REMARK = (
 
 @dataclass(frozen=True)
 class TrialsView:
-    """What the report shows of a search."""
+    """The content of the section."""
 
     progress: str
     """How many trials have ended, and which is the best so far, in words."""
     best: Trial | None
     """None before any has a value."""
     metric: str
-    """By which they are ranked."""
+    """The metric that ranks the trials."""
     headings: list[str]
     table: list[tuple[str, ...]]
     """A line for each trial, best first, with a cell for each of the headings."""
@@ -191,7 +191,7 @@ def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str])
 
 
 def _axis(values: Sequence[Any], logarithmic: bool) -> tuple[list[float], list[tuple[float, str]]]:
-    """Where on an axis from 0 to 1 each value lies, and the labels of its ends or, of words, of each."""
+    """The position of each value on an axis from 0 to 1, and the labels: at its ends or, for words, at each word."""
     if any(isinstance(value, str | bool) for value in values):
         words = sorted(set(map(str, values)))
         heights = {word: index / max(len(words) - 1, 1) for index, word in enumerate(words)}

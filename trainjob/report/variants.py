@@ -42,7 +42,7 @@ def variants_table(variants: Variants) -> list[tuple[str, ...]]:
 
 
 def remark(variants: Variants) -> str:
-    """What belongs under the table."""
+    """The remark below the table."""
     drawn = f", drawn at random of {count(variants.of_rows)}" if variants.rows < variants.of_rows else ""
     return (
         f"On {count(variants.rows)} {variants.set_name} rows{drawn}; in brackets 95 % bootstrap intervals. One row at "

@@ -1,4 +1,4 @@
-"""Rows that come while the model computes are its next batch."""
+"""Batching of requests: rows that arrive while the model computes form its next batch."""
 
 import asyncio
 from collections import deque
@@ -12,11 +12,11 @@ Answer = TypeVar("Answer")
 
 
 class QueueFull(Exception):
-    """So many rows wait already that these would wait for too long."""
+    """Too many rows are waiting already."""
 
 
 class Batches(Generic[Row, Answer]):
-    """Has a function compute the rows of many requests together, one batch at a time on a thread of its own.
+    """Computes the rows of many requests together, one batch at a time, on a thread of its own.
 
     A row that finds the function idle is computed at once. While it computes, rows gather, so batches become larger
     the more there is to do, and nobody waits for others to come: Ray Serve's own batches, which are filled before the
@@ -31,15 +31,15 @@ class Batches(Generic[Row, Answer]):
         self._waiting: deque[tuple[Row, asyncio.Future[Answer]]] = deque()
         self._ends = False
         self._news = Condition()
-        """Of more rows that wait, or of the end."""
+        """Notified when rows are added and at the end."""
 
     @property
     def waiting(self) -> int:
-        """Rows that are in no batch yet."""
+        """The number of rows that are in no batch yet."""
         return len(self._waiting)
 
     async def answers(self, rows: Sequence[Row]) -> list[Answer | BaseException]:
-        """For each row its answer, or what the function raises when it is given this row alone.
+        """The answer to each row, or the exception that the function raises for this row alone.
 
         Raises QueueFull, unless no row waits: then any number is taken.
         """
@@ -54,7 +54,7 @@ class Batches(Generic[Row, Answer]):
         return await asyncio.gather(*futures, return_exceptions=True)
 
     async def work(self) -> None:
-        """Has batches computed until it is cancelled."""
+        """Computes batches until it is cancelled."""
         loop = asyncio.get_running_loop()
         Thread(target=self._compute_all, args=[loop], name="model", daemon=True).start()
         try:
@@ -71,7 +71,7 @@ class Batches(Generic[Row, Answer]):
                 loop.call_soon_threadsafe(_settle, [future for _, future in batch], answers)
 
     def _next(self) -> list[tuple[Row, asyncio.Future[Answer]]]:
-        """The rows that have waited longest, without those whose client has gone; waits for some. None at the end."""
+        """Waits for rows and takes the oldest, without those whose client has disconnected. None at the end."""
         batch: list[tuple[Row, asyncio.Future[Answer]]] = []
         with self._news:
             while not batch and not self._ends:
@@ -83,7 +83,7 @@ class Batches(Generic[Row, Answer]):
         return [] if self._ends else batch
 
     def _each(self, rows: Sequence[Row]) -> Sequence[Answer | BaseException]:
-        """The answer of each row; where the batch fails, each row is tried alone."""
+        """The answer to each row. If the batch fails, each row is tried alone."""
         try:
             return self._compute(rows)
         except Exception as error:

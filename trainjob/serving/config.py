@@ -1,4 +1,4 @@
-"""What is served, and how Ray Serve is set up, on this machine and on a cluster alike."""
+"""The configuration of Ray Serve, the same on this machine and on a cluster."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ APPLICATION = "model"
 DEPLOYMENT = "Model"
 PORT = 8000
 BATCH_ROWS = 64
-"""Of waiting rows, at most, that are answered together."""
+"""The most rows of a batch."""
 
 ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0", "RAY_worker_niceness": "0"}
 """The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread. And
@@ -17,12 +17,12 @@ LOGGING: dict[str, Any] = {"enable_access_log": False, "log_level": "WARNING"}
 
 
 class Served(BaseModel):
-    """What is served."""
+    """The model to serve."""
 
     folder: str
-    """Of a run, a model or a variant: a path, s3:// or gs://."""
+    """The folder of a run, a model or a variant: a path, s3:// or gs://."""
     name: str
-    """How people call it."""
+    """The name that is shown to people."""
     endpoint: str | None = None
     """An S3 server other than Amazon's."""
     batch_rows: PositiveInt = BATCH_ROWS

@@ -1,4 +1,4 @@
-"""Limits of what one client, and of what all together, may make the server hold."""
+"""Limits on the memory that one client and all clients together may use."""
 
 import asyncio
 import json
@@ -6,11 +6,11 @@ import json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BODY_BYTES = 8 * 2**20
-"""Of one request."""
+"""The largest body of a request."""
 MOST_HELD_BYTES = 64 * 2**20
-"""Of the bodies of all requests that are not answered yet."""
+"""The most bytes in the bodies of all open requests."""
 BODY_SECONDS = 20.0
-"""In which a request's body must have come."""
+"""A request's body must arrive within this time."""
 RETRY_SECONDS = 1
 
 
@@ -21,7 +21,7 @@ class _Refused(Exception):
 
 
 class _Gone(Exception):
-    """The client has closed the connection before its request was whole."""
+    """The client closed the connection before its request was complete."""
 
 
 class Limits:
@@ -64,8 +64,8 @@ class Limits:
             self._held -= len(body)
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> None:
-        """Fills `body`. What is too large is read to its end, and forgotten: many clients look for an answer only when
-        they have sent all."""
+        """Fills `body`. A body that is too large is read to its end and discarded: many clients read the answer only
+        after they have sent everything."""
         announced = dict(scope["headers"]).get(b"content-length", b"")
         if announced.isdigit() and int(announced) > 8 * MOST_BODY_BYTES:
             raise _too_large()
@@ -94,7 +94,7 @@ def _too_large() -> _Refused:
 
 
 async def send_refusal(send: Send, status: int, detail: str) -> None:
-    """Answers, and closes the connection, on which the rest of the request may yet come."""
+    """Answers and closes the connection, since the rest of the request may still arrive on it."""
     content = json.dumps({"detail": detail}).encode()
     headers = [
         (b"content-type", b"application/json"),

@@ -1,4 +1,4 @@
-"""What `/metrics` tells, in Prometheus' format."""
+"""The metrics of `/metrics`, in Prometheus' format."""
 
 import time
 
@@ -10,7 +10,7 @@ ROWS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Metrics:
-    """Of this process, since it has started."""
+    """Counts and times since this process started."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()

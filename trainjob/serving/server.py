@@ -1,4 +1,4 @@
-"""Ray Serve on this machine, until it is told to stop."""
+"""Runs Ray Serve on this machine until it is told to stop."""
 
 import logging
 import os
@@ -17,8 +17,8 @@ POLL_SECONDS = 0.05
 
 
 def _environment(port: int) -> dict[str, str]:
-    """Has the replica itself listen at `port`: to pass a request on takes Ray Serve's proxy, which listens elsewhere,
-    longer than to answer it takes a small model."""
+    """Makes the replica itself listen at `port`. Ray Serve's proxy, which listens elsewhere, takes longer to pass a
+    request on than a small model takes to answer it."""
     return (
         ENVIRONMENT
         | local_ray.ENVIRONMENT
@@ -89,7 +89,7 @@ def _free_port(host: str) -> int:
 
 
 def failure(message: str) -> UserError:
-    """What to tell of a replica that does not start, of which Ray Serve's message has the traceback."""
+    """The error for a replica that does not start, from the traceback in Ray Serve's message."""
     if found := re.findall(r"trainjob\.errors\.\w+: (.+)", message):
         return UserError(found[-1])
     lines = [line.strip() for line in message.splitlines() if line.strip()]

@@ -18,7 +18,7 @@ SECONDS_BETWEEN_UPLOADS = 5.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model said, and what it cost."""
+    """An answer of the model and its cost."""
 
     text: str
     input_tokens: int

@@ -19,7 +19,7 @@ from trainjob.doing import DOING
 from trainjob.errors import UserError
 
 ATTEMPTS = 6
-"""Of one question, after which the whole is given up; what is known is kept."""
+"""Attempts for one question before the whole baseline is given up; known answers are kept."""
 TIMEOUT_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 AHEAD = 32
@@ -38,7 +38,7 @@ class NoCompletion(Exception):
         super().__init__(f"no completion, but {json.dumps(message or found, default=str)}")
         code = error.get("code") if isinstance(error, dict) else None
         self.status_code = code if isinstance(code, int) else 200
-        """What the body says of it, or else that of the response."""
+        """The message in the body or, if there is none, that of the response."""
 
 
 class Asker:

@@ -1,4 +1,4 @@
-"""What asking may cost."""
+"""Limits on the cost of requests."""
 
 import threading
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Budget:
 
     @property
     def cost(self) -> float:
-        """In the currency of the stated prices."""
+        """The cost, in the currency of the stated prices."""
         return price(self.limits, self.input_tokens, self.output_tokens)
 
     def request(self) -> None:
@@ -52,5 +52,5 @@ class Budget:
 
 
 def price(model: LanguageModel, input_tokens: int, output_tokens: int) -> float:
-    """Of so many tokens, at the stated prices."""
+    """The price of this many tokens, at the stated prices."""
     return (input_tokens * model.input_price + output_tokens * model.output_price) / 1e6

@@ -1,4 +1,4 @@
-"""What a language model is asked, and what its answer means."""
+"""The prompt for a language model, and parsing its answer."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def read_answer(answer: str, classes: Sequence[str]) -> str | None:
 
 
 def _labels(answer: str) -> list[str]:
-    """What the JSON objects in the answer have as their label, the last one first: models think before they answer."""
+    """The labels in the JSON objects of the answer, the last one first: models reason before they answer."""
     found: list[str] = []
     for match in re.finditer(r"\{[^{}]*\}", answer):
         try:

@@ -1,4 +1,4 @@
-"""What every kind of scores answers: reports, cards and commands show it without knowing which kind it is.
+"""The interface of all scores: reports, cards and commands show scores without knowing which kind they are.
 
 `Facts.scores` of a kind of model names its scores. A new kind of scores is a module here and a template beside it.
 """
@@ -30,7 +30,7 @@ class Measure:
     """One number of the scores, in the model's card and its metadata."""
 
     hub_type: str
-    """What the Hugging Face hub calls it."""
+    """Its name on the Hugging Face hub."""
     name: str
     value: float
 
@@ -51,17 +51,17 @@ class Scores(StrictModel, ABC):
     """The template of the report's section, a file in this folder. Its variable `evaluation` holds the scores by
     set."""
     caution: ClassVar[str]
-    """A sentence of the model's card: what its answers are not."""
+    """A sentence of the model's card on the limits of its answers."""
 
     @property
     def classes(self) -> list[str]:
-        """The classes that each answer is one of, in the order of the model's outputs; empty if answers are none."""
+        """The classes in the order of the model's outputs; empty if it predicts no classes."""
         return []
 
     @property
     @abstractmethod
     def purpose(self) -> str:
-        """What the model was trained to do, after "to"."""
+        """The task of the model, as a verb phrase that follows "to"."""
 
     @abstractmethod
     def as_metrics(self, set_name: str) -> dict[str, float]:
@@ -69,7 +69,7 @@ class Scores(StrictModel, ABC):
 
     @abstractmethod
     def size(self) -> tuple[str, int]:
-        """What the scores are means over, and of how many: ("rows", 1200)."""
+        """The unit that the scores are averaged over, and the number of units, such as ("rows", 1200)."""
 
     @abstractmethod
     def measures(self) -> list[Measure]:

@@ -146,8 +146,8 @@ class ClassificationScores(Scores):
         return standing_of_confusion(self.confusion, len(self.per_class))
 
     def shown_classes(self) -> list[ClassScores]:
-        """All classes in their order; of many, those that rows of the set belong to and that have the lowest F1, the
-        worst first."""
+        """All classes in their order. If there are too many, the MOST_CLASSES with the lowest F1 among those that have
+        rows in the set, the worst first."""
         if len(self.per_class) <= MOST_CLASSES:
             return self.per_class
         return sorted((each for each in self.per_class if each.rows), key=lambda each: each.f1)[:MOST_CLASSES]
@@ -161,8 +161,8 @@ class ClassificationScores(Scores):
         ]
 
     def matrix(self) -> list[list[Cell]]:
-        """All cells row by row: a row for each true class, a column for each predicted one. Empty for classes that are
-        too many to draw."""
+        """All cells, with a row for each true class and a column for each predicted one. Empty if there are too many
+        classes to draw."""
         if len(self.per_class) > LARGEST_MATRIX:
             return []
         there = {(cell.true, cell.predicted): cell for cell in self.cells()}
@@ -178,7 +178,7 @@ class ClassificationScores(Scores):
 
 
 def classification_scores(confusion: Confusion, loss_sum: float, classes: list[str]) -> ClassificationScores:
-    """All scores from the rows by class and the sum of their losses.
+    """Computes all scores from the confusion matrix and the sum of the losses.
 
     Raises Diverged if the loss is not finite.
     """
