@@ -21,7 +21,7 @@ from trainjob.data.rows import Part, Rows
 from trainjob.data.spec_parts import parts_of
 from trainjob.data.tasks import tasks_of
 from trainjob.errors import StorageError, UserError
-from trainjob.models.classifier import problem_type
+from trainjob.kinds.targets.class_losses import problem_of
 from trainjob.predictor import Predictor
 from trainjob.runs.files import SOFT_LABELS
 from trainjob.storage import Folder
@@ -104,8 +104,7 @@ def check_teacher(teacher: Teacher, spec: TrainJobSpec, run: Folder, preprocesso
         raise UserError(f"{FIELD}: {teacher.uri} {nouns}")
     if predictor.classes != preprocessor.target.classes:
         raise UserError(f"{FIELD}: {teacher.uri} knows other classes{_differences(predictor, preprocessor)}")
-    assert spec.model.classifier is not None
-    if predictor.model.problem_type != problem_type(spec.model.classifier.loss):
+    if predictor.model.problem_type != problem_of(spec.model):
         raise UserError(
             f"{FIELD}: {teacher.uri} was trained with another loss: name the same in both (crossEntropy or "
             "binaryCrossEntropy)"

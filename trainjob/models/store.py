@@ -7,7 +7,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors import SafetensorError
 
@@ -21,9 +21,6 @@ from trainjob.models import onnx
 from trainjob.models.classifier import Classifier
 from trainjob.models.objective import Objective
 from trainjob.models.trainable import Trainable
-
-if TYPE_CHECKING:
-    from trainjob.kinds.causal_lm.network import CausalLM
 
 
 def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) -> Trainable[Any]:
@@ -103,7 +100,7 @@ def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
     return load_model(folder)
 
 
-def load_language_model(folder: Path) -> "tuple[CausalLM, Preprocessor]":
+def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
     """The same for a language model."""
     preprocessor = load_preprocessor(folder)
     if not _generates(preprocessor):

@@ -11,7 +11,9 @@ from torch.nn import functional
 from trainjob.api import ClassWeights, Model
 from trainjob.api.training import Distillation
 from trainjob.errors import UserError
+from trainjob.kinds.classifier import Classifier
 from trainjob.kinds.kind import Target
+from trainjob.models.classifier import problem_type
 
 SampleLosses = Callable[[Tensor, Tensor], Tensor]
 """The loss of each row, from logits [n, classes] and labels [n], float32 [n]."""
@@ -23,9 +25,7 @@ def sample_losses(model: Model, target: Target) -> SampleLosses:
     Each sample's loss is multiplied by the weight of its class. Binary cross-entropy is the mean over the C sigmoids.
     Raises UserError if the class weights do not name exactly the classes of the data.
     """
-    spec = model.classifier
-    if spec is None:
-        raise ValueError("a user function computes its own loss")
+    spec = _classifier(model)
     path = f"spec.model.{model.facts.field}.classWeights.values"
     weights = class_weights(spec.class_weights, target, path) if spec.class_weights else None
     unweighted = cross_entropy if spec.loss.cross_entropy is not None else binary_cross_entropy
@@ -45,8 +45,7 @@ def distilled_losses(
     The first is multiplied by the square of the temperature, by which its gradients are smaller (Hinton, Vinyals and
     Dean, 2015, https://arxiv.org/abs/1503.02531, section 2).
     """
-    spec = model.classifier
-    assert spec is not None
+    spec = _classifier(model)
     temperature, weight = distillation.temperature, distillation.weight
     distances = _divergence if spec.loss.cross_entropy is not None else _binary_divergence
 
@@ -56,6 +55,17 @@ def distilled_losses(
         return soft + torch.where(labels < 0, 0.0, hard)
 
     return both
+
+
+def problem_of(model: Model) -> str:
+    """The problem that the model's loss solves, as transformers calls it."""
+    return problem_type(_classifier(model).loss)
+
+
+def _classifier(model: Model) -> Classifier:
+    if model.classifier is None:
+        raise ValueError(f"model.{model.facts.field} learns no classes")
+    return model.classifier
 
 
 def _divergence(logits: Tensor, teacher: Tensor) -> Tensor:

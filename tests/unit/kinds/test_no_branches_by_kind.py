@@ -1,0 +1,87 @@
+"""Code outside of `trainjob/kinds/` asks a kind of model, its input and its target. It does not branch on the kind."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainjob.api.model import Model
+from trainjob.kinds import KINDS
+
+ROOT = Path(__file__).parents[3]
+KINDS_FOLDER = ROOT / "trainjob/kinds"
+FIELDS = set(Model.model_fields) - {"function"}
+"""A function is run by code of its own, which the driver chooses."""
+NAMES = set(KINDS) | {name for facts in KINDS.values() for name in facts.earlier_names}
+NAMES_FIELDS = {"trainjob/api/model.py", "trainjob/api/spec_rules.py"}
+"""They define `spec.model` and the rules that name its fields."""
+STILL_ALLOWED = {
+    "trainjob/baselines/cascade.py",
+    "trainjob/baselines/rows.py",
+    "trainjob/cli/predicted_rows.py",
+    "trainjob/compress/variants.py",
+    "trainjob/predictor.py",
+    "trainjob/serving/page.py",
+    "trainjob/serving/requests.py",
+}
+"""Files that still branch. Add none."""
+
+
+def classes_in(file: Path) -> Iterator[str]:
+    return (node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef))
+
+
+_MODULES = [
+    *KINDS_FOLDER.rglob("*.py"),
+    *ROOT.glob("trainjob/evaluation/scores/*.py"),
+    ROOT / "trainjob/models/classifier.py",
+]
+OF_KINDS = {name for file in _MODULES for name in classes_in(file)}
+"""Classes that belong to one kind, or to some of them."""
+
+
+def branches(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            tested = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+            if tested & OF_KINDS:
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            asks = any(isinstance(side, ast.Attribute) and side.attr in ("kind", "noun") for side in sides)
+            named = {each.value for side in sides for each in ast.walk(side) if isinstance(each, ast.Constant)}
+            is_tested = any(isinstance(side, ast.Attribute) and side.attr == "classifier" for side in sides)
+            if is_tested or named & set(KINDS) or (asks and named & (NAMES | {"text", "image"})):
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.Attribute) and node.attr in FIELDS:
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def files() -> list[str]:
+    found = [*ROOT.glob("trainjob/**/*.py"), *ROOT.glob("operator/trainjob_operator/**/*.py")]
+    return sorted(str(file.relative_to(ROOT)) for file in found if KINDS_FOLDER not in file.parents)
+
+
+def test_nothing_branches_by_the_kind_of_a_model() -> None:
+    found = {name: list(branches(ast.parse((ROOT / name).read_text()))) for name in files()}
+    branching = {name: lines for name, lines in found.items() if lines and name not in NAMES_FIELDS}
+    assert {name: lines for name, lines in branching.items() if name not in STILL_ALLOWED} == {}
+    assert set(branching) == STILL_ALLOWED, "take what does not branch any more off the list"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(preprocessor.input, TextInput)",
+        "isinstance(x, (int, ClassificationScores))",
+        "isinstance(module, Classifier)",
+        'preprocessor.kind == "textClassifier"',
+        'preprocessor.input.noun in ("text", "image")',
+        'name == "causalLM"',
+        "spec.model.causal_lm is not None",
+        "spec.model.classifier is None",
+    ],
+)
+def test_a_branch_is_found(code: str) -> None:
+    assert len(list(branches(ast.parse(code)))) == 1
