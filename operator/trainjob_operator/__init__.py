@@ -1,1 +1,1 @@
-"""The operator: makes a KubeRay RayJob of every TrainJob and tells in the TrainJob's status how it is doing."""
+"""The operator: creates a KubeRay RayJob for each TrainJob and reports its state in the TrainJob's status."""

@@ -42,7 +42,7 @@ class AccessCheck:
 
     async def watch_policy(self, api: Api) -> None:
         """Checks the policy periodically and reports when it is gone. Work goes on, since the policy restricts other
-        accounts, not the operator. A server that does not answer is no sign that the policy is gone."""
+        accounts, not the operator. A server that does not respond does not mean that the policy is gone."""
         while self.policy is not None:
             await asyncio.sleep(POLICY_SECONDS)
             try:
@@ -77,9 +77,8 @@ class AccessCheck:
         policy, binding = await api.get(POLICIES, None, name), await api.get(POLICY_BINDINGS, None, name)
         missing = [kind for kind, found in (("policy", policy), ("binding", binding)) if found is None]
         if policy is None or binding is None:
-            raise ApiError(
-                404, f"there is no ValidatingAdmissionPolicy {name}: its {' and its '.join(missing)} is missing"
-            )
+            what = " and ".join(missing)
+            raise ApiError(404, f"the ValidatingAdmissionPolicy {name} is not in place: missing {what}")
         denies = binding["spec"]["policyName"] == name and "Deny" in binding["spec"]["validationActions"]
         if not denies or policy["spec"].get("failurePolicy") != "Fail":
             raise ApiError(409, "the policy or its binding was changed and no longer denies anything")

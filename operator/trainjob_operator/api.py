@@ -159,7 +159,7 @@ class Api:
         return await self._send("PUT", _path(resource, namespace, name), body, {"fieldManager": MANAGER})
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
-        """Deletes the object with this UID and, in the background, its dependents. A missing object is no error."""
+        """Deletes the object with this UID and, in the background, its dependents. A missing object is not an error."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
             await self._send("DELETE", _path(resource, namespace, name), body)

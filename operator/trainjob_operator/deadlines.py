@@ -20,12 +20,12 @@ def deadline_verdict(
     job: TrainJob, start: datetime | None, before: TrainJobStatus, observed: Observed, now: datetime
 ) -> Verdict | None:
     """The final verdict if one of the job's deadlines has passed. `start` is when the job was first free to start."""
-    total, begin = total_deadline(job, start), start_deadline(job, start, before, observed)
-    if total is not None and now >= total:
+    total_limit, start_limit = total_deadline(job, start), start_deadline(job, start, before, observed)
+    if total_limit is not None and now >= total_limit:
         return Verdict(
             "Failed", "DeadlineExceeded", f"not done within spec.deadlines.total, {job.spec.deadlines.total}"
         )
-    if begin is not None and now >= begin:
+    if start_limit is not None and now >= start_limit:
         limit = job.spec.deadlines.start or f"{observed.start_seconds}s (the operator's default)"
         message = f"the driver has not started within spec.deadlines.start, {limit}"
         return Verdict("Failed", "PreRunningDeadlineExceeded", message)
@@ -42,8 +42,8 @@ def start_deadline(
     job: TrainJob, start: datetime | None, before: TrainJobStatus, observed: Observed
 ) -> datetime | None:
     """When the driver of the current attempt must have started; None if it has, or if the job should not start now."""
-    begin = None if observed.start_seconds is None else _attempt_start(job, start, before, observed)
-    return None if begin is None else add_clamped(begin, timedelta(seconds=observed.start_seconds or 0))
+    started = None if observed.start_seconds is None else _attempt_start(job, start, before, observed)
+    return None if started is None else add_clamped(started, timedelta(seconds=observed.start_seconds or 0))
 
 
 def add_clamped(time: datetime, by: timedelta) -> datetime:
@@ -76,8 +76,8 @@ def _attempt_start(
         case "", _ if "startTime" not in ray:  # KubeRay has not seen the RayJob yet
             return start
         case "Initializing", _:
-            begin = parse_time(ray.get("startTime"))
-            return None if begin is None else add_clamped(begin, KUBERAY_GRACE)
+            started = parse_time(ray.get("startTime"))
+            return None if started is None else add_clamped(started, KUBERAY_GRACE)
         case "Running", ran if ran not in STARTED_JOB_STATUSES and not has_reported(before.training, ray):
             return parse_time(ray.get("startTime"))
         case _:

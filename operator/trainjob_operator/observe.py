@@ -14,7 +14,7 @@ from trainjob_operator.verdict import Observed
 
 WARNINGS = "type=Warning,involvedObject.kind!=TrainJob,reason!=BackOff,reason!=FailedScheduling,reason!=Unhealthy"
 """Selects the Events of all objects in the namespace, in one request however many objects wait. The excluded reasons
-repeat what pods' statuses say."""
+only repeat pods' statuses."""
 PAGE_OF_EVENTS = 500
 PAGE_OF_PODS = 50
 """Small, as a pod may take a few hundred kilobytes."""

@@ -209,8 +209,8 @@ def requeue_after(job: TrainJob, status: TrainJobStatus, observed: Observed, now
         times.append(STARTING_REQUEUE_SECONDS)
     ray_job = observed.ray_job
     if ray_job is not None and event_sources(ray_job, observed.pods):  # Events are not watched either
-        begun = parse_time(ray_job.get("status", {}).get("startTime")) or now
-        times.append(max(STARTING_REQUEUE_SECONDS, (now - begun).total_seconds() / 10))
+        started = parse_time(ray_job.get("status", {}).get("startTime")) or now
+        times.append(max(STARTING_REQUEUE_SECONDS, (now - started).total_seconds() / 10))
     if status.reason == "Queued":  # Workloads are not watched: poll less often the longer the job waits
         since = next(each.last_transition_time for each in status.conditions if each.type == "Suspended")
         times.append(max(STARTING_REQUEUE_SECONDS, (now - since).total_seconds() / 10))

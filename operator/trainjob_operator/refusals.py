@@ -42,15 +42,15 @@ def refusals(ray_job: Object, pods: Sequence[Object], events: Iterable[Object]) 
     """Reason and message of the latest Event of each source in the current attempt.
 
     KubeRay 1.7 keeps the first message of a repeated Event. It may also try to create an object that its cache does not
-    show yet; such an "already exists" is no refusal.
+    show yet; such an "already exists" is not a refusal.
     """
-    sources, begun, latest = event_sources(ray_job, pods), _attempt_start(ray_job), dict[Source, Object]()
+    sources, started, latest = event_sources(ray_job, pods), _attempt_start(ray_job), dict[Source, Object]()
     for event in sorted(events, key=_last_seen):
         source = event_source(event)
         counts = event.get("reason", "").startswith(tuple(sources.get(source, ())))
         if (
             counts
-            and _last_seen(event) >= (begun or _NEVER)
+            and _last_seen(event) >= (started or _NEVER)
             and not event.get("message", "").endswith("already exists")
         ):
             latest[source] = event
@@ -62,8 +62,8 @@ def refusals(ray_job: Object, pods: Sequence[Object], events: Iterable[Object]) 
 def unexplained_wait(ray_job: Object, pods: Sequence[Object], now: datetime) -> list[Waiting]:
     """Reports that KubeRay has created no pods for a while without an Event. It creates none if it cannot create the
     Secret with the cluster's token."""
-    kinds, begun = {kind for kind, _ in event_sources(ray_job, pods)}, _attempt_start(ray_job)
-    if "RayCluster" not in kinds or begun is None or now - begun < SILENCE_LIMIT:
+    kinds, started = {kind for kind, _ in event_sources(ray_job, pods)}, _attempt_start(ray_job)
+    if "RayCluster" not in kinds or started is None or now - started < SILENCE_LIMIT:
         return []
     message = "KubeRay has created no pod, and no Event says why: see the log of its operator"
     why = "it may be busy, or unable to create the Secret with the cluster's token"

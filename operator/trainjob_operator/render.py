@@ -201,7 +201,7 @@ def node_pool(job: TrainJob, settings: Settings) -> NodePool:
         return NodePool()
     if name not in settings.node_pools:
         known = ", ".join(sorted(settings.node_pools)) or "none"
-        raise RayJobError("UnknownNodePool", f"spec.workers.nodePool: there is no node pool {name}; there is: {known}")
+        raise RayJobError("UnknownNodePool", f"spec.workers.nodePool: unknown node pool {name}; known pools: {known}")
     return settings.node_pools[name]
 
 

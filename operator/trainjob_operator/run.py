@@ -54,7 +54,7 @@ class Operator:
         self, port: int, lease_namespace: str | None, other_settings: Callable[[], Coroutine[Any, Any, object]]
     ) -> bool:
         """Runs until a signal, the loss of the Lease, or the return of `other_settings`. Returns whether the operator
-        should restart with new settings. Without a namespace for the Lease, it assumes to be the only replica."""
+        should restart with new settings. Without a namespace for the Lease, it assumes that it is the only replica."""
         self._take_signals()
         change = asyncio.create_task(other_settings())
         change.add_done_callback(lambda _: self.stop.set())

@@ -61,7 +61,7 @@ class Verdict:
     reason: str
     message: str = ""
     at: datetime | None = None
-    """When the job reached this phase, if the cluster tells."""
+    """When the job reached this phase, if the cluster records it."""
 
 
 SUSPENDED = Verdict("Suspended", "Suspended", "spec.suspend is true")
@@ -88,10 +88,10 @@ def has_finished(training: TrainingStatus | None) -> bool:
 def has_reported(training: TrainingStatus | None, ray: Object) -> bool:
     """Whether a driver of the current attempt has reported. A failure does not count, as it may be from an earlier
     attempt."""
-    begun = parse_time(ray.get("startTime"))
-    if training is None or training.failure is not None or training.updated_time is None or begun is None:
+    started = parse_time(ray.get("startTime"))
+    if training is None or training.failure is not None or training.updated_time is None or started is None:
         return False
-    return training.updated_time >= begun + FIRST_REPORT
+    return training.updated_time >= started + FIRST_REPORT
 
 
 def is_current(pod: Object, ray: Object) -> bool:

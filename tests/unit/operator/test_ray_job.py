@@ -134,7 +134,7 @@ def test_the_head_and_the_submitter_need_no_gpu_node():
     ("pools", "known"), [(POOLS, "a100, cpu, mi300, slices"), ({"only": {}}, "only"), ({}, "none")]
 )
 def test_an_unknown_pool_is_refused_by_naming_those_there_are(pools: Object, known: str):
-    with pytest.raises(RayJobError, match=rf"spec\.workers\.nodePool: .*h100; there is: {known}$") as error:
+    with pytest.raises(RayJobError, match=rf"spec\.workers\.nodePool: .*h100; known pools: {known}$") as error:
         rendered(trainjob(workers={"nodePool": "h100"}), nodePools=pools)
     assert error.value.reason == "UnknownNodePool"
 
