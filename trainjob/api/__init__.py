@@ -3,7 +3,6 @@
 from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import Deadlines, Pods
 from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
-from trainjob.api.model import Model
 from trainjob.api.training import (
     SGD,
     Adam,
@@ -23,6 +22,7 @@ from trainjob.kinds.causal_lm.spec import CausalLM, Decoder, LoRA
 from trainjob.kinds.classifier import Classifier, ClassWeights, Loss
 from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
+from trainjob.kinds.model import Model
 from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
 from trainjob.schema.base import OneOf, StrictModel
 

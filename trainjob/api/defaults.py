@@ -1,9 +1,9 @@
 """Defaults of `spec.training` and `spec.baselines` that depend on the model."""
 
 from trainjob.api.baselines import Baselines
-from trainjob.api.model import KindSpec, Model
 from trainjob.api.training import Constant, Optimizer, Scheduler, Training, WarmUp
 from trainjob.api.trainjob import TrainJob
+from trainjob.kinds.model import KindSpec, Model
 
 BATCH_SIZE = 32
 

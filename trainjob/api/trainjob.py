@@ -8,9 +8,9 @@ from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.dataset import Dataset
 from trainjob.api.expressions import attribute_of
-from trainjob.api.model import Model
 from trainjob.api.training import Checkpoints, Training
 from trainjob.api.tuning import Tuning
+from trainjob.kinds.model import Model
 from trainjob.schema.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 from trainjob.schema.fields import PositiveInt
 from trainjob.schema.uris import ENDPOINT, FolderURI

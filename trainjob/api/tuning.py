@@ -12,10 +12,10 @@ from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
 from trainjob.api.dataset import Unique
-from trainjob.api.model import Model
 from trainjob.api.training import Training
 from trainjob.api.wording import fields_of, nested_model, show
 from trainjob.kinds import KINDS, kinds_with
+from trainjob.kinds.model import Model
 from trainjob.schema.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
 
 Value = int | float | bool | str

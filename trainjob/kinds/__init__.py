@@ -1,12 +1,11 @@
 """The kinds of model, one folder each."""
 
-from trainjob.kinds.causal_lm.spec import CausalLM
-from trainjob.kinds.facts import Ability, Direction, Facts
-from trainjob.kinds.function.spec import Function
-from trainjob.kinds.image_classifier.spec import ImageClassifier
-from trainjob.kinds.text_classifier.spec import TextClassifier
+from typing import get_args
 
-_SPECS = (TextClassifier, ImageClassifier, CausalLM, Function)
+from trainjob.kinds.facts import Ability, Direction, Facts
+from trainjob.kinds.model import KindSpec
+
+_SPECS = get_args(KindSpec)
 
 KINDS: dict[str, Facts] = {spec.facts.field: spec.facts for spec in _SPECS}
 """The facts of each kind by its field in `spec.model`."""

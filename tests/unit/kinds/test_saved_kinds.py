@@ -8,7 +8,7 @@ import pytest
 
 from preprocessors import image_classifier, language_model, text_classifier
 from tiny_image_models import save_resnet
-from trainjob.api import Cleaning
+from trainjob.api import Cleaning, Model
 from trainjob.data import Preprocessor, load_preprocessor
 from trainjob.kinds import KINDS
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
@@ -64,6 +64,10 @@ def test_a_kind_has_the_name_of_its_field_and_answers_to_earlier_ones(
         assert (type(loaded.input), loaded.target) == (type(saved.input), saved.target)
         assert loaded.kind == kind
         assert is_language_model(Folder(str(tmp_path / "model"))) == (kind == "causalLM")
+
+
+def test_each_section_of_the_model_is_a_kind() -> None:
+    assert [Model.in_yaml(name) for name in Model.model_fields] == list(KINDS)
 
 
 @pytest.mark.parametrize("field", [field for field, facts in KINDS.items() if facts.needs_dataset])

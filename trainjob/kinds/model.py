@@ -13,6 +13,7 @@ from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.schema.base import OneOf
 
 KindSpec = TextClassifier | ImageClassifier | CausalLM | Function
+"""The section of any kind. The registry of kinds follows from it."""
 
 
 class Model(OneOf):
