@@ -1,7 +1,6 @@
 """The operator's requests to the API server. Objects are plain dictionaries, as in YAML."""
 
 import json
-import re
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,6 +17,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config.incluster_config import load_incluster_config
 from pydantic_core import from_json
 
+from trainjob.api.apply import APPLY, as_yaml
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob.errors import UserError
@@ -34,14 +34,10 @@ POLICY_BINDINGS = "/apis/admissionregistration.k8s.io/v1", "validatingadmissionp
 
 Resource = tuple[str, str]
 
-APPLY = "application/apply-patch+yaml; charset=utf-8"
 MERGE = "application/merge-patch+json"
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 TIMEOUT_SECONDS = 30
-
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that YAML accepts only in escaped form."""
 
 
 class ApiError(Exception):
@@ -139,7 +135,7 @@ class Api:
         query = {"fieldManager": MANAGER, "force": "true"}
         if version is not None:
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
-        return await self._send("PATCH", _path(resource, namespace, name), _yaml(body), query, APPLY)
+        return await self._send("PATCH", _path(resource, namespace, name), as_yaml(body), query, APPLY)
 
     async def merge(
         self, resource: Resource, namespace: str, name: str, changes: Mapping[str, Any]
@@ -237,12 +233,6 @@ def writes_only_while(may_write: Callable[[], bool]) -> ClientMiddlewareType:
         return await handler(request)
 
     return guarded
-
-
-def _yaml(body: Mapping[str, Any]) -> str:
-    """JSON that is also valid YAML: JSON escapes characters beyond U+FFFF as surrogate pairs, which YAML rejects."""
-    text = json.dumps(body, ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
 
 def _message(answer: bytes) -> str:

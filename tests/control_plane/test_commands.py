@@ -1,6 +1,11 @@
 """The commands on the TrainJobs of a cluster, as a user gives them."""
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +16,7 @@ import yaml
 from operator_process import account
 from typer.testing import CliRunner
 
-from cluster.jobs import Jobs
+from cluster.jobs import Jobs, document, eventually
 from trainjob.cli.app import app
 from trainjob.cluster import client as cluster_client
 from trainjob.cluster.connection import Resource
@@ -169,6 +174,89 @@ def test_the_life_of_a_job(jobs: Jobs, trainjob: Command):
     deleted = trainjob("delete", "job").out
     assert deleted.startswith("trainjob.trainjob.dev/job deleted; its run stays: s3://runs/job-")
     assert trainjob("get", "job").code == 1
+
+
+CODE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": {"odd": "\U0001f600\x85"}}
+
+
+def manifest(file: Path, *documents: dict[str, Any]) -> str:
+    file.write_text("---\n".join(yaml.safe_dump(each) for each in documents))
+    return str(file)
+
+
+def test_all_objects_of_a_file_are_submitted(jobs: Jobs, trainjob: Command, tmp_path: Path):
+    file = manifest(tmp_path / "job.yaml", CODE, document("job"))
+    names = ["configmap/code", "trainjob.trainjob.dev/job"]
+    assert trainjob("submit", file).out.splitlines() == [f"{name} created" for name in names]
+    assert trainjob("submit", file).out.splitlines() == [f"{name} unchanged" for name in names]
+    changed = trainjob("submit", file, "--set", "spec.retries=3")
+    assert changed.out.splitlines() == ["configmap/code unchanged", "trainjob.trainjob.dev/job configured"]
+    found = jobs.get("trainjobs")
+    assert found is not None
+    assert found["spec"]["retries"] == 3
+    code = jobs.get("configmaps", "code")
+    assert code is not None
+    assert code["data"] == CODE["data"]
+    refused = trainjob("submit", file, "--set", "spec.dataset.label=other")
+    assert refused.code == 1
+    assert refused.error.endswith("; --name-suffix submits it as another TrainJob")
+    again = trainjob("submit", file, "--set", "spec.dataset.label=other", "--name-suffix")
+    assert re.fullmatch(r"trainjob\.trainjob\.dev/job-[a-z0-9]{5} created", again.out.splitlines()[1])
+    jobs.report("trainjobs", "job", STATUSES["succeeded"])
+    assert "has ended before (Succeeded); --name-suffix trains once more" in trainjob("submit", file).error
+
+
+def test_a_file_that_cannot_be_submitted(jobs: Jobs, trainjob: Command, tmp_path: Path):
+    job, file = document("job"), tmp_path / "job.yaml"
+    assert trainjob("submit", str(tmp_path / "none.yaml")).error == f"{tmp_path}/none.yaml  no such file"
+    invalid = trainjob("submit", manifest(file, CODE, job), "--set", "spec.workers.cuont=2")
+    assert (invalid.code, jobs.get("configmaps", "code")) == (2, None)
+    assert invalid.error.endswith("unknown field; did you mean count?")
+    local = trainjob("submit", str(file), "--set", "spec.dataset.train.uri=rows.csv")
+    assert (local.code, "rows.csv is a path on this machine" in local.error) == (2, True)
+    elsewhere = {**CODE, "metadata": {"name": "code", "namespace": "default"}}
+    assert "leave one of them out" in trainjob("submit", manifest(file, elsewhere, job)).error
+    odd = {"apiVersion": "v1", "kind": "Kitten", "metadata": {"name": "tom"}}
+    unknown = trainjob("submit", manifest(file, odd, job))
+    assert (unknown.code, unknown.error) == (1, "the cluster knows no Kitten of v1")
+    wrong = trainjob("submit", manifest(file, {**CODE, "data": {"a": 3}}, job))
+    assert wrong.code == 1
+    assert wrong.error.startswith("configmap/code: ")
+    stranger = trainjob("submit", manifest(file, job), kubeconfig=account(jobs, tmp_path))
+    assert stranger.error.startswith("you may not get trainjobs.trainjob.dev in the namespace ")
+
+
+@pytest.mark.operated
+def test_a_submitted_job_is_followed_to_its_end_and_left_alone_at_ctrl_c(jobs: Jobs, tmp_path: Path):
+    command = [sys.executable, "-m", "trainjob", "submit", manifest(tmp_path / "job.yaml", document("job")), "--wait"]
+
+    def follow() -> subprocess.Popen[str]:
+        environment = {**os.environ, "KUBECONFIG": str(jobs.cluster.kubeconfig)}
+        options = ["--namespace", jobs.namespace]
+        return subprocess.Popen(
+            [*command, *options], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    with follow() as left:
+        assert left.stdout is not None
+        eventually(lambda: "PodsStarting" in left.stdout.readline())
+        left.send_signal(signal.SIGINT)
+        _, error = left.communicate(timeout=60)
+    assert left.returncode == 128 + signal.SIGINT
+    assert f"job goes on: `trainjob describe job --namespace {jobs.namespace}`".replace("--namespace", "-n") in error
+    for status, phase, code in (
+        ({"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "message": "no luck"}, "Failed", 1),
+        ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, "Succeeded", 0),
+    ):
+        jobs.delete("trainjobs")
+        eventually(lambda: jobs.get("rayjobs") is None)
+        with follow() as followed:
+            jobs.until(phase="Pending", reason="PodsStarting")
+            jobs.report("rayjob", "job", status)
+            said, error = followed.communicate(timeout=60)
+        assert (followed.returncode, error) == (code, "" if code == 0 else error)
+        assert said.splitlines()[0] == "trainjob.trainjob.dev/job created"
+        assert said.splitlines()[-1].startswith(f"job: {phase}")
 
 
 def test_what_is_missing_or_forbidden_is_told_in_a_line(

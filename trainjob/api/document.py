@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isinf
 from typing import Any, NamedTuple
@@ -77,15 +78,35 @@ def parse(
     def fail(line: int, column: int | None, message: str) -> InvalidDocument:
         return InvalidDocument([Problem(place(line, column), at, message)])
 
-    try:
+    with _faults_told(text, fail):
         roots = list(_roots(text))
         if len(roots) > 1:
             roots = [_only_one(roots, kind, fail)]
-        reader = _Reader(lambda line: place(line, None))
-        first_line = roots[0].start_mark.line + 1 if roots else 1
-        reader.document.places[at] = place(first_line, None)
-        reader.document.data = reader.value(roots[0], at) if roots else None
-        return reader.document
+        return _document(roots[0] if roots else None, place, at)
+
+
+def parse_all(text: str, place: Callable[[int, int | None], Place]) -> list[Document]:
+    """Parses all YAML documents that are not empty. Raises InvalidDocument."""
+
+    def fail(line: int, column: int | None, message: str) -> InvalidDocument:
+        return InvalidDocument([Problem(place(line, column), (), message)])
+
+    with _faults_told(text, fail):
+        return [_document(root, place, ()) for root in _roots(text)]
+
+
+def _document(root: yaml.Node | None, place: Callable[[int, int | None], Place], at: FieldPath) -> Document:
+    reader = _Reader(lambda line: place(line, None))
+    reader.document.places[at] = place(root.start_mark.line + 1 if root is not None else 1, None)
+    reader.document.data = reader.value(root, at) if root is not None else None
+    return reader.document
+
+
+@contextmanager
+def _faults_told(text: str, fail: Callable[[int, int | None, str], InvalidDocument]) -> Generator[None]:
+    """Turns what the parser raises in the block into an InvalidDocument."""
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, None)

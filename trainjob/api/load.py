@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -22,6 +23,20 @@ MAX_BYTES = 3 * 2**20
 
 MOST_PROBLEMS = 100
 """Only the first problems of a file are reported."""
+
+PATHS = (
+    *(
+        ("spec", "dataset", rows, name)
+        for rows in ("train", "validation", "test", "unlabelled")
+        for name in ("uri", "uris")
+    ),
+    ("spec", "training", "distillation", "teacher"),
+    ("spec", "storage", "uri"),
+    ("spec", "model", "textClassifier", "pretrained"),
+    ("spec", "model", "imageClassifier", "pretrained"),
+    ("spec", "model", "causalLM", "pretrained"),
+)
+"""Fields that may hold paths."""
 
 M = TypeVar("M", bound=StrictModel)
 
@@ -51,9 +66,12 @@ def with_overrides(text: str, name: str, overrides: Sequence[str]) -> TrainJob:
 
 def read_document(path: Path, kind: str | None = None) -> Document:
     """The only YAML document in a file or, of several, the only one of a `kind`. Raises InvalidDocument."""
-    return parse(
-        _read(path), lambda line, column: Place(line, f"{path}:{line}" + (f":{column}" if column else "")), kind=kind
-    )
+    return parse(read_text(path), partial(place_in, path), kind=kind)
+
+
+def place_in(path: Path, line: int, column: int | None) -> Place:
+    """A place in the file `path`."""
+    return Place(line, f"{path}:{line}" + (f":{column}" if column else ""))
 
 
 def checked(data: Any, document: Document, model: type[M]) -> M:
@@ -73,7 +91,9 @@ def checked(data: Any, document: Document, model: type[M]) -> M:
     return found
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A file of at most `MAX_BYTES`. Raises InvalidDocument."""
+
     def fail(message: str) -> InvalidDocument:
         return InvalidDocument([Problem(Place(0, str(path)), (), message)])
 
@@ -124,18 +144,7 @@ def without_nulls(data: Any, part: type[StrictModel]) -> Any:
 
 
 def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
-    for *parents, name in (
-        *(
-            ("spec", "dataset", rows, name)
-            for rows in ("train", "validation", "test", "unlabelled")
-            for name in ("uri", "uris")
-        ),
-        ("spec", "training", "distillation", "teacher"),
-        ("spec", "storage", "uri"),
-        ("spec", "model", "textClassifier", "pretrained"),
-        ("spec", "model", "imageClassifier", "pretrained"),
-        ("spec", "model", "causalLM", "pretrained"),
-    ):
+    for *parents, name in PATHS:
         part: Any = data
         for parent in parents:
             part = part.get(parent) if isinstance(part, dict) else None

@@ -27,6 +27,7 @@ from trainjob.cli.push import push
 from trainjob.cli.report import report
 from trainjob.cli.run import run
 from trainjob.cli.serve import serve
+from trainjob.cli.submit import submit
 from trainjob.cli.suspend import resume, suspend
 from trainjob.cli.validate import validate
 from trainjob.cli.version import print_version, version
@@ -80,6 +81,9 @@ EXAMPLES = {
     report: """
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",
+    submit: """
+        trainjob submit trainjob.yaml
+        trainjob submit trainjob.yaml --set spec.training.epochs=3 --name-suffix --wait""",
     list_: """
         trainjob list
         trainjob list --watch

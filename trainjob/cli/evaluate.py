@@ -24,7 +24,10 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, confusion matrix included.")] = False,
     variant: Variant = None,
 ) -> None:
-    """Score a run's best model on rows of the training rows' kind, in the precision in which the run was scored."""
+    """Score a run's best model on rows of the training rows' kind.
+
+    It computes in the precision in which the run was scored.
+    """
     from trainjob.evaluate import evaluate as score
     from trainjob.storage import Folder
 

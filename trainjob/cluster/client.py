@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from trainjob.api.apply import APPLY
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
 from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound, Resource
-from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs
+from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs, Refused
 from trainjob.cluster.job import Event, Job
 
 TRAIN_JOBS = Resource(f"/apis/{GROUP}/{VERSION}", PLURAL)
@@ -25,6 +26,15 @@ METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 WATCH_SECONDS = 240
 """After that the API server ends a watch, and another one begins."""
 PAUSE_SECONDS = 2.0
+
+
+class Applied(NamedTuple):
+    """What has become of an object."""
+
+    document: KubernetesObject
+    name: str
+    """As kubectl prints it, such as `configmap/code`."""
+    outcome: Literal["created", "configured", "unchanged"]
 
 
 class Change(NamedTuple):
@@ -107,6 +117,45 @@ class Client:
         documents = self._pages(EVENTS, job.namespace, fieldSelector=selector)
         return sorted(map(Event.of, documents), key=lambda event: event.time)
 
+    def apply(self, document: Mapping[str, Any]) -> Applied:
+        """Creates an object of any kind, or changes it, by server-side apply; without a namespace of its own it goes
+        into the client's."""
+        resource, is_namespaced = self._resource(document["apiVersion"], document["kind"])
+        metadata = document["metadata"]
+        namespace = (metadata.get("namespace") or self.namespace) if is_namespaced else None
+        group = f".{resource.group}" if resource.group else ""
+        name = f"{document['kind'].lower()}{group}/{metadata['name']}"
+        try:
+            before = self.connection.request("GET", resource, namespace, metadata["name"])
+        except NotFound:
+            before = None
+        if before is not None and "deletionTimestamp" in before["metadata"]:
+            raise Refused(f"{name} is being deleted: wait until it is gone")
+        query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
+        try:
+            after = self.connection.request(
+                "PATCH", resource, namespace, metadata["name"], document, query, content_type=APPLY
+            )
+        except (Refused, NotFound) as error:
+            raise Refused(f"{name}: {error}") from None
+        if before is None:
+            return Applied(after, name, "created")
+        return Applied(after, name, "unchanged" if _desired(before) == _desired(after) else "configured")
+
+    def _resource(self, api_version: str, kind: str) -> tuple[Resource, bool]:
+        """Where the API server keeps objects of a kind, and whether they are in namespaces."""
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        try:
+            served = self.connection.request("GET", Resource(*root.rsplit("/", 1)), None)["resources"]
+        except NotFound:
+            served = []
+        for each in served:
+            if each["kind"] == kind and "/" not in each["name"]:
+                return Resource(root, each["name"]), each["namespaced"]
+        if (api_version, kind) == (f"{GROUP}/{VERSION}", KIND):
+            raise self._unknown(Refused(f"the cluster knows no {kind} of {api_version}"))
+        raise Refused(f"the cluster knows no {kind} of {api_version}")
+
     def suspend(self, job: Job, suspend: bool) -> Job:
         """Has a job give up its pods, or go on."""
         body = {"metadata": {"uid": job.uid}, "spec": {"suspend": suspend}}
@@ -188,3 +237,10 @@ class Client:
             f"the cluster {self.connection.url} has TrainJobs of {served}, and this trainjob knows {GROUP}/{VERSION}: "
             "install the trainjob of the operator's version"
         )
+
+
+def _desired(document: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without its status and the API server's notes on who has written what and when."""
+    notes = ("managedFields", "resourceVersion", "generation")
+    metadata = {key: value for key, value in document["metadata"].items() if key not in notes}
+    return {key: value for key, value in document.items() if key != "status"} | {"metadata": metadata}

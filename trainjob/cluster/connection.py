@@ -1,6 +1,5 @@
 """The connection to a cluster's API server: kubectl's configuration, and requests of plain JSON."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib3 import Retry
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
+from trainjob.api.apply import APPLY, as_yaml
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoCluster, NotPermitted, Refused
 
 TIMEOUT_SECONDS = 30.0
@@ -35,10 +35,14 @@ class Resource(NamedTuple):
         return f"{self.root}{within}/{self.plural}" + (f"/{name}" if name else "")
 
     @property
+    def group(self) -> str:
+        """Empty for Kubernetes' own core types."""
+        return self.root.split("/")[2] if self.root.startswith("/apis/") else ""
+
+    @property
     def full_name(self) -> str:
         """With its group, such as `trainjobs.trainjob.dev`."""
-        group = self.root.removeprefix("/apis/").split("/")[0] if self.root.startswith("/apis/") else ""
-        return f"{self.plural}.{group}" if group else self.plural
+        return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 class NotFound(ClusterError):
@@ -126,8 +130,7 @@ class Connection:
         read: float | None,
         query: Mapping[str, str],
     ) -> BaseHTTPResponse:
-        # Text, not a mapping: the package would write it as JSON that YAML cannot read beyond U+FFFF.
-        text = json.dumps(body, ensure_ascii=False) if body is not None and "yaml" in content_type else body
+        text = as_yaml(body) if body is not None and content_type == APPLY else body
         request = self._client.param_serialize(
             method,
             resource.path(namespace, name),
@@ -168,7 +171,9 @@ class Connection:
                 return NotPermitted(_missing_permission(_verb(method, query), resource, namespace))
             case 404:
                 return NotFound(message, is_object=bool(said.get("details", {}).get("name")))
-            case 429 | 500 | 502 | 503 | 504:
+            case 429 | 502 | 503 | 504:
+                return ClusterUnreachable(f"the API server {self.url} cannot serve requests now: {message}")
+            case 500 if method == "GET":  # of an apply it is as a rule about the object
                 return ClusterUnreachable(f"the API server {self.url} cannot serve requests now: {message}")
             case _:
                 return Refused(message)

@@ -39,6 +39,7 @@ COMMANDS = (
     "serve",
     "push",
     "report",
+    "submit",
     "list",
     "get",
     "describe",

@@ -1,0 +1,68 @@
+"""A file for a cluster: one TrainJob, and what it needs besides, such as a ConfigMap with its code."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trainjob.api.document import Document, InvalidDocument, Problem, parse_all
+from trainjob.api.load import PATHS, load_trainjob, place_in, read_text, without_nulls
+from trainjob.api.overrides import apply_overrides
+from trainjob.api.trainjob import KIND, TrainJob
+from trainjob.schema.uris import PATH
+
+
+def load_manifest(path: Path, overrides: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """All objects of the YAML file `path`, in their order, the TrainJob among them with `overrides` applied.
+
+    The TrainJob is checked as `trainjob run` does, and must name no path that exists on this machine alone.
+    Raises InvalidDocument.
+    """
+    load_trainjob(path, overrides)
+    documents = parse_all(read_text(path), partial(place_in, path))
+    problems: list[Problem] = []
+    for document in documents:
+        if is_train_job(document.data):
+            apply_overrides(document, overrides)
+            document.data = without_nulls(document.data, TrainJob)
+            problems += _local_paths(document)
+        else:
+            problems += _missing_names(document)
+        problems += document.problems
+    if problems:
+        raise InvalidDocument(problems)
+    return [document.data for document in documents]
+
+
+def is_train_job(data: Any) -> bool:
+    return isinstance(data, dict) and data.get("kind") == KIND
+
+
+def _local_paths(document: Document) -> Iterator[Problem]:
+    for path in PATHS:
+        value: Any = document.data
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        for found in value if isinstance(value, list) else [value]:
+            if isinstance(found, str) and _is_local(found, may_be_on_hub=path[-1] == "pretrained"):
+                message = (
+                    f"{found} is a path on this machine, and the pods run elsewhere: use s3:// or gs://, or the "
+                    "absolute path of a volume in spec.pods.volumeMounts"
+                )
+                yield Problem(document.place(path), path, message)
+
+
+def _is_local(value: str, may_be_on_hub: bool) -> bool:
+    if value.startswith("/") or not re.fullmatch(PATH, value):
+        return False
+    return value.startswith(("./", "../")) or not may_be_on_hub
+
+
+def _missing_names(document: Document) -> Iterator[Problem]:
+    for path in (("apiVersion",), ("kind",), ("metadata", "name")):
+        value: Any = document.data
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, str):
+            yield Problem(document.place(path), path, "is required of every object in the file")

@@ -1,0 +1,115 @@
+"""`trainjob submit`"""
+
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainjob import interrupts
+from trainjob.cli.cluster_options import Context, Namespace, open_client, repeated
+from trainjob.cli.options import Overrides, TrainJobFile
+from trainjob.cli.output import say
+from trainjob.errors import UserError
+
+if TYPE_CHECKING:
+    from trainjob.cluster import Client, Job
+
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""Those that Kubernetes makes names of: no vowels, and nothing that looks alike."""
+_SUFFIX = 5
+_LONGEST_NAME = 253
+_IMMUTABLE = "cannot be changed once the TrainJob exists"
+"""Words of the CRD's rule."""
+
+
+def submit(
+    file: TrainJobFile,
+    overrides: Overrides,
+    name_suffix: Annotated[
+        bool, typer.Option("--name-suffix", help="Add a random end to the TrainJob's name, to train once more.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Show how it goes until its end; Ctrl-C leaves it alone.")
+    ] = False,
+    context: Context = None,
+    namespace: Namespace = None,
+) -> None:
+    """Check a TrainJob and apply its file to a cluster.
+
+    All objects of the file are applied, such as a ConfigMap beside the TrainJob. With --wait the exit code is 1 where
+    the TrainJob fails.
+    """
+    from trainjob.api.manifest import is_train_job, load_manifest
+    from trainjob.cluster import Job, Refused
+
+    documents = load_manifest(file, overrides)
+    client = open_client(context, namespace)
+    _check_namespaces(documents, namespace)
+    submitted: Job | None = None
+    for document in documents:
+        if is_train_job(document) and name_suffix:
+            document["metadata"]["name"] = _with_suffix(document["metadata"]["name"])
+        try:
+            applied = client.apply(document)
+        except Refused as error:
+            if _IMMUTABLE not in str(error):
+                raise
+            raise Refused(f"{error}; --name-suffix submits it as another TrainJob") from None
+        say(f"{applied.name} {applied.outcome}")
+        if is_train_job(document):
+            submitted = Job(applied.document)
+    assert submitted is not None, "the file was checked to have a TrainJob"
+    if submitted.has_ended:
+        again = "--name-suffix trains once more, under a new name"
+        say(f"note: {submitted.name} has ended before ({submitted.status.phase}); {again}", error=True)
+    if wait:
+        _follow(client, submitted, repeated(context, namespace))
+
+
+def _check_namespaces(documents: list[dict[str, Any]], namespace: str | None) -> None:
+    for document in documents:
+        own = document["metadata"].get("namespace")
+        if namespace is not None and own not in (None, namespace):
+            name = f"{document['kind']} {document['metadata']['name']}"
+            raise UserError(
+                f"{name} is in the namespace {own}, and --namespace says {namespace}: leave one of them out"
+            )
+
+
+def _with_suffix(name: str) -> str:
+    end = "".join(secrets.choice(_LETTERS) for _ in range(_SUFFIX))
+    return f"{name[: _LONGEST_NAME - _SUFFIX - 1].rstrip('.-')}-{end}"
+
+
+def _follow(client: "Client", job: "Job", options: str) -> None:
+    """Shows how a job goes until its end. Exits with 1 where it fails, and leaves it alone at Ctrl-C."""
+    from trainjob.cli.progress import display
+
+    latest, said = job, ""
+    try:
+        with display(job.name) as progress:
+            for latest in client.follow(job):
+                if (now := " ".join(_standing(latest))) != said:
+                    progress.show(said := now)
+                if latest.status.training is not None and latest.status.phase in ("Running", "Retrying"):
+                    progress.update(latest.status.training)
+                if latest.has_ended:
+                    break
+    except KeyboardInterrupt:
+        name = f"{job.name}{options}"
+        say(f"\n{job.name} goes on: `trainjob describe {name}` shows it, `trainjob delete {name}` ends it", error=True)
+        raise typer.Exit(interrupts.exit_code()) from None
+    if latest.status.phase == "Failed":
+        say(f"`trainjob describe {job.name}{options}` says what to do", error=True)
+        raise typer.Exit(1)
+
+
+def _standing(job: "Job") -> Iterator[str]:
+    """Phase, and the reason where it says more, with what the cluster says of it."""
+    status = job.status
+    yield f"{job.name}: {status.phase or 'submitted'}"
+    if status.reason not in (None, status.phase):
+        yield f"({status.reason})"
+    if status.message and status.phase not in ("Running", "Succeeded"):
+        yield status.message
