@@ -1,5 +1,5 @@
-"""What the teacher says to the rows that a student trains on. It is asked once; its logits are kept in the run's
-folder, with the prepared rows, in a file for each share of the rows."""
+"""The teacher's logits for the rows that a student trains on. They are computed once, and saved in the run's folder
+with the prepared rows, in a file for each group of rows."""
 
 import io
 import os
@@ -30,8 +30,8 @@ FIELD = "spec.training.distillation.teacher"
 
 
 @dataclass(frozen=True)
-class Share:
-    """Rows that are labelled and kept together. Picklable."""
+class RowGroup:
+    """Rows whose logits are saved in one file. Picklable."""
 
     number: int
     parts: tuple[Part, ...]
@@ -48,7 +48,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Teacher:
-    """Where the teacher is."""
+    """A model in another run's folder, or in a folder of its own."""
 
     uri: str
     endpoint: str | None
@@ -64,33 +64,33 @@ def _loaded(uri: str, endpoint: str | None) -> Predictor:
 
 
 def soft_labels(spec: TrainJobSpec, fitted: Fitted, run: Folder, on_ray: bool) -> Loading:
-    """The training rows, and the unlabelled ones, with what the teacher says to them: what is missing in the run's
-    folder is made first, by Ray Data where it is there.
+    """Returns how to load the training rows, and the unlabelled ones, with the teacher's logits. Logits that are not in
+    the run's folder yet are computed first, by Ray Data if Ray is used.
 
-    Raises UserError where the teacher cannot be one, DataError for rows that cannot be used, and StorageError.
+    Raises UserError if the model cannot be the teacher, DataError for rows that cannot be used, and StorageError.
     """
     distillation = spec.training.distillation
     assert distillation is not None
-    shares = _shares(spec)
+    groups = _row_groups(spec)
     kept = set(run.list(SOFT_LABELS))
-    missing = [share for share in shares if share.name not in kept]
+    missing = [group for group in groups if group.name not in kept]
     if missing:
         teacher = Teacher(distillation.teacher, spec.storage.endpoint if spec.storage else None)
         check_teacher(teacher, spec, run, fitted.preprocessor)
-        make = partial(_make, fitted=fitted, run=run, teacher=teacher)
+        label = partial(_label_and_save, fitted=fitted, run=run, teacher=teacher)
         if on_ray:
             with user_errors():
-                dataset_of(missing, make, gpus=spec.workers.gpus).materialize()
+                dataset_of(missing, label, gpus=spec.workers.gpus).materialize()
         else:
-            for _ in make(missing):
+            for _ in label(missing):
                 pass
         _loaded.cache_clear()  # its memory is for training now
-    return shares, partial(_read, run=run)
+    return groups, partial(_read, run=run)
 
 
 def check_teacher(teacher: Teacher, spec: TrainJobSpec, run: Folder, preprocessor: Preprocessor) -> None:
-    """Raises UserError for a teacher that is missing, has not finished, is the run itself, or has learned another
-    task."""
+    """Raises UserError for a teacher that is missing, has not finished, is the run itself, or has learned other inputs,
+    classes or losses."""
     if _is_within(teacher.uri, run.uri):
         raise UserError(f"{FIELD}: {teacher.uri} is this run itself; name a run that has finished")
     try:
@@ -117,10 +117,10 @@ def _is_within(uri: str, run: str) -> bool:
 
 
 def _differences(teacher: Predictor, student: Preprocessor) -> str:
-    """Names at most some of each."""
+    """The first few classes that only one of the two knows, for a message."""
     only = [
-        (whose, sorted(set(some) - set(others))[:5])
-        for whose, some, others in (
+        (whose, sorted(set(these) - set(others))[:5])
+        for whose, these, others in (
             ("it alone", teacher.classes, student.target.classes),
             ("the training rows alone", student.target.classes, teacher.classes),
         )
@@ -128,39 +128,39 @@ def _differences(teacher: Predictor, student: Preprocessor) -> str:
     return "".join(f"; {whose} has {', '.join(names)}" for whose, names in only if names)
 
 
-def _shares(spec: TrainJobSpec) -> list[Share]:
+def _row_groups(spec: TrainJobSpec) -> list[RowGroup]:
     assert spec.dataset is not None
-    groups = [(tuple(task), True) for task in tasks_of(parts_of(spec, spec.dataset.train))]
+    groups = [(tuple(parts), True) for parts in tasks_of(parts_of(spec, spec.dataset.train))]
     if spec.dataset.unlabelled is not None:
-        some = parts_of(spec, spec.dataset.unlabelled, labelled=False)
-        groups += [(tuple(task), False) for task in tasks_of(some)]
-    return [Share(number, parts, has) for number, (parts, has) in enumerate(groups)]
+        unlabelled = parts_of(spec, spec.dataset.unlabelled, labelled=False)
+        groups += [(tuple(parts), False) for parts in tasks_of(unlabelled)]
+    return [RowGroup(number, parts, has_labels) for number, (parts, has_labels) in enumerate(groups)]
 
 
-def _make(shares: Iterable[Share], fitted: Fitted, run: Folder, teacher: Teacher) -> Iterator[pa.Table]:
-    """Labels shares, and yields how many rows each has."""
+def _label_and_save(groups: Iterable[RowGroup], fitted: Fitted, run: Folder, teacher: Teacher) -> Iterator[pa.Table]:
+    """Saves the logits of each group, and yields how many rows it has."""
     predictor = teacher.load()
-    for share in shares:
-        tables = [_labelled_softly(rows, labels, fitted, predictor) for rows, labels in _rows(share, fitted, predictor)]
-        table = pa.concat_tables(tables) if tables else _empty(fitted)
+    for group in groups:
+        tables = [_with_logits(rows, labels, fitted, predictor) for rows, labels in _rows(group, fitted, predictor)]
+        table = pa.concat_tables(tables) if tables else _empty_table(fitted)
         content = io.BytesIO()
         parquet.write_table(table, content)
-        (run / SOFT_LABELS).write(share.name, content.getvalue())
+        (run / SOFT_LABELS).write(group.name, content.getvalue())
         yield pa.table({"rows": [len(table)]})
 
 
-def _rows(share: Share, fitted: Fitted, teacher: Predictor) -> Iterator[tuple[Rows, np.ndarray]]:
-    """Rows and their labels int64 [n], -1 for one without."""
+def _rows(group: RowGroup, fitted: Fitted, teacher: Predictor) -> Iterator[tuple[Rows, np.ndarray]]:
+    """Yields rows and their labels, int64 [n]: -1 for a row without a label."""
     columns = teacher.preprocessor.input.columns
-    if share.has_labels:
-        found = labelled(share.parts, fitted, "train", besides=columns)
+    if group.has_labels:
+        found = labelled(group.parts, fitted, "train", besides=columns)
     else:
-        found = usable_rows(share.parts, replace(fitted, label=None), fitted.on_bad_row, columns)
+        found = usable_rows(group.parts, replace(fitted, label=None), fitted.on_bad_row, columns)
     for rows, labels in found:
         yield rows, np.full(len(rows.table), -1) if labels is None else labels
 
 
-def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
+def _with_logits(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
     logits = teacher.logits(rows.table, where=rows.where).numpy()
     if not np.isfinite(logits).all():
         raise UserError(f"{FIELD}: the teacher's answers are no numbers; it may have diverged, or be damaged")
@@ -173,12 +173,12 @@ def _labelled_softly(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Pr
     )
 
 
-def _empty(fitted: Fitted) -> pa.Table:
+def _empty_table(fitted: Fitted) -> pa.Table:
     values = pa.list_(fitted.preprocessor.input.value_type)
     logits = pa.list_(pa.float32(), len(fitted.preprocessor.target.classes))
     return pa.schema([("values", values), ("label", pa.int64()), (TEACHER, logits)]).empty_table()
 
 
-def _read(shares: Iterable[Share], run: Folder) -> Iterator[pa.Table]:
-    for share in shares:
-        yield parquet.read_table(pa.BufferReader((run / SOFT_LABELS).read(share.name)))
+def _read(groups: Iterable[RowGroup], run: Folder) -> Iterator[pa.Table]:
+    for group in groups:
+        yield parquet.read_table(pa.BufferReader((run / SOFT_LABELS).read(group.name)))

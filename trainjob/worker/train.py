@@ -1,4 +1,4 @@
-"""What one worker does, from its job to the trained model; the same on a Ray cluster and in local processes."""
+"""Trains and evaluates a model on one worker, on a Ray cluster and in local processes alike."""
 
 import time
 import traceback
@@ -51,7 +51,7 @@ from trainjob.worker.stop_notices import is_leaving, is_told_to_stop
 
 
 def train_and_score(job: WorkerJob) -> Outcome | Stopped | None:
-    """Trains on this rank, within Ray Train. Rank 0 returns the outcome, or that training was told to stop.
+    """Trains on this rank, within Ray Train. On rank 0, returns the outcome, or Stopped if training was told to stop.
 
     Raises UserError or WorkerError.
     """
@@ -86,7 +86,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
         if rank == 0 and resumed is None:
             _check_tokenizer(trainer, job, scratch / "export")
         state = trainer.state
-        reporter.plan(_amount(job, trainer), trainer.plan.validations)
+        reporter.plan(_workload(job, trainer), trainer.plan.validations)
         reporter.begin(
             state.epoch, state.step, trainer.plan.steps, world_size(), resumed, last_metrics(trainer.history.records)
         )
@@ -98,7 +98,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
         if job.evaluates:
             trainer.start_stage("evaluation")
             reporter.evaluating("loading the best checkpoint")
-            outcome = _finish(trainer, job, store)
+            outcome = _evaluate_best(trainer, job, store)
             trainer.start_stage("end")
     if sender is None:
         return None
@@ -162,7 +162,8 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
 
 
 def _device(job: WorkerJob) -> torch.device:
-    """The one that Ray Train has chosen; it refuses to tell in a process of Ray Tune's, which trains by itself."""
+    """The device that Ray Train has chosen. In a process of Ray Tune's that trains by itself, Ray Train cannot be
+    asked."""
     return device_of(job.spec.workers) if job.in_ray_train else device_of(job.spec.workers, _only_gpu)
 
 
@@ -171,7 +172,7 @@ def _only_gpu() -> torch.device:
 
 
 def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
-    """Continues from the latest sound checkpoint, where there is one, and returns its name."""
+    """Continues from the latest intact checkpoint, if there is one, and returns its name."""
     name = store.latest()
     if name is not None:
         trainer.resume(name)
@@ -180,10 +181,10 @@ def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:
     return name
 
 
-def _amount(job: WorkerJob, trainer: Trainer) -> Workload:
+def _workload(job: WorkerJob, trainer: Trainer) -> Workload:
     """The share of the run's work in this job: a trial is not evaluated at its end; the best one is, by another job."""
     rows = job.fitted.rows
-    final = sum(rows[name] for name in _last_scored(job).values()) if job.evaluates else 0
+    final = sum(rows[name] for name in _evaluated_sets(job).values()) if job.evaluates else 0
     if not job.trains:
         return workload(0, 0, 0, 0, final)
     epochs = trainer.plan.steps / trainer.plan.steps_per_epoch
@@ -191,8 +192,8 @@ def _amount(job: WorkerJob, trainer: Trainer) -> Workload:
 
 
 def _check_tokenizer(trainer: Trainer, job: WorkerJob, folder: Path) -> None:
-    """Exports the model, without its weights, into `folder`. Raises DataError where transformers would tokenize
-    otherwise with it than training does: this is known before anything is trained."""
+    """Exports the model, without its weights, into `folder`. Raises DataError if transformers tokenizes differently
+    with the export than training does, before anything is trained."""
     preprocessor, texts = job.fitted.preprocessor, job.fitted.sample
     if texts:
         folder.mkdir()
@@ -201,7 +202,7 @@ def _check_tokenizer(trainer: Trainer, job: WorkerJob, folder: Path) -> None:
 
 
 def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
-    """What to say of fewer rows than workers: several of the user's rows may be packed into one."""
+    """The error for fewer rows than workers. Several of the user's rows may be packed into one."""
     if not fitted.preprocessor.input.packs:
         return f"{rows} training rows are too few for {workers} workers: lower spec.workers.count"
     return (
@@ -210,12 +211,12 @@ def too_few_rows(rows: int, workers: int, fitted: Fitted) -> str:
     )
 
 
-def _finish(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> Outcome:
-    """Scores the best checkpoint, whose model becomes the run's, and keeps what it predicts."""
+def _evaluate_best(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> Outcome:
+    """Evaluates the best checkpoint, saves its predictions, and saves its model as the run's."""
     name, manifest = store.best()
     best = store / name
     load_weights(trainer.module, CheckpointTensors(best, manifest.files))
-    sets = _last_scored(job)
+    sets = _evaluated_sets(job)
     scored = {set_name: _predict(trainer, job, set_name, kept_as) for kept_as, set_name in sets.items()}
     trainer.reporter.evaluating("saving the model")
     if rank() == 0:
@@ -237,7 +238,7 @@ def _finish(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> Outcome
     )
 
 
-def _last_scored(job: WorkerJob) -> dict[str, str]:
+def _evaluated_sets(job: WorkerJob) -> dict[str, str]:
     """The sets that the best checkpoint is scored on, by the names that its predictions are kept under. Of two classes,
     the validation rows are among them: they alone choose a threshold."""
     if job.spec.dataset is None or job.spec.dataset.test is None:
@@ -246,7 +247,7 @@ def _last_scored(job: WorkerJob) -> dict[str, str]:
 
 
 def _predict(trainer: Trainer, job: WorkerJob, set_name: str, name: str) -> Scores:
-    """Scores a set, and keeps what is predicted of its rows under this name."""
+    """Scores a set, and saves the predictions of its rows under the name `name`."""
     predicted = Predicted()
     scores = trainer.scorer.score(trainer.module, set_name, predicted)
     table = predicted.gathered()
