@@ -1,6 +1,5 @@
 """A saved classifier applied to new rows. No Ray."""
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
@@ -8,15 +7,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import torch
-from PIL import Image
 
 from trainjob.data import Preprocessor
+from trainjob.data.csv_injection import PREDICTION
 from trainjob.data.examples import Examples, cut
-from trainjob.data.image_files import image_tensor
-from trainjob.data.pictures import Picture
-from trainjob.data.rows import open_seekable, readable, row_number
+from trainjob.data.rows import row_number
 from trainjob.errors import UserError
-from trainjob.kinds.inputs.image import ImageInput
+from trainjob.kinds.inputs.given import as_arrow_table
 from trainjob.models import Classifier, load_model
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
@@ -62,7 +59,13 @@ class Predictor:
 
     def predict(self, rows: Rows, batch_size: int = 64) -> list[str]:
         """The most probable class of each row."""
-        return [self.classes[index] for index in self.logits(rows, batch_size).argmax(dim=1).tolist()]
+        return self.answers(rows, batch_size)[PREDICTION].to_pylist()
+
+    def answers(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> pa.Table:
+        """The answer to each row, in the columns that `trainjob predict` writes; `where` names a row in errors."""
+        answers = self.preprocessor.target.answer(self.logits(rows, batch_size, where), self.model)
+        assert answers is not None, "a model without answers is no Classifier"
+        return answers
 
     def predict_proba(self, rows: Rows, batch_size: int = 64) -> np.ndarray:
         """The probability of each class for each row, float32 [n, C]; after a binary cross-entropy loss they are
@@ -99,10 +102,7 @@ class Predictor:
     def _table(self, rows: _Sliceable, where: Callable[[int], str]) -> pa.Table:
         if isinstance(rows, pa.Table):
             return rows
-        images = self.preprocessor.input
-        if isinstance(images, ImageInput):
-            return _image_table(rows, where, images.as_shown)
-        return _text_table(rows, images.columns, where)
+        return self.preprocessor.input.table(rows, where)
 
 
 def _sliceable(rows: Any) -> _Sliceable:
@@ -117,54 +117,7 @@ def _sliceable(rows: Any) -> _Sliceable:
         if hasattr(rows, to_list) and not hasattr(rows, "columns"):
             return getattr(rows, to_list)()
     if hasattr(rows, "__arrow_c_stream__"):
-        return _arrow(lambda: pa.table(rows))
+        return as_arrow_table(lambda: pa.table(rows))
     if isinstance(rows, Iterator):
         return list(rows)
     raise UserError(f"expected a list of rows or a table, not {type(rows).__name__}")
-
-
-def _text_table(rows: Sequence[Any] | np.ndarray, columns: list[str], where: Callable[[int], str]) -> pa.Table:
-    """A text goes into the first of the columns, which are joined anyway."""
-    records = []
-    for index, row in enumerate(rows):
-        if isinstance(row, str):
-            row = dict.fromkeys(columns, "") | {columns[0]: row}
-        if not isinstance(row, Mapping):
-            raise UserError(f"{where(index)}: the model takes texts or mappings, not {type(row).__name__}")
-        missing = [name for name in columns if name not in row]
-        if missing:
-            raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {', '.join(columns)}")
-        records.append([row[name] for name in columns])
-    return _arrow(lambda: pa.table({name: [record[i] for record in records] for i, name in enumerate(columns)}))
-
-
-def _image_table(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str], as_shown: bool) -> pa.Table:
-    if isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.ndim in (3, 4):
-        return pa.table({"image": image_tensor(rows)})
-    files = [_encoded(row, where(index), as_shown) for index, row in enumerate(rows)]
-    return pa.table({"image": pa.array(files, pa.binary())})
-
-
-def _encoded(image: Any, where: str, as_shown: bool) -> bytes:
-    """An image file's content."""
-    if isinstance(image, (str, PathLike)):
-        with readable(str(image), "image"), open_seekable(str(image), None) as file:
-            return file.read()
-    if isinstance(image, np.ndarray):
-        if image.dtype != np.uint8 or image.ndim not in (2, 3):
-            raise UserError(
-                f"{where}: an image is a uint8 array [H, W] or [H, W, channels], not {image.dtype} {list(image.shape)}"
-            )
-        image = Image.fromarray(image.squeeze(2) if image.shape[2:] == (1,) else image)
-    if not isinstance(image, Image.Image):
-        raise UserError(f"{where}: the model takes paths, PIL images or uint8 arrays, not {type(image).__name__}")
-    content = io.BytesIO()
-    Picture(image, where, as_shown).in_8_bits().save(content, "TIFF")  # which would keep neither EXIF nor transparency
-    return content.getvalue()
-
-
-def _arrow(make: Callable[[], pa.Table]) -> pa.Table:
-    try:
-        return make()
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise UserError(f"the rows make no table: {error}") from None

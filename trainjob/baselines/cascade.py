@@ -9,12 +9,11 @@ from trainjob.api import Baselines
 from trainjob.baselines.classifiers import Guess
 from trainjob.baselines.language_model.budget import price
 from trainjob.baselines.language_model.classify import Sorter
-from trainjob.baselines.rows import cleaned_texts, sample
+from trainjob.baselines.rows import sample
 from trainjob.data import Fitted
 from trainjob.data.rows import Rows
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import standing
-from trainjob.kinds.inputs.text import TextInput
 from trainjob.runs.comparison import Cascade, CascadePoint
 from trainjob.runs.files import FITTED, TRAINJOB
 from trainjob.runs.folder import read_job
@@ -87,7 +86,6 @@ class LanguageModelCascade:
                 f"{run.uri}/{TRAINJOB}"
             )
         fitted = Fitted.load(run / FITTED)
-        assert isinstance(fitted.preprocessor.input, TextInput)
         self.threshold, self._input = threshold, fitted.preprocessor.input
         self._classes = fitted.preprocessor.target.classes
         train = partial(sample, job.spec, fitted, "train")
@@ -102,7 +100,7 @@ class LanguageModelCascade:
         """
         predicted = probabilities.argmax(axis=1)
         unsure = np.flatnonzero(~is_sure(probabilities.max(axis=1), self.threshold))
-        texts = cleaned_texts(rows.take(unsure), self._input)
+        texts = list(self._input.plain(rows.take(unsure)))
         answers = zip(unsure, self._sorter.answers(texts), strict=True)
         found = [(place, answer) for place, answer in answers if answer is not None]
         asked = np.zeros(len(predicted), bool)

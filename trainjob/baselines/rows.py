@@ -2,29 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 import numpy as np
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted
-from trainjob.data.cleaning import clean
 from trainjob.data.prepare import read_set
 from trainjob.data.rows import Rows
-from trainjob.data.tokenizers import CHARACTERS_PER_TOKEN
-from trainjob.kinds.inputs.image import ImageInput
-from trainjob.kinds.inputs.text import TextInput, joined_texts
 
 MOST_ROWS = 50_000
-MOST_TOKENS = 2_000_000
-"""Of the texts that are kept of a set, where there are at most FEW_CLASSES; with more of them fewer."""
-FEW_CLASSES = 30
-MOST_PIXELS = 100_000_000
-"""Values of the images that are kept of a set, times the classes."""
-MOST_RESIZED = 4_000
-"""Images that are not of one size may be large photographs."""
-SIDE = 32
-"""Images are shrunk to at most so many pixels a side."""
 
 
 @dataclass(frozen=True)
@@ -50,34 +37,19 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
     chosen = np.arange(total)
     if (most := most_rows(fitted)) < total:
         chosen = np.sort(np.random.default_rng(spec.training.seed).choice(total, most, replace=False))
-    values: list[Any] = []
+    values: list[list[str] | np.ndarray] = []
     labels: list[np.ndarray] = []
     for rows, classes in taken(read_set(spec, fitted, name), chosen):
-        values.extend(_values(rows, fitted))
+        values.append(fitted.preprocessor.input.plain(rows))
         labels.append(classes)
     kept = np.concatenate([np.empty(0, np.int64), *labels])
-    is_text = isinstance(fitted.preprocessor.input, TextInput)
-    return Sampled(values if is_text else np.array(values), kept, chosen[: len(kept)], total)
+    return Sampled(_joined(values), kept, chosen[: len(kept)], total)
 
 
 def most_rows(fitted: Fitted) -> int:
     """How many rows of a set are worth their time; each takes longer the more classes there are."""
-    preprocessor, classes = fitted.preprocessor.input, len(fitted.preprocessor.target.classes)
-    if isinstance(preprocessor, TextInput):
-        tokens = MOST_TOKENS * FEW_CLASSES // max(classes, FEW_CLASSES)
-        return max(1, min(MOST_ROWS, int(tokens / preprocessor.mean_length)))
-    assert isinstance(preprocessor, ImageInput)
-    step = _step(preprocessor)
-    features = -(-preprocessor.height // step) * -(-preprocessor.width // step) * preprocessor.channels
-    most = MOST_RESIZED if preprocessor.resize else MOST_ROWS
-    return max(1, min(most, MOST_PIXELS // (features * classes)))
-
-
-def cleaned_texts(rows: Rows, preprocessor: TextInput) -> list[str]:
-    """The text of each row, as far as the model could read it."""
-    longest = CHARACTERS_PER_TOKEN * preprocessor.max_length
-    texts = joined_texts(rows.table, preprocessor.columns, rows.where)
-    return [clean(text[:longest], preprocessor.cleaning) for text in texts]
+    preprocessor = fitted.preprocessor
+    return max(1, min(MOST_ROWS, preprocessor.input.most_plain_rows(len(preprocessor.target.classes))))
 
 
 def taken(tables: Iterator[tuple[Rows, np.ndarray | None]], chosen: np.ndarray) -> Iterator[tuple[Rows, np.ndarray]]:
@@ -92,17 +64,7 @@ def taken(tables: Iterator[tuple[Rows, np.ndarray | None]], chosen: np.ndarray) 
             yield rows.take(here), labels[here]
 
 
-def _values(rows: Rows, fitted: Fitted) -> list[str] | list[np.ndarray]:
-    preprocessor = fitted.preprocessor.input
-    if isinstance(preprocessor, TextInput):
-        return cleaned_texts(rows, preprocessor)
-    assert isinstance(preprocessor, ImageInput)
-    pixels = preprocessor.transform(rows.table, rows.where).flatten().to_numpy()
-    images = pixels.reshape(-1, preprocessor.height, preprocessor.width, preprocessor.channels)
-    step = _step(preprocessor)
-    return list(images[:, ::step, ::step].reshape(len(images), -1))
-
-
-def _step(preprocessor: ImageInput) -> int:
-    """Of this many pixels in a row or a column one is taken."""
-    return -(-max(preprocessor.height, preprocessor.width) // SIDE)
+def _joined(values: list[list[str] | np.ndarray]) -> list[str] | np.ndarray:
+    texts = [each for each in values if isinstance(each, list)]
+    arrays = [each for each in values if not isinstance(each, list)]
+    return np.concatenate(arrays) if arrays else list(chain.from_iterable(texts))

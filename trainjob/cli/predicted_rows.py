@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainjob.cli.output import console, say
 from trainjob.cli.predicted_tables import parts_of, read, shown, write
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from trainjob.baselines.cascade import Decided, LanguageModelCascade
+    from trainjob.baselines.cascade import LanguageModelCascade
+    from trainjob.data import Preprocessor
+    from trainjob.data.rows import Rows
     from trainjob.predictor import Predictor
 
 LONGEST_TITLE = 100
@@ -31,17 +33,17 @@ def classify(
     from trainjob.predictor import Predictor
 
     predictor = Predictor.load(run, variant=variant)
-    kind = predictor.preprocessor.input.noun
-    second = None if cascade is None else _cascade(run, kind, cascade)
+    noun = predictor.preprocessor.input.noun
+    second = None if cascade is None else _cascade(run, predictor.preprocessor, cascade)
     if data is not None:
         rows = write(_predicted(predictor, _image_column(run), data, output, second), data, output)
         say(f"{rows:,} predictions written to {output}")
         for note in second.notes() if second is not None else []:
             say(note)
         return
-    if (kind == "text") != bool(texts):
-        raise UserError(f"{run} is a model for {kind}s: give --{kind} or DATA")
-    inputs = texts or images
+    inputs = {"text": texts, "image": images}.get(noun)
+    if not inputs:
+        raise UserError(f"{run} is a model for {noun}s: give --{noun} or DATA")
     logits = predictor.logits(inputs, where=lambda index: inputs[index])
     probabilities = predictor.model.probabilities(logits).numpy()
     said = _said(inputs, predictor, probabilities, second) if second is not None else [""] * len(inputs)
@@ -55,23 +57,20 @@ def _predicted(
     is the column of a table that holds the images, where it is known."""
     import pyarrow as pa
 
-    from trainjob.data.image_files import IDXFiles, ImageFiles
-    from trainjob.data.image_tables import images_of_tables
+    from trainjob.data.image_files import ImageFiles
 
-    found = parts_of(data, output)
-    if predictor.preprocessor.input.noun == "image" and not isinstance(found[0], ImageFiles | IDXFiles):
-        found = images_of_tables(
-            found, None, image, None, labelled=False, read=lambda part, columns, _: read(part, columns)
-        )
+    inputs = predictor.preprocessor.input
+    found = inputs.parts(parts_of(data, output), image, lambda part, columns, _: read(part, columns))
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
     for part in found:
-        for rows in read(part, predictor.preprocessor.input.columns):
-            probabilities = predictor.model.probabilities(predictor.logits(rows.table, where=rows.where)).numpy()
+        for rows in read(part, inputs.columns):
+            answers = predictor.answers(rows.table, where=rows.where)
             columns = shown(rows)
             if not has_labels:
                 del columns["label"]
-            decided = cascade.decide(rows, probabilities) if cascade is not None else None
-            yield pa.table(columns | _columns(probabilities, predictor.classes, decided))
+            if cascade is not None:
+                answers = _decided(answers, cascade, rows, predictor.classes)
+            yield pa.table(columns | dict(zip(answers.column_names, answers.columns, strict=True)))
 
 
 def _image_column(run: str) -> str | None:
@@ -86,25 +85,31 @@ def _image_column(run: str) -> str | None:
     return dataset.image if dataset is not None else None
 
 
-def _columns(probabilities: "np.ndarray", classes: list[str], decided: "Decided | None") -> "dict[str, Any]":
-    """What is predicted for rows with `probabilities` [n, C]. Of a language model's answer no probability is known."""
+def _decided(answers: "pa.Table", cascade: "LanguageModelCascade", rows: "Rows", classes: list[str]) -> "pa.Table":
+    """The answers of a cascade to rows to which the model gives `answers`. No probability is known of an answer of the
+    language model."""
+    import numpy as np
     import pyarrow as pa
 
     from trainjob.data.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 
-    predicted = probabilities.argmax(axis=1) if decided is None else decided.predicted
-    columns: dict[str, Any] = {
-        PREDICTION: pa.array([*classes, None], pa.string()).take(pa.array(predicted)),
-        PROBABILITY: pa.array(probabilities.max(axis=1), mask=None if decided is None else decided.asked),
+    probabilities = np.stack([answers[f"{OF_CLASS}{name}"].to_numpy() for name in classes], axis=1)
+    decided = cascade.decide(rows, probabilities)
+    columns = dict(zip(answers.column_names, answers.columns, strict=True)) | {
+        PREDICTION: pa.array([*classes, None], pa.string()).take(pa.array(decided.predicted)),
+        PROBABILITY: pa.array(probabilities.max(axis=1), mask=decided.asked),
+        "answered_by": pa.array(["model", "languageModel"]).take(pa.array(decided.asked.astype("int64"))),
     }
-    if decided is not None:
-        columns["answered_by"] = pa.array(["model", "languageModel"]).take(pa.array(decided.asked.astype("int64")))
-    return columns | {f"{OF_CLASS}{name}": probabilities[:, index] for index, name in enumerate(classes)}
+    by_class = [name for name in answers.column_names if name.startswith(OF_CLASS)]
+    return pa.table(columns).select([PREDICTION, PROBABILITY, "answered_by", *by_class])
 
 
-def _cascade(run: str, kind: str, threshold: float) -> "LanguageModelCascade":
-    if kind != "text":
-        raise UserError(f"--cascade asks a language model, which sorts texts; {run} is a model for {kind}s")
+def _cascade(run: str, preprocessor: "Preprocessor", threshold: float) -> "LanguageModelCascade":
+    from trainjob.kinds import KINDS
+
+    if "languageModel" not in KINDS[preprocessor.kind].baselines:
+        nouns = f"{preprocessor.input.noun}s"
+        raise UserError(f"--cascade asks a language model, which sorts texts; {run} is a model for {nouns}")
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.runs.model import run_folder_of
     from trainjob.storage import Folder

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,6 @@ from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
 from trainjob.evaluation.paired import standing
 from trainjob.kinds import KINDS, kinds_with
-from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
 from trainjob.report.render import write_report
@@ -37,6 +36,9 @@ from trainjob.runs.model import local_copy, model_folder, variants_of, write_mod
 from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
+
+if TYPE_CHECKING:
+    from trainjob.kinds.text_classifier.network import TextClassifier
 
 MOST_ROWS = 10_000
 """That are predicted by each variant."""
@@ -114,10 +116,11 @@ def _made(job: TrainJob, fitted: Fitted, original: Path, steps: Steps, scratch: 
 
 
 def _pruned(job: TrainJob, fitted: Fitted, original: Path, share: float, scratch: Path, folder: Path) -> Path:
-    classifier, preprocessor = load_model(original)
-    assert isinstance(classifier, TextClassifier)
+    loaded, preprocessor = load_model(original)
+    classifier = cast("TextClassifier", loaded)  # the only kind that can be pruned
     rows = TrainingRows(job.spec, fitted)
-    prune(classifier, share, islice(rows.training().epoch(0), BATCHES_FOR_IMPORTANCE), rows.losses)
+    batches = islice(rows.training().epoch(0), BATCHES_FOR_IMPORTANCE)
+    prune(classifier, share, batches, rows.losses)
     fine_tune(classifier, job.spec, rows, _new(scratch / "fine-tuning"))
     save_model(classifier, preprocessor, folder)
     return folder

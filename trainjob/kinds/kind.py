@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trainjob.api import Dataset, Source, TrainJobSpec
     from trainjob.data.bad_rows import BadRows
     from trainjob.data.examples import Examples
+    from trainjob.data.image_tables import ReadTable
     from trainjob.data.rows import OnBadRow, Part, Rows
     from trainjob.data.survey import FittedOn
     from trainjob.data.tasks import Mapper
@@ -68,6 +69,23 @@ class Input(Protocol):
 
     def batch(self, examples: "Examples") -> "dict[str, np.ndarray]":
         """The network's inputs by name, each [n, ...], of prepared rows."""
+        ...
+
+    def table(self, rows: "Sequence[Any] | np.ndarray", where: Where) -> "pa.Table":
+        """Rows as a Python user gives them to `Predictor`, as a table with `columns`. Raises UserError for others."""
+        ...
+
+    def parts(self, found: "Sequence[Part]", column: str | None, read: "ReadTable") -> "Sequence[Part]":
+        """Readers of rows to predict, of the parts `found` of a source. `column` holds the content of rows, where it is
+        known; `read` reads a table."""
+        ...
+
+    def plain(self, rows: "Rows") -> "list[str] | np.ndarray":
+        """What a baseline learns from: the text of each row, or its features, [n, features]."""
+        ...
+
+    def most_plain_rows(self, classes: int) -> int:
+        """How many rows of a set a baseline deals with in seconds."""
         ...
 
     def cut_share(self, texts: "Sequence[str]") -> float | None:

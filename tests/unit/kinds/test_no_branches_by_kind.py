@@ -16,15 +16,7 @@ FIELDS = set(Model.model_fields) - {"function"}
 NAMES = set(KINDS) | {name for facts in KINDS.values() for name in facts.earlier_names}
 NAMES_FIELDS = {"trainjob/api/spec_rules.py"}
 """Rules across fields name them."""
-STILL_ALLOWED = {
-    "trainjob/baselines/cascade.py",
-    "trainjob/baselines/rows.py",
-    "trainjob/cli/predicted_rows.py",
-    "trainjob/compress/variants.py",
-    "trainjob/predictor.py",
-    "trainjob/serving/page.py",
-    "trainjob/serving/requests.py",
-}
+STILL_ALLOWED = {"trainjob/serving/page.py", "trainjob/serving/requests.py"}
 """Files that still branch. Add none."""
 
 

@@ -12,7 +12,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
-from trainjob.data.rows import Rows, row_number
+from trainjob.data.image_tables import ReadTable
+from trainjob.data.rows import Part, Rows, row_number
 from trainjob.data.tokenizer_check import check_export
 from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 from trainjob.errors import DataError, RowError
@@ -20,6 +21,7 @@ from trainjob.kinds.causal_lm.chat import ChatTemplate, template_of
 from trainjob.kinds.causal_lm.documents import Form, Layout, Prompt, opening
 from trainjob.kinds.causal_lm.packing import MOST_TOKENS, code_matrix, document_starts, pack, unpacked
 from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
+from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.text import text_contents
 
 PAD, END = "<|pad|>", "<|end|>"
@@ -145,6 +147,20 @@ class TokensInput:
         codes = code_matrix(examples, padded_length(examples.lengths, self.max_length))
         tokens, positions = unpacked(codes, self.pad_token_id)
         return {"input_ids": tokens, "position_ids": positions, "starts": document_starts(codes)}
+
+    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+        return table_of_texts(rows, self.columns, where)
+
+    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
+        return found
+
+    def plain(self, rows: Rows) -> list[str]:
+        """The text of each row."""
+        return self.layout.sources(rows.table, rows.where)
+
+    def most_plain_rows(self, classes: int) -> int:
+        """None: no baseline learns from them."""
+        return 0
 
     def cut_share(self, texts: Sequence[str]) -> None:
         """Long texts are not cut off but make several rows."""

@@ -11,11 +11,20 @@ from PIL import Image
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.examples import Examples
-from trainjob.data.image_files import tensors_of
+from trainjob.data.image_files import IDXFiles, ImageFiles, tensors_of
+from trainjob.data.image_tables import ReadTable, images_of_tables
 from trainjob.data.pictures import Picture, check_pictures, pictures
-from trainjob.data.rows import Rows, check_columns, row_number
+from trainjob.data.rows import Part, Rows, check_columns, row_number
 from trainjob.data.thumbnails import thumbnail
 from trainjob.errors import RowError
+from trainjob.kinds.inputs.given import table_of_images
+
+PLAIN_PIXELS = 100_000_000
+"""Values of the images that a baseline learns from, times the classes."""
+PLAIN_RESIZED = 4_000
+"""Images that a baseline learns from where they are not of one size: they may be large photographs."""
+PLAIN_SIDE = 32
+"""Pixels a side of an image that a baseline learns from."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,32 @@ class ImageInput:
         0 and deviation 1: both float32 [C, 1, 1]."""
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.mean, self.std))
         return 255 * std, mean / std
+
+    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+        return table_of_images(rows, where, self.as_shown)
+
+    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
+        """Tables become readers of their images."""
+        if isinstance(found[0], ImageFiles | IDXFiles):
+            return found
+        return images_of_tables(found, None, column, None, labelled=False, read=read)
+
+    def plain(self, rows: Rows) -> np.ndarray:
+        """The pixels of each image, shrunk to at most PLAIN_SIDE a side: uint8 [n, features]."""
+        pixels = self.transform(rows.table, rows.where).flatten().to_numpy()
+        images = pixels.reshape(-1, self.height, self.width, self.channels)
+        return images[:, :: self._plain_step, :: self._plain_step].reshape(len(images), -1)
+
+    def most_plain_rows(self, classes: int) -> int:
+        step = self._plain_step
+        features = -(-self.height // step) * -(-self.width // step) * self.channels
+        rows = PLAIN_PIXELS // (features * classes)
+        return min(rows, PLAIN_RESIZED) if self.resize else rows
+
+    @property
+    def _plain_step(self) -> int:
+        """One pixel of this many in a row or a column is taken."""
+        return -(-max(self.height, self.width) // PLAIN_SIDE)
 
     def cut_share(self, texts: Sequence[str]) -> None:
         return None

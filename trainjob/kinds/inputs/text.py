@@ -16,9 +16,11 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.cleaning import clean
 from trainjob.data.examples import Examples
 from trainjob.data.hub import FIELD
-from trainjob.data.rows import Rows, as_text, check_columns, row_number
+from trainjob.data.image_tables import ReadTable
+from trainjob.data.rows import Part, Rows, as_text, check_columns, row_number
 from trainjob.data.tokenizer_check import check_export
 from trainjob.data.tokenizers import (
+    CHARACTERS_PER_TOKEN,
     cut_share,
     load_tokenizer,
     padded_length,
@@ -28,6 +30,7 @@ from trainjob.data.tokenizers import (
     special_token_id,
 )
 from trainjob.errors import DataError
+from trainjob.kinds.inputs.given import table_of_texts
 
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
@@ -39,6 +42,10 @@ SPECIAL_TOKENS = {
 _MOST_CHARACTERS = 1000
 EXCERPT_CHARACTERS = 1000
 """Characters of a text that are kept beside its prediction."""
+
+PLAIN_TOKENS = 2_000_000
+"""Tokens of the texts that a baseline learns from where there are at most FEW_CLASSES; with more classes, fewer."""
+FEW_CLASSES = 30
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,21 @@ class TextInput:
         input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
         input_ids[places < examples.lengths[:, None]] = examples.values
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
+
+    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+        return table_of_texts(rows, self.columns, where)
+
+    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
+        return found
+
+    def plain(self, rows: Rows) -> list[str]:
+        """The cleaned text of each row, as far as the network can read it."""
+        longest = CHARACTERS_PER_TOKEN * self.max_length
+        return [clean(text[:longest], self.cleaning) for text in joined_texts(rows.table, self.columns, rows.where)]
+
+    def most_plain_rows(self, classes: int) -> int:
+        tokens = PLAIN_TOKENS * FEW_CLASSES // max(classes, FEW_CLASSES)
+        return int(tokens / self.mean_length)
 
     def cut_share(self, texts: Sequence[str]) -> float | None:
         return cut_share(self.tokenizer, texts)

@@ -65,7 +65,7 @@ class OneClass:
         """The most probable class of each row, its probability, and that of each class, from logits [n, C]."""
         probabilities = module.probabilities(outputs).cpu().numpy()
         columns: dict[str, Any] = {
-            PREDICTION: pa.array(self.classes, pa.string()).take(pa.array(probabilities.argmax(axis=1))),
+            PREDICTION: pa.array(self.classes, pa.string()).take(pa.array(outputs.argmax(dim=1).cpu().numpy())),
             PROBABILITY: pa.array(probabilities.max(axis=1, initial=0)),
         }
         return pa.table(columns | {f"{OF_CLASS}{name}": probabilities[:, i] for i, name in enumerate(self.classes)})

@@ -1,0 +1,65 @@
+"""Tables of the rows that a Python user gives to `Predictor`."""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from trainjob.data.image_files import image_tensor
+from trainjob.data.pictures import Picture
+from trainjob.data.rows import open_seekable, readable
+from trainjob.errors import UserError
+
+
+def table_of_texts(rows: Sequence[Any] | np.ndarray, columns: list[str], where: Callable[[int], str]) -> pa.Table:
+    """Texts, or mappings from column to value. A text goes into the first of the columns, which are joined anyway.
+    Raises UserError for others."""
+    records = []
+    for index, row in enumerate(rows):
+        if isinstance(row, str):
+            row = dict.fromkeys(columns, "") | {columns[0]: row}
+        if not isinstance(row, Mapping):
+            raise UserError(f"{where(index)}: the model takes texts or mappings, not {type(row).__name__}")
+        missing = [name for name in columns if name not in row]
+        if missing:
+            raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {', '.join(columns)}")
+        records.append([row[name] for name in columns])
+    return as_arrow_table(lambda: pa.table({name: [record[i] for record in records] for i, name in enumerate(columns)}))
+
+
+def table_of_images(rows: Sequence[Any] | np.ndarray, where: Callable[[int], str], as_shown: bool) -> pa.Table:
+    """Images, as `trainjob.predictor.Rows` describes, in the column `image`. Raises UserError for others."""
+    if isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.ndim in (3, 4):
+        return pa.table({"image": image_tensor(rows)})
+    files = [_encoded(row, where(index), as_shown) for index, row in enumerate(rows)]
+    return pa.table({"image": pa.array(files, pa.binary())})
+
+
+def _encoded(image: Any, where: str, as_shown: bool) -> bytes:
+    """An image file's content."""
+    if isinstance(image, (str, PathLike)):
+        with readable(str(image), "image"), open_seekable(str(image), None) as file:
+            return file.read()
+    if isinstance(image, np.ndarray):
+        if image.dtype != np.uint8 or image.ndim not in (2, 3):
+            raise UserError(
+                f"{where}: an image is a uint8 array [H, W] or [H, W, channels], not {image.dtype} {list(image.shape)}"
+            )
+        image = Image.fromarray(image.squeeze(2) if image.shape[2:] == (1,) else image)
+    if not isinstance(image, Image.Image):
+        raise UserError(f"{where}: the model takes paths, PIL images or uint8 arrays, not {type(image).__name__}")
+    content = io.BytesIO()
+    Picture(image, where, as_shown).in_8_bits().save(content, "TIFF")  # which would keep neither EXIF nor transparency
+    return content.getvalue()
+
+
+def as_arrow_table(make: Callable[[], pa.Table]) -> pa.Table:
+    """What `make` returns. Raises UserError where Arrow refuses the rows."""
+    try:
+        return make()
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        raise UserError(f"the rows make no table: {error}") from None
