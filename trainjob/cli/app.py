@@ -20,6 +20,7 @@ from trainjob.cli.evaluate import evaluate
 from trainjob.cli.events import events
 from trainjob.cli.get import get
 from trainjob.cli.list import list_
+from trainjob.cli.logs import logs
 from trainjob.cli.merge import merge
 from trainjob.cli.output import say
 from trainjob.cli.predict import predict
@@ -96,6 +97,10 @@ EXAMPLES = {
         trainjob describe tags""",
     events: """
         trainjob events tags --namespace team-a""",
+    logs: """
+        trainjob logs tags --follow
+        trainjob logs tags --rank all --grep loss
+        trainjob logs runs/tags --rank 1 --attempt 2""",
     wait: """
         trainjob wait tags
         trainjob wait tags --for Running --timeout 30m""",

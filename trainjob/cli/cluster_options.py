@@ -40,10 +40,21 @@ def _completed_names(context: typer.Context, incomplete: str) -> list[str]:
 JobName = Annotated[
     str, typer.Argument(metavar="NAME", help="A TrainJob.", show_default=False, autocompletion=_completed_names)
 ]
+JobOrRun = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="A TrainJob, or a run's folder.", show_default=False, autocompletion=_completed_names
+    ),
+]
 JobNames = Annotated[
     list[str],
     typer.Argument(metavar="NAME", help="TrainJobs.", show_default=False, autocompletion=_completed_names),
 ]
+
+
+def is_run(name: str) -> bool:
+    """Whether a name is that of a run's folder: no TrainJob has a slash in its name."""
+    return "/" in name or name in (".", "..")
 
 
 def repeated(context: str | None, namespace: str | None) -> str:

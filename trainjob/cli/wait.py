@@ -32,7 +32,7 @@ def wait(
     phases = {each.lower(): each for each in get_args(Phase)}
     if phase.lower() not in phases:
         raise typer.BadParameter(f"must be one of {', '.join(phases.values())}", param_hint="--for")
-    wanted, seconds = phases[phase.lower()], _seconds(timeout)
+    wanted, seconds = phases[phase.lower()], duration_seconds(timeout, "--timeout")
     client = open_client(context, namespace)
     for job in client.follow(client.job(name), seconds):
         status = job.status
@@ -49,11 +49,12 @@ def wait(
     raise typer.Exit(TIMED_OUT)
 
 
-def _seconds(timeout: str | None) -> int | None:
+def duration_seconds(text: str | None, option: str) -> int | None:
+    """What an option such as --timeout says, in seconds."""
     from trainjob.api.cluster import DURATION, seconds
 
-    if timeout is None:
+    if text is None:
         return None
-    if not re.fullmatch(DURATION, timeout):
-        raise typer.BadParameter(f"write it as 90s, 30m, 6h or 7d, not {timeout}", param_hint="--timeout")
-    return seconds(timeout)
+    if not re.fullmatch(DURATION, text):
+        raise typer.BadParameter(f"write it as 90s, 30m, 6h or 7d, not {text}", param_hint=option)
+    return seconds(text)

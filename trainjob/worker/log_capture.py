@@ -2,7 +2,6 @@
 
 import codecs
 import os
-import re
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from trainjob.errors import UserError
 from trainjob.progress.channel import Address, Sender
 from trainjob.runs.files import LOGS
 from trainjob.runs.folder import check_exists
+from trainjob.runs.logs import PARTS, attempt_folder, attempts_with_logs, log_name
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -38,7 +38,7 @@ class LogTarget:
 
     @property
     def folder(self) -> Folder:
-        return self.run / LOGS / f"attempt-{self.attempt}"
+        return attempt_folder(self.run, self.attempt)
 
 
 @contextmanager
@@ -63,11 +63,11 @@ def captured(output: LogTarget, rank: int) -> Generator[None]:
 
 
 def latest_log(run: Folder, rank: int) -> str | None:
-    """The URI of a rank's latest log, or None if it has printed nothing."""
-    attempts = [name for name in run.list(LOGS) if re.fullmatch(r"attempt-\d+", name)]
-    for name in sorted(attempts, key=lambda name: -int(name.removeprefix("attempt-"))):
-        if _first(rank) in (run / LOGS).list(name):
-            return (run / LOGS / name / _first(rank)).uri
+    """URI of a rank's log of its latest attempt, or None if it printed nothing."""
+    for attempt in reversed(attempts_with_logs(run)):
+        folder = attempt_folder(run, attempt)
+        if log_name(rank) in folder.list():
+            return (folder / log_name(rank)).uri
     return None
 
 
@@ -97,10 +97,6 @@ class LineReader:
 
 def _as_drawn(line: str) -> str:
     return next((part for part in reversed(line.split("\r")) if part), "")
-
-
-def _first(rank: int) -> str:
-    return f"rank-{rank}.log"
 
 
 @contextmanager
@@ -139,7 +135,7 @@ class _RotatingLog:
         self._remote = folder if "://" in folder.uri else None
         self._folder = scratch if self._remote is not None else Path(folder.uri)
         self._folder.mkdir(parents=True, exist_ok=True)
-        names = (f"rank-{rank}.{part}log" for part in ("", "last.", "before-last."))
+        names = (log_name(rank, part) for part in PARTS)
         self._first, self._last, self._before = (self._folder / name for name in names)
         self._fetch_earlier()
         self._uploaded: dict[Path, tuple[int, int]] = self._state()

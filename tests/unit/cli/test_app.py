@@ -44,6 +44,7 @@ COMMANDS = (
     "get",
     "describe",
     "events",
+    "logs",
     "wait",
     "suspend",
     "resume",

@@ -1,0 +1,217 @@
+"""`trainjob logs`"""
+
+import re
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, is_run, open_client, repeated
+from trainjob.cli.output import printable, say
+from trainjob.cli.wait import duration_seconds
+from trainjob.errors import StorageError, UserError, listed
+
+if TYPE_CHECKING:
+    from trainjob.cluster import Client, Job
+    from trainjob.storage import Folder
+
+_POLL_SECONDS = 0.5
+_REMOTE_POLL_SECONDS = 5.0
+"""On object storage, where a log is written every ten seconds."""
+_ATTEMPTS_TO_READ = 5
+
+Show = Callable[[str], None]
+
+
+def logs(
+    name: JobOrRun,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is printed from now on.")] = False,
+    rank: Annotated[
+        str | None, typer.Option(metavar="N|all", help="A worker's log, or all workers', from the run's folder.")
+    ] = None,
+    driver: Annotated[bool, typer.Option("--driver", help="The driver's log, from its pod: the default.")] = False,
+    attempt: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="Workers' logs of this start of the driver, not the latest.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The driver's lines of the last 90s, 30m, 6h or 7d.")
+    ] = None,
+    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="Only lines in which this is found.")] = None,
+    context: Context = None,
+    namespace: Namespace = None,
+) -> None:
+    """Show what a TrainJob or a run has printed.
+
+    NAME is a TrainJob on a cluster, or a run's folder: a path with a slash, s3:// or gs://. Of a TrainJob it is the
+    driver's log, with what rank 0 prints, or where its pod is gone rank 0's log in the run's folder.
+    """
+    wants_workers = rank is not None or attempt is not None
+    if driver and wants_workers:
+        raise typer.BadParameter(
+            "is about the driver's log, --rank and --attempt about workers'", param_hint="--driver"
+        )
+    if since is not None and (wants_workers or is_run(name)):
+        raise typer.BadParameter("workers' lines have no times: it is for the driver's log", param_hint="--since")
+    if is_run(name) and driver:
+        raise typer.BadParameter("a run's folder has no log of the driver", param_hint="--driver")
+    show, ranks, seconds = _printer(grep), _ranks(rank), duration_seconds(since, "--since")
+    if is_run(name):
+        from trainjob.runs.refusals import not_a_run
+        from trainjob.runs.summary import read_summary
+
+        run = _folder(name, None)
+        if not run.exists("attempts.json"):
+            raise not_a_run(run, "attempts.json")
+        _show_workers(run, ranks, attempt, show, (lambda: read_summary(run) is not None) if follow else None)
+        return
+    client = open_client(context, namespace)
+    job = client.job(name)
+    if not wants_workers and _show_driver(client, job, follow, seconds, show):
+        return
+    if not wants_workers and (driver or not job.has_ended):
+        stands = f"{job.status.phase}, {job.status.reason}"
+        raise UserError(f"{name} has no pod with the driver's log ({stands}): --follow waits for it")
+    has_ended = (lambda: client.job(job.name, job.namespace).has_ended) if follow else None
+    try:
+        _show_workers(_run_of(job), ranks, attempt, show, has_ended)
+    except StorageError as error:
+        own = f"{name}{repeated(context, namespace)}"
+        raise UserError(f"{error}\nRank 0's lines are also in the driver's log: trainjob logs {own} --driver") from None
+
+
+def _show_driver(client: "Client", job: "Job", follow: bool, since: int | None, show: Show) -> bool:
+    """Whether there is a driver's log to show."""
+    from trainjob.cluster.driver_log import driver_lines
+
+    told: set[str] = set()
+
+    def on_wait(text: str) -> None:
+        if text not in told:
+            say(f"waiting: {text}", error=True)
+        told.add(text)
+
+    lines = driver_lines(client, job, follow, since, on_wait)
+    for line in lines or ():
+        show(line.decode(errors="replace"))
+    return lines is not None
+
+
+def _show_workers(
+    run: "Folder", ranks: list[int] | None, attempt: int | None, show: Show, is_over: Callable[[], bool] | None
+) -> None:
+    """Shows logs of workers: of these ranks or, for None, of all; until `is_over` if there is one, over all attempts to
+    come if none is named."""
+    from trainjob.runs.logs import attempt_folder, chosen_attempt
+
+    shown, showing = None, None
+    while True:
+        is_last = is_over is None or is_over()
+        latest = chosen_attempt(run, attempt)
+        if latest is not None and latest != shown:
+            if showing is not None:
+                showing.finish()
+            shown, showing = latest, _Workers(attempt_folder(run, latest), ranks, show)
+        if showing is not None:
+            showing.show_new(is_last)
+        if is_last:
+            break
+        time.sleep(_REMOTE_POLL_SECONDS if "://" in run.uri else _POLL_SECONDS)
+    if showing is None:
+        say(f"{run.uri}: no worker has printed anything", error=True)
+    else:
+        showing.finish()
+
+
+class _Workers:
+    """The logs of an attempt's workers."""
+
+    def __init__(self, folder: "Folder", ranks: list[int] | None, show: Show) -> None:
+        from trainjob.runs.logs import RankLog
+        from trainjob.worker.log_capture import LineReader
+
+        self._folder, self._ranks, self._show = folder, ranks, show
+        self._new: Callable[[int], tuple[RankLog, LineReader]] = lambda rank: (
+            RankLog(folder, rank),
+            LineReader(self._show if ranks is not None else lambda line: show(f"[rank {rank}] {line}")),
+        )
+        self._logs: dict[int, tuple[RankLog, LineReader]] = {}
+
+    def show_new(self, is_last: bool) -> None:
+        """Shows what has been printed since. Raises UserError where a rank that was asked for is not there."""
+        from trainjob.runs.logs import ranks_with_logs
+
+        for tries in range(_ATTEMPTS_TO_READ):
+            sizes = self._folder.sizes()
+            found = ranks_with_logs(sizes)
+            if is_last and (missing := [rank for rank in self._ranks or [] if rank not in found]):
+                known = listed([str(rank) for rank in found]) or "none"
+                raise UserError(f"{self._folder.uri} has no log of rank {missing[0]}; it has those of ranks {known}")
+            try:
+                for rank in found if self._ranks is None else [each for each in self._ranks if each in found]:
+                    log, reader = self._logs.setdefault(rank, self._new(rank))
+                    reader.add(log.read(sizes))
+                return
+            except StorageError:  # the file was full, and another has its name
+                if is_last and tries == _ATTEMPTS_TO_READ - 1:
+                    raise
+
+    def finish(self) -> None:
+        for _, reader in self._logs.values():
+            reader.finish()
+
+
+def _printer(grep: str | None) -> Show:
+    """Prints the lines in which a regular expression is found."""
+    from rich.text import Text
+
+    try:
+        pattern = re.compile(grep or "")
+    except re.error as error:
+        raise typer.BadParameter(f"is no regular expression: {error}", param_hint="--grep") from None
+
+    def show(line: str) -> None:
+        plain = printable(Text.from_ansi(line).plain if "\x1b" in line else line)
+        if pattern.search(plain):
+            sys.stdout.write(f"{plain}\n")
+            sys.stdout.flush()
+
+    return show
+
+
+def _ranks(rank: str | None) -> list[int] | None:
+    """The ranks that are meant; None for all."""
+    if rank == "all":
+        return None
+    if rank is not None and not re.fullmatch(r"[0-9]{1,6}", rank):
+        raise typer.BadParameter(f"must be a worker's number, from 0, or all, not {rank}", param_hint="--rank")
+    return [int(rank or 0)]
+
+
+def _run_of(job: "Job") -> "Folder":
+    """The run's folder, as it can be reached from here."""
+    import os
+
+    from trainjob.api.names import run_name
+
+    storage = job.status.storage
+    if storage is None:
+        raise UserError(f"{job.name} has no storage yet: `trainjob describe {job.name}` tells why")
+    if storage.uri is None:
+        raise UserError(
+            f"the workers' logs are on the PersistentVolumeClaim {storage.persistent_volume_claim}, which only pods "
+            "can read: docs/quickstart.md shows how to copy the run; --driver shows the driver's log"
+        )
+    own = None if "AWS_ENDPOINT_URL" in os.environ else storage.endpoint  # a server may have another name out here
+    return _folder(f"{storage.uri.rstrip('/')}/{run_name(job.name, job.uid)}", own)
+
+
+def _folder(uri: str, endpoint: str | None) -> "Folder":
+    try:
+        from trainjob.storage import Folder
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise UserError("reading a run's folder needs more packages: pip install 'trainjob[train]'") from None
+    return Folder(uri, endpoint)

@@ -1,0 +1,127 @@
+"""The driver's log, which the submitter's pod prints: followed without a gap and without a line twice."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trainjob.api.cluster import KubernetesObject
+from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
+from trainjob.cluster.client import PODS, Client
+from trainjob.cluster.connection import NotFound
+from trainjob.cluster.errors import ClusterUnreachable
+from trainjob.cluster.job import Job
+
+PAUSE_SECONDS = 2.0
+SILENCE_SECONDS = 60.0
+"""After that a connection may be dead, as after a laptop has slept: another one reads on."""
+
+
+class Position:
+    """How far a log was read, by the time of its lines: whoever reads on from a time gets lines of that time again."""
+
+    def __init__(self) -> None:
+        self._moment, self._lines, self._skipped = "", 0, 0
+        self.time: str | None = None
+        """Of the last line, in whole seconds, as Kubernetes takes it."""
+
+    def begin(self) -> None:
+        """To be called before each reading."""
+        self._skipped = 0
+
+    def is_new(self, stamp: str) -> bool:
+        """Whether the line with this time, the next one, was not read before."""
+        seconds, _, fraction = stamp.removesuffix("Z").partition(".")
+        moment = f"{seconds}.{fraction:0<9}"
+        if moment < self._moment:
+            return False
+        if moment > self._moment:
+            self._moment, self._lines, self._skipped = moment, 1, 1
+            self.time = f"{seconds}Z"
+            return True
+        self._skipped += 1
+        if self._skipped <= self._lines:
+            return False
+        self._lines += 1
+        return True
+
+
+def driver_lines(
+    client: Client, job: Job, follow: bool, since: int | None, on_wait: Callable[[str], None]
+) -> Iterator[bytes] | None:
+    """The lines of the driver's log, of the last `since` seconds; None where its pod is gone or not yet there. With
+    `follow`, also those to come until the job's end, over all attempts; `on_wait` is told what is waited for."""
+    pod = _submitter(client, job)
+    if pod is None and (job.has_ended or not follow):
+        return None
+    return _lines(client, job, follow, since, on_wait)
+
+
+def _lines(
+    client: Client, job: Job, follow: bool, since: int | None, on_wait: Callable[[str], None]
+) -> Iterator[bytes]:
+    read: set[str] = set()
+    while True:
+        pod = _submitter(client, job)
+        if pod is not None and pod["metadata"]["uid"] not in read and (_has_started(pod) or not follow):
+            read.add(pod["metadata"]["uid"])
+            yield from _lines_of(client, pod, follow, since)
+            since = None
+        if not follow or (job := client.job(job.name, job.namespace)).has_ended:
+            return
+        on_wait(f"{job.status.phase}, {job.status.reason}: {job.status.message or 'the driver has not started yet'}")
+        time.sleep(PAUSE_SECONDS)
+
+
+def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | None) -> Iterator[bytes]:
+    """One pod's lines, though the connection may break off."""
+    metadata, position = pod["metadata"], Position()
+    query = {"container": SUBMITTER_CONTAINER, "timestamps": "true"}
+    if since is not None:
+        query["sinceSeconds"] = str(since)
+    while True:
+        is_over = not follow or not _runs(client, metadata)  # before it is read: what it said last is then in the log
+        position.begin()
+        try:
+            more = {} if is_over else {"follow": "true"}
+            lines = client.connection.lines(
+                PODS, metadata["namespace"], f"{metadata['name']}/log", query | more, silence=SILENCE_SECONDS
+            )
+            for line in lines:
+                stamp, _, text = line.partition(b" ")
+                if position.is_new(stamp.decode()):
+                    yield text
+        except ClusterUnreachable:
+            if not follow:
+                raise
+            is_over = False
+        except NotFound:
+            return
+        if is_over:
+            return
+        if position.time is not None:
+            query.pop("sinceSeconds", None)
+            query["sinceTime"] = position.time
+        time.sleep(PAUSE_SECONDS)
+
+
+def _submitter(client: Client, job: Job) -> KubernetesObject | None:
+    """The newest pod that hands the entry point to Ray."""
+    selector = {"labelSelector": f"{UID_LABEL}={job.uid}", "limit": "500"}
+    pods = client.connection.request("GET", PODS, job.namespace, query=selector).get("items") or []
+    found = [pod for pod in pods if any(each["name"] == SUBMITTER_CONTAINER for each in pod["spec"]["containers"])]
+    found.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
+    return found[-1] if found else None
+
+
+def _has_started(pod: KubernetesObject) -> bool:
+    return pod.get("status", {}).get("phase") not in (None, "Pending")
+
+
+def _runs(client: Client, metadata: dict[str, Any]) -> bool:
+    try:
+        pod = client.connection.request("GET", PODS, metadata["namespace"], metadata["name"])
+    except NotFound:
+        return False
+    except ClusterUnreachable:
+        return True
+    return pod["metadata"]["uid"] == metadata["uid"] and pod.get("status", {}).get("phase") == "Running"
