@@ -86,7 +86,7 @@ def test_the_teachers_logits_go_with_each_row(tmp_path: Path, texts: Path) -> No
     assert rows.teacher.dtype == np.float32
     assert rows.teacher.shape == (fitted.training_rows, 4)
     assert plain.teacher is None
-    decoded = [fitted.preprocessor.tokenizer.decode(plain.take(np.array([i])).values.tolist()) for i in (0, 7)]  # pyrefly: ignore[missing-attribute]
+    decoded = [fitted.preprocessor.input.tokenizer.decode(plain.take(np.array([i])).values.tolist()) for i in (0, 7)]  # pyrefly: ignore[missing-attribute]
     assert len(decoded) == 2
     taken = rows.take(np.array([5, 2]))
     np.testing.assert_array_equal(taken.teacher, rows.teacher[[5, 2]])
