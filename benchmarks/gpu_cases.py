@@ -14,7 +14,7 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples
-from trainjob.data.loaders import InMemoryBatches, Shard
+from trainjob.data.batches.loaders import InMemoryBatches, Shard
 from trainjob.evaluation import Scores
 from trainjob.kinds.causal_lm.network import CausalLM
 from trainjob.kinds.causal_lm.packing import START, document_starts, next_tokens, unpacked

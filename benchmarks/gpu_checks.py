@@ -14,8 +14,8 @@ import torch
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Preprocessor
-from trainjob.data.batch import Batch
-from trainjob.data.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.loaders import InMemoryBatches, Shard, ahead, memory_windows, scoring_batches
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import build, load_model, save_model

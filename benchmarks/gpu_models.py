@@ -13,7 +13,7 @@ from gpu_cases import BERT, LLAMA, Case, Size, trainer_of, unpack
 from gpu_checks import Bench, take_step
 from torch import Tensor, distributed
 
-from trainjob.data.batch import Batch
+from trainjob.data.batches.batch import Batch
 from trainjob.kinds.causal_lm.packing import START
 from trainjob.models.gpu_attention import MOST_CHANNELS
 from trainjob.worker.loop import Trainer

@@ -15,7 +15,7 @@ import torch
 from gpu_cases import BATCHES, LEARNING_RATE, Case, Tokens, Trained, trainer_of
 from gpu_checks import NotMeasured
 
-from trainjob.data.loaders import InMemoryBatches, Shard, ahead
+from trainjob.data.batches.loaders import InMemoryBatches, Shard, ahead
 from trainjob.models import objective_of
 from trainjob.precision import allow_tf32
 from trainjob.worker.loop import DueAfterStep, Trainer

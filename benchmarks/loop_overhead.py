@@ -31,7 +31,7 @@ def bare(task: str) -> None:
     from torch.nn.parallel import DistributedDataParallel
     from torch.optim.lr_scheduler import LambdaLR
 
-    from trainjob.data.loaders import BucketSampler, Shard, collate
+    from trainjob.data.batches.loaders import BucketSampler, Shard, collate
     from trainjob.models import build
     from trainjob.precision import resolve_precision
     from trainjob.worker.optim import build_optimizer, build_scheduler

@@ -18,8 +18,8 @@ import ray
 
 from trainjob.api import Checkpoints, Source
 from trainjob.api.training_status import TrainingStatus
-from trainjob.data import survey
-from trainjob.data.bad_rows import BadRows
+from trainjob.data.first_pass import survey
+from trainjob.data.read.bad_rows import BadRows
 from trainjob.launch.ray_cluster import seconds_between_polls
 from trainjob.progress.channel import Receiver, Sender
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore, Manifest, checkpoint_name

@@ -20,9 +20,9 @@ import pyarrow.csv
 import torch
 
 from trainjob.data import Examples, Preprocessor
-from trainjob.data.examples import cut
-from trainjob.data.loaders import collate
-from trainjob.data.rows import row_number
+from trainjob.data.batches.examples import cut
+from trainjob.data.batches.loaders import collate
+from trainjob.data.read.rows import row_number
 from trainjob.evaluation import LanguageScores
 from trainjob.generator import TextGenerator
 from trainjob.kinds.causal_lm.network import CausalLM

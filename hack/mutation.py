@@ -36,7 +36,7 @@ STATUS = [
     )
 ]
 TESTS = {
-    "trainjob/data/split.py": ["unit/data/test_split.py"],
+    "trainjob/data/first_pass/split.py": ["unit/data/test_split.py"],
     "trainjob/evaluation/scores/classes.py": ["unit/evaluation"],
     "trainjob/runs/checkpoints.py": ["unit/runs/test_checkpoints.py"],
     "trainjob/worker/scoring.py": ["unit/worker/test_scoring.py"],

@@ -19,9 +19,9 @@ from tiny_image_models import save_resnet
 from trainjob.api import Cleaning, TrainJobSpec
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data import Examples, Preprocessor
-from trainjob.data.batch import Batch
-from trainjob.data.image_files import image_tensor
-from trainjob.data.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
+from trainjob.data.read.image_files import image_tensor
 from trainjob.evaluation import ClassificationScores, Confusion, classification_scores
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, pretrained_processor

@@ -8,13 +8,13 @@ import torch
 
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, Preprocessor
-from trainjob.data.bad_rows import BadRows, bad_rows_error
-from trainjob.data.batch import Batch
-from trainjob.data.examples import Examples, cut
-from trainjob.data.fitting import usable_rows
-from trainjob.data.loaders import collate
-from trainjob.data.prepare import prepared
-from trainjob.data.spec_parts import parts_of
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.examples import Examples, cut
+from trainjob.data.batches.loaders import collate
+from trainjob.data.batches.prepare import prepared
+from trainjob.data.first_pass.fitting import usable_rows
+from trainjob.data.read.bad_rows import BadRows, bad_rows_error
+from trainjob.data.read.spec_parts import parts_of
 from trainjob.errors import UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.kinds import KINDS

@@ -9,9 +9,9 @@ import pyarrow as pa
 import torch
 
 from trainjob.data import Preprocessor
-from trainjob.data.csv_injection import PREDICTION
-from trainjob.data.examples import Examples, cut
-from trainjob.data.rows import row_number
+from trainjob.data.batches.examples import Examples, cut
+from trainjob.data.read.csv_injection import PREDICTION
+from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
 from trainjob.kinds.inputs.given import as_arrow_table
 from trainjob.models import Classifier, load_model

@@ -23,8 +23,8 @@ from report_runs import (
     summary,
     write_run,
 )
-from trainjob.data.pictures import pictures
-from trainjob.data.thumbnails import thumbnail
+from trainjob.data.read.pictures import pictures
+from trainjob.data.read.thumbnails import thumbnail
 from trainjob.evaluation import language_scores
 from trainjob.evaluation.paired import Estimate, lead, standing
 from trainjob.evaluation.predictions import table

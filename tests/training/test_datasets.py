@@ -18,8 +18,10 @@ from ray.data.dataset import MaterializedDataset
 
 from preprocessors import labels_of
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, fit, prepare, prepare_datasets, prepare_examples, raw_datasets, tasks, user_errors
-from trainjob.data.loaders import read_windows
+from trainjob.data import Examples, fit, prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.data.batches import prepare
+from trainjob.data.batches.loaders import read_windows
+from trainjob.data.read import chunking as tasks
 from trainjob.driver.distillation import soft_labels
 from trainjob.errors import DataError, RowError
 from trainjob.launch.dataset_shards import DatasetShards

@@ -14,9 +14,9 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob.api import Storage, TrainJobSpec
 from trainjob.data import fit
-from trainjob.data.remote_model import local_model
 from trainjob.errors import DataError, StorageError
 from trainjob.models import build
+from trainjob.pretrained.remote_model import local_model
 from trainjob.storage import Folder
 from unit.data.data_specs import (
     Rows,

@@ -91,7 +91,7 @@ def test_pyarrow_loses_none_while_it_reads():
     """By itself it loses some four of 100: see findings/pyarrow-loses-sigint.sh."""
     printed = run("""
 import io
-import trainjob.data.tables
+import trainjob.data.read.tables
 from pyarrow import csv
 
 table, main = b"a,b\\n" + b"1,2\\n" * 2000, threading.get_ident()

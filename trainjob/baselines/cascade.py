@@ -11,7 +11,7 @@ from trainjob.baselines.language_model.budget import price
 from trainjob.baselines.language_model.classify import Sorter
 from trainjob.baselines.rows import sample
 from trainjob.data import Fitted
-from trainjob.data.rows import Rows
+from trainjob.data.read.rows import Rows
 from trainjob.errors import UserError
 from trainjob.evaluation.paired import standing
 from trainjob.runs.comparison import Cascade, CascadePoint

@@ -8,8 +8,8 @@ import numpy as np
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted
-from trainjob.data.prepare import read_set
-from trainjob.data.rows import Rows
+from trainjob.data.batches.prepare import read_set
+from trainjob.data.read.rows import Rows
 
 MOST_ROWS = 50_000
 

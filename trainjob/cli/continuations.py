@@ -30,7 +30,7 @@ def _continued(generator: "TextGenerator", data: str, output: Path, sampling: di
     """The rows of `data`, some at a time, with the column `continuation`; an older one is replaced."""
     import pyarrow as pa
 
-    from trainjob.data.rows import found_columns
+    from trainjob.data.read.rows import found_columns
 
     layout = generator.tokens.layout
     columns = layout.prompt_columns

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.data import Preprocessor
-    from trainjob.data.rows import Rows
+    from trainjob.data.read.rows import Rows
     from trainjob.predictor import Predictor
 
 LONGEST_TITLE = 100
@@ -57,7 +57,7 @@ def _predicted(
     is the column of a table that holds the images, where it is known."""
     import pyarrow as pa
 
-    from trainjob.data.image_files import ImageFiles
+    from trainjob.data.read.image_files import ImageFiles
 
     inputs = predictor.preprocessor.input
     found = inputs.parts(parts_of(data, output), image, lambda part, columns, _: read(part, columns))
@@ -91,7 +91,7 @@ def _decided(answers: "pa.Table", cascade: "LanguageModelCascade", rows: "Rows",
     import numpy as np
     import pyarrow as pa
 
-    from trainjob.data.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
+    from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 
     probabilities = np.stack([answers[f"{OF_CLASS}{name}"].to_numpy() for name in classes], axis=1)
     decided = cascade.decide(rows, probabilities)
@@ -123,7 +123,7 @@ def _said(
     """What the cascade answers to each text, in words."""
     import pyarrow as pa
 
-    from trainjob.data.rows import Place, Rows
+    from trainjob.data.read.rows import Place, Rows
 
     columns = dict.fromkeys(predictor.preprocessor.input.columns, [""] * len(inputs))
     columns[predictor.preprocessor.input.columns[0]] = inputs

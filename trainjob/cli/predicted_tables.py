@@ -15,7 +15,7 @@ from trainjob.errors import UserError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from trainjob.data.rows import Part, Rows
+    from trainjob.data.read.rows import Part, Rows
 
 FORMATS = (".csv", ".parquet")
 SECONDS_BETWEEN_LINES = 10.0
@@ -35,7 +35,7 @@ def check_output(output: Path) -> None:
 def parts_of(data: str, output: Path, nested: Sequence[str] = (), optional: Sequence[str] = ()) -> "list[Part]":
     """What DATA is read in. Raises UserError where `output` would replace one of its files, whatever its path."""
     from trainjob.api import Source
-    from trainjob.data.source import parts
+    from trainjob.data.read.source import parts
 
     found = parts(Source(uri=data), None, labelled=False, nested=nested, optional=optional)
     if any(_is_file(part.uri, output) for part in found):
@@ -44,7 +44,7 @@ def parts_of(data: str, output: Path, nested: Sequence[str] = (), optional: Sequ
 
 
 def _is_file(uri: str, file: Path) -> bool:
-    from trainjob.data.rows import is_http
+    from trainjob.data.read.rows import is_http
     from trainjob.storage import open_filesystem
 
     if is_http(uri) or uri.startswith(("s3://", "gs://", "hf://")):
@@ -55,9 +55,9 @@ def _is_file(uri: str, file: Path) -> bool:
 
 def read(part: "Part", needed: list[str]) -> "Iterator[Rows]":
     """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007."""
-    from trainjob.data.json_lines import JSONLinesFile
-    from trainjob.data.partitions import Partition
-    from trainjob.data.tables import CSVFile
+    from trainjob.data.read.json_lines import JSONLinesFile
+    from trainjob.data.read.partitions import Partition
+    from trainjob.data.read.tables import CSVFile
 
     file, others = (part.part, part.names) if isinstance(part, Partition) else (part, [])
     if not isinstance(file, CSVFile | JSONLinesFile):
@@ -101,7 +101,7 @@ def write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
     from pyarrow.csv import CSVWriter
     from pyarrow.parquet import ParquetWriter
 
-    from trainjob.data.csv_injection import escaped
+    from trainjob.data.read.csv_injection import escaped
 
     tables = _counted(tables)
     first = next(tables, None)

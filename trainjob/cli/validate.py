@@ -37,7 +37,7 @@ def validate(
 
 def _look(job: "TrainJob") -> None:
     from trainjob.cli.progress import display
-    from trainjob.data.fitting import tell_of_data
+    from trainjob.data.first_pass.fitting import tell_of_data
     from trainjob.data.look import look_at_data
     from trainjob.progress.snapshots import Snapshots
 

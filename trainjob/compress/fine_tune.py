@@ -8,8 +8,8 @@ import torch
 
 from trainjob.api import Scheduler, TrainJobSpec, WarmUp
 from trainjob.data import Examples, Fitted, Preprocessor, prepare_examples
-from trainjob.data.batch import Batch
-from trainjob.data.loaders import BucketSampler, Shard, collate, memory_windows, scoring_batches
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.loaders import BucketSampler, Shard, collate, memory_windows, scoring_batches
 from trainjob.kinds.targets.class_losses import SampleLosses, sample_losses
 from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.progress.reporter import Reporter

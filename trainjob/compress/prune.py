@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers.modeling_utils import PreTrainedModel
 
-from trainjob.data.batch import Batch
+from trainjob.data.batches.batch import Batch
 from trainjob.errors import UserError
 from trainjob.kinds.targets.class_losses import SampleLosses
 from trainjob.kinds.text_classifier.network import PRUNED, TextClassifier, set_linear

@@ -20,8 +20,8 @@ from trainjob.compress.fine_tune import TrainingRows, fine_tune
 from trainjob.compress.measure import BATCH_SIZE, all_threads, measure
 from trainjob.compress.prune import prune
 from trainjob.data import Examples, Fitted, check_unchanged
-from trainjob.data.prepare import read_set
-from trainjob.data.rows import row_number
+from trainjob.data.batches.prepare import read_set
+from trainjob.data.read.rows import row_number
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
 from trainjob.evaluation.paired import standing

@@ -1,10 +1,10 @@
 """From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
 
-from trainjob.data.examples import Examples
-from trainjob.data.fingerprint import check_same_files
-from trainjob.data.fitting import Fitted, check_unchanged, fit
-from trainjob.data.prepare import prepare_datasets, prepare_examples, raw_datasets, read_datasets, user_errors
+from trainjob.data.batches.examples import Examples
+from trainjob.data.batches.prepare import prepare_datasets, prepare_examples, raw_datasets, read_datasets, user_errors
+from trainjob.data.first_pass.fitting import Fitted, check_unchanged, fit
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
+from trainjob.data.read.fingerprint import check_same_files
 
 __all__ = [
     "Examples",

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.data.fitting import Fitted, fit
-from trainjob.data.prepare import raw_split
-from trainjob.data.reading import begin_reading, read_all
-from trainjob.data.spec_parts import parts_of_sets
-from trainjob.data.split_folders import with_split_folders
+from trainjob.data.batches.prepare import raw_split
+from trainjob.data.first_pass.fitting import Fitted, fit
+from trainjob.data.read.counted_reading import begin_reading, read_all
+from trainjob.data.read.spec_parts import parts_of_sets
+from trainjob.data.read.split_folders import with_split_folders
 from trainjob.errors import DataError
 
 

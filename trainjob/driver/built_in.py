@@ -11,12 +11,10 @@ from typing import Any
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
-from trainjob.data.fitting import tell_of_data
-from trainjob.data.hub import is_cached_only
-from trainjob.data.prepare import Loading, bytes_of_sets
-from trainjob.data.remote_model import local_model
-from trainjob.data.source import UNLABELLED
-from trainjob.data.tasks import Mapper, one_by_one
+from trainjob.data.batches.prepare import Loading, bytes_of_sets
+from trainjob.data.first_pass.fitting import tell_of_data
+from trainjob.data.read.chunking import Mapper, one_by_one
+from trainjob.data.read.source import UNLABELLED
 from trainjob.doing import DOING, ROWS
 from trainjob.errors import UserError
 from trainjob.interrupts import in_thread, result_of
@@ -28,6 +26,8 @@ from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.ray_cluster import is_elastic, on_cluster, put, start_ray, wait_until_gone
 from trainjob.launch.ray_tasks import RayTasks
 from trainjob.launch.ray_train import run_on_ray
+from trainjob.pretrained.hub import is_cached_only
+from trainjob.pretrained.remote_model import local_model
 from trainjob.progress.channel import Address, RowsTo
 from trainjob.runs.files import FITTED, SPLIT
 from trainjob.scratch import scratch_folder

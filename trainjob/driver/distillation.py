@@ -14,12 +14,12 @@ from pyarrow import parquet
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, Preprocessor, user_errors
 from trainjob.data.arrays import as_arrow
-from trainjob.data.examples import TEACHER
-from trainjob.data.fitting import usable_rows
-from trainjob.data.prepare import Loading, dataset_of, labelled
-from trainjob.data.rows import Part, Rows
-from trainjob.data.spec_parts import parts_of
-from trainjob.data.tasks import tasks_of
+from trainjob.data.batches.examples import TEACHER
+from trainjob.data.batches.prepare import Loading, dataset_of, labelled
+from trainjob.data.first_pass.fitting import usable_rows
+from trainjob.data.read.chunking import tasks_of
+from trainjob.data.read.rows import Part, Rows
+from trainjob.data.read.spec_parts import parts_of
 from trainjob.errors import StorageError, UserError
 from trainjob.kinds.targets.class_losses import problem_of
 from trainjob.predictor import Predictor

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted
-from trainjob.data.prepare import read_set
+from trainjob.data.batches.prepare import read_set
 from trainjob.errors import DataError
 from trainjob.evaluation.mistakes import confident_mistakes
 from trainjob.redaction import without_secrets

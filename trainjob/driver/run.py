@@ -8,7 +8,7 @@ from typing import Any
 
 from trainjob.api import TrainJob
 from trainjob.data import Fitted
-from trainjob.data.split_folders import as_begun, with_split_folders
+from trainjob.data.read.split_folders import as_begun, with_split_folders
 from trainjob.driver.baseline_comparison import compare_and_report, update_comparison
 from trainjob.driver.built_in import BuiltInTraining
 from trainjob.driver.predicted_sources import add_sources

@@ -13,7 +13,7 @@ from trainjob.api.numbers import not_finite
 from trainjob.api.training_status import CheckpointStatus, TrainingStatus
 from trainjob.api.tuning import number_of_trials
 from trainjob.data import Fitted
-from trainjob.data.source import UNLABELLED
+from trainjob.data.read.source import UNLABELLED
 from trainjob.doing import DOING
 from trainjob.evaluation import Scores
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from trainjob.api import Dataset, Source, TrainJobSpec
-    from trainjob.data.bad_rows import BadRows
-    from trainjob.data.examples import Examples
-    from trainjob.data.image_tables import ReadTable
-    from trainjob.data.rows import OnBadRow, Part, Rows
-    from trainjob.data.survey import FittedOn
-    from trainjob.data.tasks import Mapper
+    from trainjob.data.batches.examples import Examples
+    from trainjob.data.first_pass.survey import FittedOn
+    from trainjob.data.read.bad_rows import BadRows
+    from trainjob.data.read.chunking import Mapper
+    from trainjob.data.read.image_tables import ReadTable
+    from trainjob.data.read.rows import OnBadRow, Part, Rows
     from trainjob.kinds.facts import Facts
     from trainjob.models.objective import Objective
     from trainjob.models.trainable import Trainable

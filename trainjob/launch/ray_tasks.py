@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from trainjob.data.prepare import TaskError, user_errors
+from trainjob.data.batches.prepare import TaskError, user_errors
 from trainjob.errors import UserError
 
 Item = TypeVar("Item")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import TrainJobSpec
-from trainjob.data.prepare import data_context
+from trainjob.data.batches.prepare import data_context
 from trainjob.launch.fast.ray_internals import trainer_class
 from trainjob.launch.ray_cluster import is_elastic, is_own_cluster, worker_resources
 from trainjob.launch.worker_errors import WorkerError, first_failure, lost_a_worker, worker_error

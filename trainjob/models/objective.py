@@ -10,7 +10,7 @@ from torch import Tensor
 from trainjob.evaluation import Scores
 
 if TYPE_CHECKING:
-    from trainjob.data.batch import Batch
+    from trainjob.data.batches.batch import Batch
 
 
 Gather = Callable[[Any], list[Any]]

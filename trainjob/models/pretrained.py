@@ -16,10 +16,10 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging
 
 from trainjob.api import Loss
-from trainjob.data.hub import is_cached_only
 from trainjob.errors import UserError
 from trainjob.models import gpu_attention
 from trainjob.models.classifier import Classifier, problem_type
+from trainjob.pretrained.hub import is_cached_only
 
 
 class PretrainedClassifier(Classifier[PreTrainedModel]):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from trainjob.data.batch import Batch
+from trainjob.data.batches.batch import Batch
 from trainjob.models.objective import Objective, Tally
 
 

@@ -13,8 +13,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Preprocessor
-from trainjob.data.batch import Batch
-from trainjob.data.loaders import TrainingBatches, ahead
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.loaders import TrainingBatches, ahead
 from trainjob.evaluation import Scores, check_finite
 from trainjob.models import Trainable, objective_of
 from trainjob.precision import resolve_precision

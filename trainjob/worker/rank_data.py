@@ -8,8 +8,8 @@ import ray.data
 import ray.train
 
 from trainjob.data import Examples
-from trainjob.data.batch import Batch
-from trainjob.data.loaders import (
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.loaders import (
     InMemoryBatches,
     Shard,
     StreamedBatches,

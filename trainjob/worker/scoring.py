@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import torch
 
-from trainjob.data.batch import Batch
+from trainjob.data.batches.batch import Batch
 from trainjob.evaluation import Scores
 from trainjob.models import Objective
 from trainjob.models.scoring import tally_batches

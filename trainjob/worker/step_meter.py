@@ -5,7 +5,7 @@ import time
 import torch
 from torch import Tensor
 
-from trainjob.data.batch import Batch
+from trainjob.data.batches.batch import Batch
 from trainjob.worker.distributed import sum_over_ranks
 
 

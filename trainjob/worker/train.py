@@ -9,9 +9,7 @@ import ray
 import torch
 
 from trainjob.data import Fitted
-from trainjob.data.hub import from_cache
-from trainjob.data.loaders import Shard
-from trainjob.data.remote_model import local_model
+from trainjob.data.batches.loaders import Shard
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores, scores_type
 from trainjob.evaluation.predictions import with_names
@@ -19,6 +17,8 @@ from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.models import save_config
 from trainjob.precision import PRECISIONS, allow_tf32
+from trainjob.pretrained.hub import from_cache
+from trainjob.pretrained.remote_model import local_model
 from trainjob.progress.channel import Direct, Sender, sender_to
 from trainjob.progress.percent import Workload, workload
 from trainjob.progress.reporter import Reporter

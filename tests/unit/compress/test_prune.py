@@ -14,7 +14,7 @@ from transformers.models.modernbert import ModernBertConfig, ModernBertForSequen
 from transformers.models.roberta import RobertaConfig, RobertaForSequenceClassification
 
 from trainjob.compress.prune import blocks_of, prune
-from trainjob.data.batch import Batch
+from trainjob.data.batches.batch import Batch
 from trainjob.errors import UserError
 from trainjob.kinds.targets.class_losses import cross_entropy
 from trainjob.kinds.text_classifier.network import PRUNED, TextClassifier, load

@@ -15,8 +15,8 @@ from PIL import Image
 from preprocessors import labels_of, language_model
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
-from trainjob.data.reading import read_all
-from trainjob.data.source import parts
+from trainjob.data.read.counted_reading import read_all
+from trainjob.data.read.source import parts
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 
 Rows = list[dict[str, Any]]

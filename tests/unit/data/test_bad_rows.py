@@ -23,8 +23,8 @@ from PIL import Image
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, check_unchanged, fit, prepare_examples
-from trainjob.data.bad_rows import BadRows
-from trainjob.data.prepare import read_set
+from trainjob.data.batches.prepare import read_set
+from trainjob.data.read.bad_rows import BadRows
 from trainjob.errors import DataError, RowError
 from trainjob.storage import Folder
 

@@ -17,7 +17,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from preprocessors import labels_after, language_model
 from trainjob.data import Examples
-from trainjob.data.examples import IGNORED
+from trainjob.data.batches.examples import IGNORED
 from trainjob.kinds.causal_lm.documents import Form
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 

@@ -10,10 +10,11 @@ import pytest
 from data_specs import random_images, some_rows, text_spec, write_csv, write_images, write_jsonl, write_parquet
 
 from trainjob.api import Source
-from trainjob.data import fit, json_lines, prepare_examples, tables
-from trainjob.data.reading import begin_reading, counted, read_all
-from trainjob.data.source import parts
-from trainjob.data.tasks import tasks_of
+from trainjob.data import fit, prepare_examples
+from trainjob.data.read import json_lines, tables
+from trainjob.data.read.chunking import tasks_of
+from trainjob.data.read.counted_reading import begin_reading, counted, read_all
+from trainjob.data.read.source import parts
 from trainjob.doing import DOING, Work
 
 COLUMNS = ["text", "label"]

@@ -13,7 +13,7 @@ from data_specs import image_spec, random_images, some_rows, text_spec, write_cs
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, check_same_files, check_unchanged, fit
-from trainjob.data.fingerprint import Fingerprint, fingerprints
+from trainjob.data.read.fingerprint import Fingerprint, fingerprints
 from trainjob.errors import DataError, Notice
 from trainjob.storage import Folder
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainjob.api import Cleaning
-from trainjob.data.cleaning import clean
+from trainjob.kinds.inputs.cleaning import clean
 
 
 @pytest.mark.parametrize(

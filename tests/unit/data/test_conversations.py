@@ -13,7 +13,7 @@ from data_specs import CHATML, causal_spec, save_chat_tokenizer, write_jsonl, wr
 from trainjob.api import Source
 from trainjob.cli.predicted_tables import read
 from trainjob.data import fit, prepare_examples
-from trainjob.data.source import parts
+from trainjob.data.read.source import parts
 from trainjob.errors import DataError
 from trainjob.kinds.causal_lm.conversations import PARALLEL
 from trainjob.kinds.causal_lm.packing import GIVEN, START

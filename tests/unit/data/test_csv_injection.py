@@ -9,8 +9,8 @@ from data_specs import read, write_csv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainjob.data.csv_injection import escaped, unescaped
-from trainjob.data.tables import CSVFile
+from trainjob.data.read.csv_injection import escaped, unescaped
+from trainjob.data.read.tables import CSVFile
 
 HOSTILE = ['=HYPERLINK("http://h","x")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"]
 HARMLESS = ["a=1", "-5", "+1.5e-3", "-.5", "007", "", "'quoted'", "it's", " =1", None]

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from data_specs import read, text_spec
 
-from trainjob.data import fit, tables
-from trainjob.data.csv_quotes import ESCAPED, NOT_CLOSED, QuoteCheck
+from trainjob.data import fit
+from trainjob.data.read import tables
+from trainjob.data.read.csv_quotes import ESCAPED, NOT_CLOSED, QuoteCheck
 from trainjob.errors import DataError
 
 COLUMNS = ["text", "label"]

@@ -12,7 +12,7 @@ from data_specs import CHATML
 from preprocessors import input_of, labels_after, language_model
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Examples, fit, load_preprocessor, prepare_examples
-from trainjob.data.source import parts
+from trainjob.data.read.source import parts
 from trainjob.errors import DataError
 from trainjob.kinds.causal_lm.conversations import Conversation
 from trainjob.kinds.causal_lm.documents import Form

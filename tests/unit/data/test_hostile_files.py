@@ -12,9 +12,10 @@ import pytest
 from data_specs import idx_bytes, image_spec, read
 from PIL import Image
 
-from trainjob.data import fit, json_lines
-from trainjob.data.image_files import MOST_PIXELS
-from trainjob.data.pictures import FORMATS
+from trainjob.data import fit
+from trainjob.data.read import json_lines
+from trainjob.data.read.image_files import MOST_PIXELS
+from trainjob.data.read.pictures import FORMATS
 from trainjob.errors import DataError
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(ran) print\n%%EOF\n"

@@ -9,7 +9,7 @@ from PIL import Image
 
 from preprocessors import image_classifier
 from trainjob.data import Examples, load_preprocessor
-from trainjob.data.image_files import image_tensor
+from trainjob.data.read.image_files import image_tensor
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.image import ImageInput
 

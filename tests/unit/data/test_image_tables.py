@@ -17,9 +17,9 @@ from PIL import Image
 from preprocessors import labels_of
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
-from trainjob.data.rows import Rows
-from trainjob.data.spec_parts import parts_of
-from trainjob.data.split_folders import with_split_folders
+from trainjob.data.read.rows import Rows
+from trainjob.data.read.spec_parts import parts_of
+from trainjob.data.read.split_folders import with_split_folders
 from trainjob.errors import DataError, Notice
 
 LABELS = [("cat", "dog")[index % 2] for index in range(40)]

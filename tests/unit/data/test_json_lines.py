@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from data_specs import places, read, write_jsonl
 
-from trainjob.data.json_lines import JSONLinesFile
+from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.errors import DataError
 
 

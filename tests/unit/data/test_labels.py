@@ -9,9 +9,9 @@ import pytest
 from data_specs import some_rows, text_spec, write_csv, write_jsonl
 
 from trainjob.data import Fitted, fit
-from trainjob.data.label_notes import label_notes
-from trainjob.data.labels import canonical, label_indices
-from trainjob.data.rows import Place, Rows
+from trainjob.data.first_pass.label_notes import label_notes
+from trainjob.data.read.labels import canonical, label_indices
+from trainjob.data.read.rows import Place, Rows
 from trainjob.errors import DataError
 
 TEXTS = [row["text"] for row in some_rows(12)]

@@ -17,8 +17,8 @@ from odd_files import ROWS, TABLES, idx_files, image_files
 from soak import examples
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
-from trainjob.data.reading import read_all
-from trainjob.data.source import parts
+from trainjob.data.read.counted_reading import read_all
+from trainjob.data.read.source import parts
 from trainjob.errors import DataError
 
 TRAIN = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainjob.data.examples import IGNORED
+from trainjob.data.batches.examples import IGNORED
 from trainjob.kinds.causal_lm.packing import START, document_starts, next_tokens, pack, unpacked
 
 PAD = 0

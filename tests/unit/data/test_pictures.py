@@ -13,8 +13,8 @@ from PIL import ExifTags, Image, ImageOps
 
 from preprocessors import input_of
 from trainjob.data import fit, load_preprocessor, prepare_examples
-from trainjob.data.image_files import image_tensor
-from trainjob.data.pictures import Picture, pictures
+from trainjob.data.read.image_files import image_tensor
+from trainjob.data.read.pictures import Picture, pictures
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.image import ImageInput
 

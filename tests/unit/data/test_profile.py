@@ -19,8 +19,8 @@ from data_specs import (
 from trainjob.api import TrainJobSpec
 from trainjob.api.data_profile import ClassSizes, DataProfile, SetProfile
 from trainjob.data import Fitted, fit
-from trainjob.data.fitting import tell_of_data
-from trainjob.data.profile import Keys, set_profile
+from trainjob.data.first_pass.fitting import tell_of_data
+from trainjob.data.first_pass.profile import Keys, set_profile
 from trainjob.errors import Alarm, Notice
 from trainjob.storage import Folder
 

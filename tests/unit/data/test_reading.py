@@ -11,11 +11,11 @@ import pytest
 from data_specs import places, random_images, read, write_csv, write_images, write_jsonl, write_mnist, write_parquet
 
 from trainjob.api import Source
-from trainjob.data import json_lines, tables
-from trainjob.data.image_files import IDXFiles, ImageFiles
-from trainjob.data.reading import read_all
-from trainjob.data.source import parts
-from trainjob.data.tables import CSVFile, ParquetRows
+from trainjob.data.read import json_lines, tables
+from trainjob.data.read.counted_reading import read_all
+from trainjob.data.read.image_files import IDXFiles, ImageFiles
+from trainjob.data.read.source import parts
+from trainjob.data.read.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, Notice
 
 ROWS = [
@@ -235,7 +235,7 @@ def test_labels_of_images_are_read_without_the_images(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zipped", [False, True])
 def test_mnist(zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainjob.data.image_files.IDX_TABLE_BYTES", 300)
+    monkeypatch.setattr("trainjob.data.read.image_files.IDX_TABLE_BYTES", 300)
     images, labels = np.stack(random_images(25)), np.arange(25) % 3
     path = write_mnist(tmp_path, images, labels, zipped)
     for uri in (path, tmp_path):

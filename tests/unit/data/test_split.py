@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainjob.data.split import Split, distinct_rows, fit_split, hashes
+from trainjob.data.first_pass.split import Split, distinct_rows, fit_split, hashes
 
 SETS = st.dictionaries(st.sampled_from("abcd"), st.integers(2, 40), min_size=1)
 FRACTIONS = st.floats(0.01, 0.99)

@@ -19,8 +19,9 @@ from data_specs import (
 from ray import cloudpickle
 
 from trainjob.api import TrainJobSpec
-from trainjob.data import fit, tasks
-from trainjob.data.survey import Sample
+from trainjob.data import fit
+from trainjob.data.first_pass.survey import Sample
+from trainjob.data.read import chunking as tasks
 from trainjob.errors import DataError
 from trainjob.launch.ray_tasks import RayTasks
 
@@ -72,7 +73,7 @@ def test_a_sample_does_not_depend_on_how_rows_are_shared_out(share: int):
 
 def test_images_of_several_sizes_in_several_tasks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tasks, "TASK_BYTES", 1)
-    monkeypatch.setattr("trainjob.data.source.IMAGES_PER_PART", 1)
+    monkeypatch.setattr("trainjob.data.read.source.IMAGES_PER_PART", 1)
     folder = write_images(tmp_path, {"a": random_images(3), "b": random_images(3, (9, 9), seed=1)})
     with pytest.raises(DataError, match=r"3 rows: not of the size of .* \(set spec\.model\.imageClassifier\.size"):
         fit(image_spec(folder), through_pickle)

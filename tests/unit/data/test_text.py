@@ -15,10 +15,10 @@ from tokenizers import Tokenizer
 from preprocessors import input_of, text_classifier
 from trainjob.api import Cleaning
 from trainjob.data import Examples, load_preprocessor
-from trainjob.data.tokenizers import load_tokenizer, pretrained_tokenizer
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.text import SPECIAL_TOKENS, TextInput, train_wordpiece
 from trainjob.kinds.targets.one_class import OneClass
+from trainjob.pretrained.tokenizers import load_tokenizer, pretrained_tokenizer
 
 SYLLABLES = ["ka", "lo", "mi", "nu", "pe", "ra", "so", "té", "漢", "→", "x_y", "!"]
 
@@ -223,7 +223,7 @@ def test_a_pretrained_encoder_that_is_not_there_is_one_clear_error(tmp_path: Pat
         "some/encoder": "http://127.0.0.1:9 cannot be reached to load some/encoder",
     }
     script = (
-        "from trainjob.data.tokenizers import pretrained_tokenizer\nfrom trainjob.errors import DataError\n"
+        "from trainjob.pretrained.tokenizers import pretrained_tokenizer\nfrom trainjob.errors import DataError\n"
         f"for name in {list(said)}:\n"
         "    try: pretrained_tokenizer(name, 16)\n    except DataError as error: print(error)"
     )

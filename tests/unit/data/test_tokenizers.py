@@ -11,10 +11,10 @@ from huggingface_hub import constants
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
-from trainjob.data.hub import from_cache
-from trainjob.data.tokenizer_check import check_export
-from trainjob.data.tokenizers import pretrained_tokenizer, save_tokenizer, special_token_id
 from trainjob.errors import DataError, Notice
+from trainjob.pretrained.hub import from_cache
+from trainjob.pretrained.tokenizer_check import check_export
+from trainjob.pretrained.tokenizers import pretrained_tokenizer, save_tokenizer, special_token_id
 
 TEXTS = ["In 2024 the 12345 Numbers", "Hello World of Cats", "the quick brown fox", " x\n\n", "", "def f(x): return 1"]
 END = "<|endoftext|>"

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from data_specs import idx_bytes, image_spec, random_images, read, write_images, write_parquet
 
-from trainjob.data import fit, tables
+from trainjob.data import fit
+from trainjob.data.read import tables
 from trainjob.errors import DataError
 
 

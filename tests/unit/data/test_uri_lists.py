@@ -23,8 +23,8 @@ from data_specs import (
 from preprocessors import labels_of
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import fit, prepare_examples
-from trainjob.data.reading import read_all
-from trainjob.data.source import parts
+from trainjob.data.read.counted_reading import read_all
+from trainjob.data.read.source import parts
 from trainjob.errors import DataError
 
 ROWS = some_rows(60)

@@ -23,9 +23,10 @@ from data_specs import (
 
 from trainjob.api import Source
 from trainjob.cli import predicted_tables
-from trainjob.data import fit, json_arrays
-from trainjob.data.source import parts
-from trainjob.data.split_folders import with_split_folders
+from trainjob.data import fit
+from trainjob.data.read import json_arrays
+from trainjob.data.read.source import parts
+from trainjob.data.read.split_folders import with_split_folders
 from trainjob.errors import DataError, Notice
 
 ROWS = some_rows(30)

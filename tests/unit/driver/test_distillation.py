@@ -110,7 +110,7 @@ def test_unlabelled_rows_come_after_the_others(tmp_path: Path, texts: Path) -> N
 
 def test_it_is_asked_once(tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept is enough, also where the teacher is gone; what a kill has left out is asked again."""
-    monkeypatch.setattr("trainjob.data.tasks.TASK_BYTES", 1)
+    monkeypatch.setattr("trainjob.data.read.chunking.TASK_BYTES", 1)
     teacher, run = write_teacher(tmp_path / "teacher", texts), tmp_path / "run"
     more = unlabelled_csv(tmp_path / "more.csv", texts)
     spec = spec_of(texts, teacher, more)

@@ -10,8 +10,8 @@ from PIL import Image
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted, fit
-from trainjob.data.pictures import pictures
-from trainjob.data.prepare import read_set
+from trainjob.data.batches.prepare import read_set
+from trainjob.data.read.pictures import pictures
 from trainjob.driver.predicted_sources import add_sources
 from trainjob.evaluation.predictions import ranked_table, with_names
 from trainjob.runs.predictions import read_predictions, write_predictions

@@ -13,9 +13,9 @@ import torch
 from preprocessors import text_classifier
 from trainjob.api import Cleaning, Model, TrainJobSpec
 from trainjob.data import fit, prepare_examples
-from trainjob.data.examples import Examples
-from trainjob.data.rows import Place, Rows
-from trainjob.data.split import hashes
+from trainjob.data.batches.examples import Examples
+from trainjob.data.first_pass.split import hashes
+from trainjob.data.read.rows import Place, Rows
 from trainjob.errors import RowError
 from trainjob.kinds.inputs.text import TextInput, train_wordpiece
 from trainjob.kinds.targets.next_token import NextToken

@@ -8,7 +8,7 @@ import torch
 from preprocessors import image_classifier, text_classifier
 from trainjob.api import Cleaning, Model
 from trainjob.data import Examples, Preprocessor
-from trainjob.data.rows import row_number
+from trainjob.data.read.rows import row_number
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.text import TextInput, train_wordpiece
 

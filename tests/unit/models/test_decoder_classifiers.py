@@ -26,7 +26,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.compress.export import export
 from trainjob.compress.prune import blocks_of
 from trainjob.data import Examples, Preprocessor, fit
-from trainjob.data.rows import row_number
+from trainjob.data.read.rows import row_number
 from trainjob.errors import DataError, UserError
 from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.models import Classifier, build, load_model, save_model

@@ -16,7 +16,7 @@ from transformers.models.mamba.modeling_mamba import MambaForCausalLM
 from preprocessors import language_model
 from through_checkpoint import carry
 from trainjob.api import CausalLM as Spec
-from trainjob.data.batch import Batch
+from trainjob.data.batches.batch import Batch
 from trainjob.errors import UserError
 from trainjob.kinds.causal_lm.network import CausalLM, build
 from trainjob.kinds.causal_lm.packing import next_tokens, pack, unpacked

@@ -23,11 +23,11 @@ from preprocessors import input_of
 from through_checkpoint import carry
 from trainjob.api import Model
 from trainjob.data import Preprocessor
-from trainjob.data.tokenizers import length_multiple
 from trainjob.errors import UserError
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import build, load_model, save_model
+from trainjob.pretrained.tokenizers import length_multiple
 
 Inputs = dict[str, torch.Tensor]
 MakeModel = Callable[..., Model]

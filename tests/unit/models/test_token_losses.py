@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trainjob.data.examples import IGNORED
+from trainjob.data.batches.examples import IGNORED
 from trainjob.kinds.causal_lm import token_losses as module
 from trainjob.kinds.causal_lm.token_losses import losses_to_compile, token_losses
 

@@ -24,8 +24,8 @@ from trainjob import Predictor
 from trainjob.api import Source
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.predict import predict
-from trainjob.data.reading import read_all
-from trainjob.data.source import parts
+from trainjob.data.read.counted_reading import read_all
+from trainjob.data.read.source import parts
 from trainjob.errors import UserError
 
 

@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from ranks import run_on
 from trainers import CNN, TEXT, Setup, build_trainer, image_setup, text_setup, train
 from trainjob.api.training_status import CheckpointStatus
-from trainjob.data.loaders import collate
+from trainjob.data.batches.loaders import collate
 from trainjob.evaluation import ClassificationScores
 from trainjob.kinds.targets.class_losses import sample_losses
 from trainjob.models import load_model

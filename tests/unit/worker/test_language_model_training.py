@@ -19,8 +19,8 @@ from trainjob import Predictor, TextGenerator
 from trainjob.api import Model, TrainJobSpec
 from trainjob.cli.app import app
 from trainjob.data import Examples, Fitted
-from trainjob.data.examples import IGNORED
-from trainjob.data.loaders import InMemoryBatches
+from trainjob.data.batches.examples import IGNORED
+from trainjob.data.batches.loaders import InMemoryBatches
 from trainjob.errors import UserError
 from trainjob.evaluation import LanguageScores
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe

@@ -9,9 +9,17 @@ import torch
 
 from preprocessors import image_classifier
 from trainjob.data import Examples
-from trainjob.data.batch import Batch
-from trainjob.data.examples import cut
-from trainjob.data.loaders import AHEAD, BucketSampler, Shard, memory_windows, prefetched, scoring_batches, shuffled_cut
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.examples import cut
+from trainjob.data.batches.loaders import (
+    AHEAD,
+    BucketSampler,
+    Shard,
+    memory_windows,
+    prefetched,
+    scoring_batches,
+    shuffled_cut,
+)
 from trainjob.kinds.inputs.image import ImageInput
 
 

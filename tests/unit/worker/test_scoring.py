@@ -10,7 +10,7 @@ import torch
 
 from ranks import run_on
 from trainers import CLASSES, CNN, TEXT, Setup, build_trainer, image_setup, text_setup
-from trainjob.data.loaders import collate, memory_windows, scoring_batches
+from trainjob.data.batches.loaders import collate, memory_windows, scoring_batches
 from trainjob.evaluation import ClassificationScores, Confusion
 from trainjob.evaluation.predictions import with_names
 from trainjob.kinds.targets.class_losses import sample_losses

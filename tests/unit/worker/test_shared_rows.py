@@ -9,8 +9,8 @@ import pytest
 
 from ranks import run_on
 from trainjob.data import Examples
-from trainjob.data.hub import from_cache, is_cached_only
 from trainjob.errors import DataError
+from trainjob.pretrained.hub import from_cache, is_cached_only
 from trainjob.worker.distributed import first_of_node_first, from_first_of_node, rank
 from trainjob.worker.shared_rows import read_once_per_node
 

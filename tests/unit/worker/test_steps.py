@@ -13,8 +13,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ranks import run_on
 from trainers import Setup, build_trainer, image_setup, text_setup, train
-from trainjob.data.batch import Batch
-from trainjob.data.loaders import BucketSampler, InMemoryBatches, TrainingBatches, collate
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.loaders import BucketSampler, InMemoryBatches, TrainingBatches, collate
 from trainjob.errors import Diverged
 from trainjob.kinds.targets.class_losses import sample_losses
 from trainjob.models import build

@@ -6,7 +6,6 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from trainjob.data.tokenizers import TEMPLATE
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.control_tokens import ControlTokens
 from trainjob.kinds.causal_lm.conversations import (
@@ -20,6 +19,7 @@ from trainjob.kinds.causal_lm.conversations import (
     says_nothing,
 )
 from trainjob.kinds.causal_lm.piece_tokenizer import Pieces
+from trainjob.pretrained.tokenizers import TEMPLATE
 
 _PROBED_TOOL = {
     "type": "function",

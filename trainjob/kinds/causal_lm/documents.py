@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import Dataset
-from trainjob.data.rows import as_json, as_text, found_columns, row_number
+from trainjob.data.read.rows import as_json, as_text, found_columns, row_number
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.chat import ChatTemplate
 from trainjob.kinds.causal_lm.conversation_notes import conversation_marks

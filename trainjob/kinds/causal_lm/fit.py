@@ -7,20 +7,13 @@ from functools import partial
 import numpy as np
 
 from trainjob.api import CausalLM, Dataset
-from trainjob.data.bad_rows import BadRows, TooFewRows, sound_rows
-from trainjob.data.reading import begin_reading, counted, read_part
-from trainjob.data.rows import Part, Rows, leave_out
-from trainjob.data.small_classes import without_small_classes
-from trainjob.data.split import hashes
-from trainjob.data.survey import FittedOn, Look, Seen, take_survey
-from trainjob.data.tasks import Mapper, tasks_of
-from trainjob.data.tokenizers import (
-    CHARACTERS_PER_TOKEN,
-    LENGTH_ROWS,
-    TOKENIZER_ROWS,
-    mean_length,
-    pretrained_tokenizer,
-)
+from trainjob.data.first_pass.small_classes import without_small_classes
+from trainjob.data.first_pass.split import hashes
+from trainjob.data.first_pass.survey import FittedOn, Look, Seen, take_survey
+from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
+from trainjob.data.read.chunking import Mapper, tasks_of
+from trainjob.data.read.counted_reading import begin_reading, counted, read_part
+from trainjob.data.read.rows import Part, Rows, leave_out
 from trainjob.doing import DOING
 from trainjob.errors import listed
 from trainjob.kinds.causal_lm.chat import ChatTemplate
@@ -30,6 +23,13 @@ from trainjob.kinds.causal_lm.ends import note_missing_turn_end
 from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 from trainjob.kinds.inputs.text import text_contents
 from trainjob.kinds.targets.next_token import NextToken
+from trainjob.pretrained.tokenizers import (
+    CHARACTERS_PER_TOKEN,
+    LENGTH_ROWS,
+    TOKENIZER_ROWS,
+    mean_length,
+    pretrained_tokenizer,
+)
 
 
 def fit_language_model(

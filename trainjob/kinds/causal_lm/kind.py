@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import CausalLM, Dataset, Source
-from trainjob.data.bad_rows import BadRows
-from trainjob.data.rows import Part
-from trainjob.data.survey import FittedOn
-from trainjob.data.tasks import Mapper
+from trainjob.data.first_pass.survey import FittedOn
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import Part
 from trainjob.kinds.causal_lm.documents import layout_of
 from trainjob.kinds.causal_lm.fit import fit_language_model
 from trainjob.kinds.causal_lm.tokens import TokensInput

@@ -13,8 +13,8 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers
 
 from trainjob import api
-from trainjob.data.remote_model import source_of
 from trainjob.errors import UserError
+from trainjob.pretrained.remote_model import source_of
 
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """What peft calls the files of an adapter."""

@@ -12,7 +12,6 @@ from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from trainjob import api
-from trainjob.data.remote_model import local_folder
 from trainjob.errors import UserError
 from trainjob.kinds.causal_lm import lora, norms
 from trainjob.kinds.causal_lm.generation import set_ends
@@ -30,6 +29,7 @@ from trainjob.models.pretrained import (
     save_network_config,
 )
 from trainjob.models.trainable import Trainable
+from trainjob.pretrained.remote_model import local_folder
 from trainjob.storage import Folder
 
 PATH = "spec.model.causalLM"

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from trainjob.data.examples import IGNORED, Examples
+from trainjob.data.batches.examples import IGNORED, Examples
 
 START = 1 << 30
 """Is added to the code of the first token of a document, or of a piece of one; that token is only read."""

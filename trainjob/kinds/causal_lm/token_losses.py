@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from trainjob.data.examples import IGNORED
+from trainjob.data.batches.examples import IGNORED
 
 CPU_BLOCK, GPU_BLOCK = 2**18, 2**27
 """Logits that are taken at once: as many as a CPU's cache holds in float32, or 512 MiB of them on a GPU."""

@@ -11,11 +11,9 @@ import pyarrow as pa
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from trainjob.data.arrays import as_lists
-from trainjob.data.examples import Examples
-from trainjob.data.image_tables import ReadTable
-from trainjob.data.rows import Part, Rows, row_number
-from trainjob.data.tokenizer_check import check_export
-from trainjob.data.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
+from trainjob.data.batches.examples import Examples
+from trainjob.data.read.image_tables import ReadTable
+from trainjob.data.read.rows import Part, Rows, row_number
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.chat import ChatTemplate, template_of
 from trainjob.kinds.causal_lm.documents import Form, Layout, Prompt, opening
@@ -23,6 +21,8 @@ from trainjob.kinds.causal_lm.packing import MOST_TOKENS, code_matrix, document_
 from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
 from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.text import text_contents
+from trainjob.pretrained.tokenizer_check import check_export
+from trainjob.pretrained.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 
 PAD, END = "<|pad|>", "<|end|>"
 """Special tokens of tokenizers trained here; END also begins a text."""

@@ -7,13 +7,13 @@ import numpy as np
 from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
-from trainjob.data.bad_rows import BadRows, sound_rows
-from trainjob.data.pictures import BACKGROUND, Picture, check_pictures, pictures
-from trainjob.data.rows import Part, Rows, leave_out
-from trainjob.data.small_classes import survey_classes
-from trainjob.data.split import hashes
-from trainjob.data.survey import FittedOn, Look, Seen, nothing
-from trainjob.data.tasks import Mapper
+from trainjob.data.first_pass.small_classes import survey_classes
+from trainjob.data.first_pass.split import hashes
+from trainjob.data.first_pass.survey import FittedOn, Look, Seen, nothing
+from trainjob.data.read.bad_rows import BadRows, sound_rows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.pictures import BACKGROUND, Picture, check_pictures, pictures
+from trainjob.data.read.rows import Part, Rows, leave_out
 from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
 from trainjob.kinds.targets.one_class import OneClass

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from trainjob.data.image_files import image_tensor
-from trainjob.data.pictures import Picture
-from trainjob.data.rows import open_seekable, readable
+from trainjob.data.read.image_files import image_tensor
+from trainjob.data.read.pictures import Picture
+from trainjob.data.read.rows import open_seekable, readable
 from trainjob.errors import UserError
 
 

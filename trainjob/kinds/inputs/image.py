@@ -10,12 +10,12 @@ import pyarrow as pa
 from PIL import Image
 
 from trainjob.data.arrays import as_lists
-from trainjob.data.examples import Examples
-from trainjob.data.image_files import IDXFiles, ImageFiles, tensors_of
-from trainjob.data.image_tables import ReadTable, images_of_tables
-from trainjob.data.pictures import Picture, check_pictures, pictures
-from trainjob.data.rows import Part, Rows, check_columns, row_number
-from trainjob.data.thumbnails import thumbnail
+from trainjob.data.batches.examples import Examples
+from trainjob.data.read.image_files import IDXFiles, ImageFiles, tensors_of
+from trainjob.data.read.image_tables import ReadTable, images_of_tables
+from trainjob.data.read.pictures import Picture, check_pictures, pictures
+from trainjob.data.read.rows import Part, Rows, check_columns, row_number
+from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
 from trainjob.kinds.inputs.given import table_of_images
 

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from PIL import Image
 
-from trainjob.data.hub import is_cached_only
-from trainjob.data.pictures import Picture
+from trainjob.data.read.pictures import Picture
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.inputs.image import ImageInput
+from trainjob.pretrained.hub import is_cached_only
 from trainjob.scratch import scratch_folder
 
 FIELD = "spec.model.imageClassifier.pretrained"

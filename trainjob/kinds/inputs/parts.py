@@ -4,11 +4,11 @@ import posixpath
 from collections.abc import Sequence
 
 from trainjob.api import Dataset, Source
-from trainjob.data.formats import is_metadata
-from trainjob.data.image_files import IDXFiles, ImageFiles
-from trainjob.data.image_tables import images_of_tables, named_files
-from trainjob.data.rows import Part
-from trainjob.data.source import images_beside, parts
+from trainjob.data.read.formats import is_metadata
+from trainjob.data.read.image_files import IDXFiles, ImageFiles
+from trainjob.data.read.image_tables import images_of_tables, named_files
+from trainjob.data.read.rows import Part
+from trainjob.data.read.source import images_beside, parts
 from trainjob.errors import DataError, listed, notify
 
 

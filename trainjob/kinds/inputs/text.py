@@ -13,13 +13,15 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from trainjob.api import Cleaning
 from trainjob.data.arrays import as_lists
-from trainjob.data.cleaning import clean
-from trainjob.data.examples import Examples
-from trainjob.data.hub import FIELD
-from trainjob.data.image_tables import ReadTable
-from trainjob.data.rows import Part, Rows, as_text, check_columns, row_number
-from trainjob.data.tokenizer_check import check_export
-from trainjob.data.tokenizers import (
+from trainjob.data.batches.examples import Examples
+from trainjob.data.read.image_tables import ReadTable
+from trainjob.data.read.rows import Part, Rows, as_text, check_columns, row_number
+from trainjob.errors import DataError
+from trainjob.kinds.inputs.cleaning import clean
+from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.pretrained.hub import FIELD
+from trainjob.pretrained.tokenizer_check import check_export
+from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
     cut_share,
     load_tokenizer,
@@ -29,8 +31,6 @@ from trainjob.data.tokenizers import (
     save_tokenizer,
     special_token_id,
 )
-from trainjob.errors import DataError
-from trainjob.kinds.inputs.given import table_of_texts
 
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",

@@ -17,7 +17,7 @@ from trainjob.models.classifier import Classifier
 from trainjob.models.objective import Gather
 
 if TYPE_CHECKING:
-    from trainjob.data.batch import Batch
+    from trainjob.data.batches.batch import Batch
 
 
 class ClassTally:

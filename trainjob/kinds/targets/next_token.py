@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from trainjob.api import TrainJobSpec
-from trainjob.data.examples import Examples
-from trainjob.data.profile import strata_of
-from trainjob.data.rows import OnBadRow, Rows
+from trainjob.data.batches.examples import Examples
+from trainjob.data.first_pass.profile import strata_of
+from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.kinds.causal_lm.packing import code_matrix, next_tokens
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from trainjob.data.examples import IGNORED
+from trainjob.data.batches.examples import IGNORED
 from trainjob.evaluation import LanguageScores, language_scores
 from trainjob.kinds.causal_lm.token_losses import losses_to_compile, token_losses
 from trainjob.models.objective import Gather
 
 if TYPE_CHECKING:
-    from trainjob.data.batch import Batch
+    from trainjob.data.batches.batch import Batch
 
 
 class TokenTally:

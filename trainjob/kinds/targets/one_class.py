@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.api import TrainJobSpec
-from trainjob.data.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
-from trainjob.data.examples import Examples
-from trainjob.data.labels import known_indices, label_errors
-from trainjob.data.profile import strata_of
-from trainjob.data.rows import OnBadRow, Rows
+from trainjob.data.batches.examples import Examples
+from trainjob.data.first_pass.profile import strata_of
+from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
+from trainjob.data.read.labels import known_indices, label_errors
+from trainjob.data.read.rows import OnBadRow, Rows
 
 if TYPE_CHECKING:
     from torch import Tensor

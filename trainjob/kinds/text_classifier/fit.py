@@ -5,15 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainjob.api import Dataset, TextClassifier
-from trainjob.data.bad_rows import BadRows
-from trainjob.data.cleaning import clean
-from trainjob.data.rows import Part, Rows
-from trainjob.data.small_classes import survey_classes
-from trainjob.data.split import hashes
-from trainjob.data.survey import FittedOn, Look, Seen
-from trainjob.data.tasks import Mapper
-from trainjob.data.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
+from trainjob.data.first_pass.small_classes import survey_classes
+from trainjob.data.first_pass.split import hashes
+from trainjob.data.first_pass.survey import FittedOn, Look, Seen
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import Part, Rows
 from trainjob.doing import DOING
+from trainjob.kinds.inputs.cleaning import clean
 from trainjob.kinds.inputs.text import (
     TextInput,
     joined_texts,
@@ -22,6 +21,7 @@ from trainjob.kinds.inputs.text import (
     train_wordpiece,
 )
 from trainjob.kinds.targets.one_class import OneClass
+from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 
 
 def fit_classifier(

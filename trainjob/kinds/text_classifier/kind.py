@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TextClassifier
-from trainjob.data.bad_rows import BadRows
-from trainjob.data.rows import Part
-from trainjob.data.survey import FittedOn
-from trainjob.data.tasks import Mapper
+from trainjob.data.first_pass.survey import FittedOn
+from trainjob.data.read.bad_rows import BadRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import Part
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.kinds.targets.one_class import OneClass

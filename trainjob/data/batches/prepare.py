@@ -13,20 +13,20 @@ import pyarrow as pa
 from trainjob import api
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
-from trainjob.data.bad_rows import BadRows, bad_rows_error
-from trainjob.data.examples import ROW, Examples
-from trainjob.data.fitting import Fitted, usable_rows
-from trainjob.data.labels import label_indices
+from trainjob.data.batches.examples import ROW, Examples
+from trainjob.data.first_pass.fitting import Fitted, usable_rows
+from trainjob.data.first_pass.profile import strata_of
+from trainjob.data.first_pass.small_classes import without_small_classes
+from trainjob.data.first_pass.split import Side, Split, hashes
+from trainjob.data.first_pass.survey import Look, Seen, nothing, take_survey
 from trainjob.data.preprocessor import Preprocessor
-from trainjob.data.profile import strata_of
-from trainjob.data.reading import begin_reading, read_all
-from trainjob.data.rows import Part, Rows
-from trainjob.data.small_classes import without_small_classes
-from trainjob.data.source import UNLABELLED, sources_of
-from trainjob.data.spec_parts import parts_of
-from trainjob.data.split import Side, Split, hashes
-from trainjob.data.survey import Look, Seen, nothing, take_survey
-from trainjob.data.tasks import Mapper, Sized, one_by_one, tasks_of
+from trainjob.data.read.bad_rows import BadRows, bad_rows_error
+from trainjob.data.read.chunking import Mapper, Sized, one_by_one, tasks_of
+from trainjob.data.read.counted_reading import begin_reading, read_all
+from trainjob.data.read.labels import label_indices
+from trainjob.data.read.rows import Part, Rows
+from trainjob.data.read.source import UNLABELLED, sources_of
+from trainjob.data.read.spec_parts import parts_of
 from trainjob.doing import DOING, ROWS
 from trainjob.errors import UserError
 

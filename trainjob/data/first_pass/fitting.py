@@ -10,22 +10,22 @@ import numpy as np
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.data_profile import DataProfile
-from trainjob.data.bad_rows import BadRows, TooFewRows, bad_rows_error, sound_rows
-from trainjob.data.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
-from trainjob.data.label_notes import label_notes
+from trainjob.data.first_pass.label_notes import label_notes
+from trainjob.data.first_pass.profile import Keys, class_sizes, joined, set_profile
+from trainjob.data.first_pass.split import Split, hashes
+from trainjob.data.first_pass.survey import FittedOn, digest_of
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
-from trainjob.data.profile import Keys, class_sizes, joined, set_profile
-from trainjob.data.reading import begin_reading, counted, read_all
-from trainjob.data.remote_model import local_model
-from trainjob.data.rows import OnBadRow, Part, Rows, leave_out, refuse
-from trainjob.data.source import UNLABELLED, sources_of
-from trainjob.data.spec_parts import parts_of_sets
-from trainjob.data.split import Split, hashes
-from trainjob.data.survey import FittedOn, digest_of
-from trainjob.data.tasks import Mapper, one_by_one, tasks_of
-from trainjob.data.tokenizer_check import compared_texts
+from trainjob.data.read.bad_rows import BadRows, TooFewRows, bad_rows_error, sound_rows
+from trainjob.data.read.chunking import Mapper, one_by_one, tasks_of
+from trainjob.data.read.counted_reading import begin_reading, counted, read_all
+from trainjob.data.read.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
+from trainjob.data.read.rows import OnBadRow, Part, Rows, leave_out, refuse
+from trainjob.data.read.source import UNLABELLED, sources_of
+from trainjob.data.read.spec_parts import parts_of_sets
 from trainjob.errors import Alarm, DataError, notify
 from trainjob.kinds.registry import load_kind
+from trainjob.pretrained.remote_model import local_model
+from trainjob.pretrained.tokenizer_check import compared_texts
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 

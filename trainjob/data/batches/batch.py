@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from trainjob.data.examples import IGNORED
+from trainjob.data.batches.examples import IGNORED
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The parts of a spec's sources, as its model takes them."""
 
 from trainjob.api import Source, TrainJobSpec
-from trainjob.data.rows import Part
-from trainjob.data.source import UNLABELLED, parts, sources_of
+from trainjob.data.read.rows import Part
+from trainjob.data.read.source import UNLABELLED, parts, sources_of
 from trainjob.kinds.registry import load_kind
 
 

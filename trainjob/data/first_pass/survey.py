@@ -14,13 +14,13 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from trainjob.api import Source
-from trainjob.data.bad_rows import BadRows, TooFewRows, sound_rows
-from trainjob.data.labels import label_errors, label_numbers
-from trainjob.data.profile import Keys, strata_of
-from trainjob.data.reading import counted, read_part
-from trainjob.data.rows import Part, Rows
-from trainjob.data.split import Split, fit_split
-from trainjob.data.tasks import Mapper, tasks_of
+from trainjob.data.first_pass.profile import Keys, strata_of
+from trainjob.data.first_pass.split import Split, fit_split
+from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
+from trainjob.data.read.chunking import Mapper, tasks_of
+from trainjob.data.read.counted_reading import counted, read_part
+from trainjob.data.read.labels import label_errors, label_numbers
+from trainjob.data.read.rows import Part, Rows
 from trainjob.errors import listed
 from trainjob.kinds.kind import Input, Target
 

@@ -19,9 +19,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainjob.data import Preprocessor
-from trainjob.data.batch import Batch
-from trainjob.data.examples import Examples, cut
-from trainjob.data.prepare import user_errors
+from trainjob.data.batches.batch import Batch
+from trainjob.data.batches.examples import Examples, cut
+from trainjob.data.batches.prepare import user_errors
 
 if TYPE_CHECKING:
     from ray.data import DataIterator

@@ -7,7 +7,7 @@ import numpy as np
 
 from trainjob.api import Source
 from trainjob.api.data_profile import Dropped
-from trainjob.data.rows import OnBadRow, Rows
+from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.errors import DataError, RowError, listed
 from trainjob.redaction import without_secrets
 

@@ -15,13 +15,13 @@ from fsspec.utils import glob_translate
 from pyarrow import fs
 
 from trainjob.api import Dataset, Source
-from trainjob.data.formats import common_format, format_of, is_metadata, of_format
-from trainjob.data.image_files import IDXFiles, ImageFiles
-from trainjob.data.json_lines import JSONLinesFile
-from trainjob.data.lfs_pointer import POINTER, POINTER_ADVICE, POINTER_BYTES, is_pointer
-from trainjob.data.partitions import partitioned
-from trainjob.data.rows import Part, is_http, open_seekable, readable
-from trainjob.data.tables import CSVFile, ParquetRows
+from trainjob.data.read.formats import common_format, format_of, is_metadata, of_format
+from trainjob.data.read.image_files import IDXFiles, ImageFiles
+from trainjob.data.read.json_lines import JSONLinesFile
+from trainjob.data.read.lfs_pointer import POINTER, POINTER_ADVICE, POINTER_BYTES, is_pointer
+from trainjob.data.read.partitions import partitioned
+from trainjob.data.read.rows import Part, is_http, open_seekable, readable
+from trainjob.data.read.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, listed, notify
 from trainjob.storage import concurrently, open_filesystem, storage_errors
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from trainjob.data.hub import FIELD, is_cached_only
-from trainjob.data.tokenizer_check import note_other_tokens
 from trainjob.errors import DataError
+from trainjob.pretrained.hub import FIELD, is_cached_only
+from trainjob.pretrained.tokenizer_check import note_other_tokens
 from trainjob.scratch import scratch_folder
 
 LENGTH_ROWS = 1_000

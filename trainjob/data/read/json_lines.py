@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from trainjob.data import json_arrays
-from trainjob.data.rows import (
+from trainjob.data.read import json_arrays
+from trainjob.data.read.rows import (
     TABLE_ROWS,
     Decompressed,
     OnBadRow,

@@ -17,9 +17,9 @@ from typing import IO, Protocol
 import numpy as np
 import pyarrow as pa
 
-from trainjob.data import archives
 from trainjob.data.arrays import as_arrow
-from trainjob.data.lfs_pointer import POINTER, POINTER_BYTES, is_pointer
+from trainjob.data.read import archives
+from trainjob.data.read.lfs_pointer import POINTER, POINTER_BYTES, is_pointer
 from trainjob.errors import DataError, RowError
 from trainjob.redaction import has_hidden
 from trainjob.storage import open_filesystem, storage_errors

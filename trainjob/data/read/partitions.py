@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from trainjob.data.rows import OnBadRow, Part, Rows, refuse
+from trainjob.data.read.rows import OnBadRow, Part, Rows, refuse
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from trainjob.api import Dataset
 from trainjob.api.data_profile import FEW_ROWS
-from trainjob.data.bad_rows import BadRows, TooFewRows
-from trainjob.data.rows import Part
-from trainjob.data.split import distinct_rows
-from trainjob.data.survey import Look, Survey, T, take_survey
-from trainjob.data.tasks import Mapper
+from trainjob.data.first_pass.split import distinct_rows
+from trainjob.data.first_pass.survey import Look, Survey, T, take_survey
+from trainjob.data.read.bad_rows import BadRows, TooFewRows
+from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.rows import Part
 from trainjob.errors import DataError, listed
 
 _KIND = "of a class with too few rows that can be used"

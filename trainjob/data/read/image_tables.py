@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 
-from trainjob.data.image_columns import ImageColumns, image_columns
-from trainjob.data.labels import canonical
-from trainjob.data.partitions import Partition
-from trainjob.data.rows import OnBadRow, Part, Place, Rows, open_seekable, readable, refuse
-from trainjob.data.tables import IMAGE_ROWS, ParquetRows
+from trainjob.data.read.image_columns import ImageColumns, image_columns
+from trainjob.data.read.labels import canonical
+from trainjob.data.read.partitions import Partition
+from trainjob.data.read.rows import OnBadRow, Part, Place, Rows, open_seekable, readable, refuse
+from trainjob.data.read.tables import IMAGE_ROWS, ParquetRows
 from trainjob.errors import DataError, RowError, notify
 
 IMAGE_BYTES = 2**17

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from trainjob.data.image_files import MOST_PIXELS, tensors_of, too_large
-from trainjob.data.lfs_pointer import POINTER, POINTER_ADVICE, is_pointer
-from trainjob.data.rows import Rows
+from trainjob.data.read.image_files import MOST_PIXELS, tensors_of, too_large
+from trainjob.data.read.lfs_pointer import POINTER, POINTER_ADVICE, is_pointer
+from trainjob.data.read.rows import Rows
 from trainjob.errors import DataError, RowError
 
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from trainjob import interrupts
-from trainjob.data.bad_csv_rows import BadCSVRows
-from trainjob.data.bad_rows import sound_rows
-from trainjob.data.csv_injection import is_of_predictions, unescaped, unescaped_names
-from trainjob.data.rows import (
+from trainjob.data.read.bad_csv_rows import BadCSVRows
+from trainjob.data.read.bad_rows import sound_rows
+from trainjob.data.read.csv_injection import is_of_predictions, unescaped, unescaped_names
+from trainjob.data.read.rows import (
     TABLE_ROWS,
     Decompressed,
     OnBadRow,

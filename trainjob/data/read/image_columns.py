@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from trainjob.data.json_lines import JSONLinesFile
-from trainjob.data.partitions import Partition
-from trainjob.data.rows import Part, check_columns
-from trainjob.data.tables import CSVFile, ParquetRows
+from trainjob.data.read.json_lines import JSONLinesFile
+from trainjob.data.read.partitions import Partition
+from trainjob.data.read.rows import Part, check_columns
+from trainjob.data.read.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError
 
 _NAMES_OF_IMAGES = ("image", "img", "picture", "photo", "file", "path")

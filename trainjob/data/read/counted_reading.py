@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainjob.data.archives import is_zip
-from trainjob.data.image_tables import ListedImages
-from trainjob.data.rows import OnBadRow, Part, Rows, refuse
-from trainjob.data.tasks import Result, Sized
+from trainjob.data.read.archives import is_zip
+from trainjob.data.read.chunking import Result, Sized
+from trainjob.data.read.image_tables import ListedImages
+from trainjob.data.read.rows import OnBadRow, Part, Rows, refuse
 from trainjob.doing import BYTES, DOING, ROWS
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from trainjob.data.arrays import as_numpy
-from trainjob.data.rows import Rows, as_text
+from trainjob.data.read.rows import Rows, as_text
 from trainjob.errors import RowError
 
 _SHOWN = 10

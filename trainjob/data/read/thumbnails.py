@@ -2,7 +2,7 @@
 
 import io
 
-from trainjob.data.pictures import Picture
+from trainjob.data.read.pictures import Picture
 
 SIDE = 128
 """Most pixels of a thumbnail's width and height."""

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from trainjob.data.csv_quotes import QuoteCheck
-from trainjob.data.rows import OnBadRow, Place, Rows
+from trainjob.data.read.csv_quotes import QuoteCheck
+from trainjob.data.read.rows import OnBadRow, Place, Rows
 from trainjob.errors import RowError
 
 

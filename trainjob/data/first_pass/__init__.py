@@ -1,0 +1,1 @@
+"""The first pass over the rows: checks, classes, split and the fitted preprocessor."""
