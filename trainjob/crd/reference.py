@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from textwrap import fill
 
 from pydantic.fields import FieldInfo
 
@@ -24,6 +25,7 @@ follow each table.
 
 Generated from the TrainJob type by `python -m trainjob.crd`.
 """
+_WIDTH = 120
 _KUBERNETES = "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.34/#{}-v1-core"
 
 
@@ -37,7 +39,7 @@ def reference() -> str:
 
 def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[str]:
     """A heading and a table of the fields of `model`, then the sections of the models in its fields."""
-    yield f"## `{path}`\n\n{schema['description']}\n"
+    yield f"## `{path}`\n\n{_wrapped(schema['description'])}\n"
     fields = fields_of(model)
     if fields:
         yield "| field | type | default | |\n|---|---|---|---|"
@@ -58,7 +60,7 @@ def _section(path: str, model: type[StrictModel], schema: Schema) -> Iterator[st
 def _distributions(path: str, schema: Schema) -> Iterator[str]:
     """One section for all of tuning's parameters, whose fields differ only in their bounds."""
     fields = {name: field for each in schema["properties"].values() for name, field in each["properties"].items()}
-    yield f"## `{path}.*`\n\nExactly one of those that the parameter takes; values are bounded as the field itself.\n"
+    yield f"## `{path}.*`\n\nSet exactly one of the parameter's distributions. Values have the field's own bounds.\n"
     yield "| field | |\n|---|---|"
     yield from (f"| `{name}` | {field['description']} |" for name, field in fields.items())
     yield ""
@@ -66,7 +68,11 @@ def _distributions(path: str, schema: Schema) -> Iterator[str]:
 
 def _rules(model: type[StrictModel]) -> Iterator[str]:
     for rule in rules_of(model):
-        yield f"- `{rule.field}` {rule.message}" if rule.field else f"- {rule.message}"
+        yield _wrapped(f"- `{rule.field}` {rule.message}" if rule.field else f"- {rule.message}", indent="  ")
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _row(name: str, info: FieldInfo, schema: Schema, required: bool) -> str:
