@@ -150,6 +150,11 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
     assert summary["metrics"]["loss"] == records[-1]["loss"]
     assert (Path(summary["checkpoint"]) / "state.pt").exists()
     assert (run.folder / "report.html").exists()
+    begun = run.read("attempts.json")["training_since"]
+    assert len(begun) == 2
+    before = [record["time"] for record in records if record["time"] < begun[1]]
+    after = [record["time"] for record in records if record["time"] >= begun[1]]
+    assert summary["seconds"]["training"] > before[-1] - begun[0] + after[-1] - begun[1]
 
     last = run.snapshot_again()
     assert (last["stage"], last["percent"], last["step"]) == ("Finished", 100.0, 10)

@@ -1,10 +1,12 @@
 """`model.function`: runs a Ray Train loop of the user's own on the workers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ray.train import CheckpointConfig, Result
 
@@ -18,7 +20,7 @@ from trainjob.launch.ray_tasks import RayTasks
 from trainjob.launch.ray_train import run_on_ray
 from trainjob.progress.channel import Address
 from trainjob.runs.files import FITTED
-from trainjob.runs.folder import Attempts
+from trainjob.runs.folder import Attempts, begin_training
 from trainjob.runs.history import last_metrics, read_history
 from trainjob.runs.summary import Summary, TrainingWorkers
 from trainjob.storage import Folder
@@ -53,6 +55,7 @@ def train_function(
     tasks.started.set_result(None)
     since = time.perf_counter()
     datasets = raw_datasets(spec, tasks) if spec.dataset is not None else {}
+    attempts = begin_training(run, attempts)
     prepared = time.perf_counter()
     on_start()
     fit = partial(
@@ -67,7 +70,8 @@ def train_function(
     )
     result = result_of(in_thread(partial(retry, fit)))
     ended = time.perf_counter()
-    total = time.time() - started
+    total, records = time.time() - started, read_history(run)
+    training = seconds_before(attempts.training_since, records) + ended - prepared
     return Summary(
         name=job.metadata.name,
         started=attempts.started,
@@ -76,11 +80,21 @@ def train_function(
         workers=TrainingWorkers(
             count=spec.workers.count, device="gpu" if spec.workers.gpus else "cpu", threads=threads
         ),
-        metrics=last_metrics(read_history(run)),
+        metrics=last_metrics(records),
         checkpoint=checkpoint_uri(run, result.checkpoint) if result.checkpoint is not None else None,
-        seconds={"start": total - (ended - since), "data": prepared - since, "training": ended - prepared},
+        seconds={"start": total - (ended - since), "data": prepared - since, "training": training},
         versions=versions(),
         hardware=hardware("cpu"),
+    )
+
+
+def seconds_before(training_since: Sequence[float], records: Iterable[Mapping[str, Any]]) -> float:
+    """Training time of all attempts but the last, each up to its last report; they began to train at
+    `training_since`."""
+    times = [record["time"] for record in records]
+    return sum(
+        max((each for each in times if begun <= each < next_begun), default=begun) - begun
+        for begun, next_begun in pairwise(training_since)
     )
 
 

@@ -95,6 +95,8 @@ class Attempts(StrictModel):
     count: int
     failures: int = 0
     """Failures of the workers, and those of the driver that it survived to count."""
+    training_since: list[float] = []
+    """When each attempt at training a function began to train, in seconds since 1970."""
 
 
 def run_folder(job: TrainJob) -> Folder:
@@ -144,6 +146,13 @@ def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
         run.delete(FITTED)
         write_job(run, job)
     return attempts
+
+
+def begin_training(run: Folder, attempts: Attempts) -> Attempts:
+    """Keeps the time at which this attempt begins to train."""
+    begun = attempts.model_copy(update={"training_since": [*attempts.training_since, time.time()]})
+    _write(run, begun)
+    return begun
 
 
 def write_job(run: Folder, job: TrainJob) -> None:

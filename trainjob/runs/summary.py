@@ -87,8 +87,9 @@ class Summary(StrictModel):
     stopped_early: bool = False
     """Whether early stopping ended training before the last epoch."""
     seconds: dict[str, float] = {}
-    """Seconds of each stage over all attempts, in the order of the stages, which do not overlap:
-    start, data, training, validation, checkpoints, evaluation."""
+    """Seconds of each stage, in the order of the stages, which do not overlap: start, data, training, validation,
+    checkpoints, evaluation. Those of `start` and `data` are the last attempt's; the others are the sum over all
+    attempts, each up to the checkpoint (of a function, the report) that the next one continued from."""
     samples_per_second: float | None = None
     """Training rows a second over all workers."""
     versions: dict[str, str] = {}
