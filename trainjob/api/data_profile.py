@@ -135,7 +135,12 @@ def _dropped(name: str, found: SetProfile) -> Iterator[Remark]:
     dropped = sum(each.rows for each in found.dropped)
     if found.source_rows is not None and dropped > MANY_DROPPED * found.source_rows:
         share = f"{_part(dropped, found.source_rows)} of the {name} rows were dropped"
-        yield Remark(f"{share}: scores on those that are left may say little about new rows; correct the rows", True)
+        if name == "unlabelled":
+            yield Remark(f"{share}: correct them, so that the model learns from them, too")
+        else:
+            yield Remark(
+                f"{share}: scores on those that are left may say little about new rows; correct the rows", True
+            )
 
 
 def _shown(dropped: Dropped) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import say
-from trainjob.cli.predicted_tables import parts_of, read, shown, write
+from trainjob.cli.predicted_tables import parts_of, predicted, read, shown, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,12 +30,21 @@ def _continued(generator: "TextGenerator", data: str, output: Path, sampling: di
     """The rows of `data`, some at a time, with the column `continuation`; an older one is replaced."""
     import pyarrow as pa
 
-    from trainjob.data.read.rows import found_columns
+    from trainjob.data.read.bad_rows import BadRows
+    from trainjob.data.read.rows import Rows, found_columns
 
-    layout = generator.tokens.layout
+    layout, bad = generator.tokens.layout, BadRows(data)
     columns = layout.prompt_columns
-    for part in parts_of(data, output, layout.nested, layout.optional):
-        for rows in read(part, [name for name in columns if name not in layout.optional]):
-            found_columns(columns, rows.table.column_names, part.uri, layout.optional)
-            texts = generator.generate(layout.prompts(rows.table, rows.where), where=rows.where, **sampling)
-            yield pa.table(shown(rows) | {"continuation": texts})
+    needed = [name for name in columns if name not in layout.optional]
+
+    def batches() -> Iterator[Rows]:
+        for part in parts_of(data, output, layout.nested, layout.optional):
+            for rows in read(part, needed, bad.add):
+                found_columns(columns, rows.table.column_names, part.uri, layout.optional)
+                yield rows
+
+    def predict(rows: Rows) -> pa.Table:
+        texts = generator.generate(layout.prompts(rows.table, rows.where), where=rows.where, **sampling)
+        return pa.table(shown(rows) | {"continuation": texts})
+
+    return predicted(batches(), predict, lambda rows: layout.prompts(rows.table, rows.where), bad)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainjob.cli.output import console, say
-from trainjob.cli.predicted_tables import parts_of, read, shown, write
+from trainjob.cli.predicted_tables import parts_of, predicted, read, shown, write
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
@@ -57,20 +57,25 @@ def _predicted(
     is the column of a table that holds the images, where it is known."""
     import pyarrow as pa
 
+    from trainjob.data.read.bad_rows import BadRows
     from trainjob.data.read.image_files import ImageFiles
+    from trainjob.data.read.rows import Rows
 
-    inputs = predictor.preprocessor.input
-    found = inputs.parts(parts_of(data, output), image, lambda part, columns, _: read(part, columns))
+    inputs, bad = predictor.preprocessor.input, BadRows(data)
+    found = inputs.parts(parts_of(data, output), image, read)
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
-    for part in found:
-        for rows in read(part, inputs.columns):
-            answers = predictor.answers(rows.table, where=rows.where)
-            columns = shown(rows)
-            if not has_labels:
-                del columns["label"]
-            if cascade is not None:
-                answers = _decided(answers, cascade, rows, predictor.classes)
-            yield pa.table(columns | dict(zip(answers.column_names, answers.columns, strict=True)))
+
+    def predict(rows: Rows) -> pa.Table:
+        answers = predictor.answers(rows.table, where=rows.where)
+        columns = shown(rows)
+        if not has_labels:
+            del columns["label"]
+        if cascade is not None:
+            answers = _decided(answers, cascade, rows, predictor.classes)
+        return pa.table(columns | dict(zip(answers.column_names, answers.columns, strict=True)))
+
+    batches = (rows for part in found for rows in read(part, inputs.columns, bad.add))
+    return predicted(batches, predict, inputs.check, bad)
 
 
 def _image_column(run: str) -> str | None:

@@ -3,7 +3,7 @@
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,8 @@ from trainjob.errors import UserError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from trainjob.data.read.rows import Part, Rows
+    from trainjob.data.read.bad_rows import BadRows
+    from trainjob.data.read.rows import OnBadRow, Part, Rows
 
 FORMATS = (".csv", ".parquet")
 SECONDS_BETWEEN_LINES = 10.0
@@ -53,17 +54,45 @@ def _is_file(uri: str, file: Path) -> bool:
     return file.exists() and Path(path).exists() and file.samefile(path)
 
 
-def read(part: "Part", needed: list[str]) -> "Iterator[Rows]":
-    """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007."""
+def read(part: "Part", needed: Sequence[str], on_bad: "OnBadRow") -> "Iterator[Rows]":
+    """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007. `on_bad`
+    is told of rows that cannot be read."""
     from trainjob.data.read.json_lines import JSONLinesFile
     from trainjob.data.read.partitions import Partition
     from trainjob.data.read.tables import CSVFile
 
     file, others = (part.part, part.names) if isinstance(part, Partition) else (part, [])
     if not isinstance(file, CSVFile | JSONLinesFile):
-        return part.read(None)
+        return part.read(None, on_bad)
     names = list(dict.fromkeys([*file.names(), *others]))
-    return part.read(names + [name for name in needed if name not in names])
+    return part.read(names + [name for name in needed if name not in names], on_bad)
+
+
+def predicted(
+    batches: "Iterable[Rows]", predict: "Callable[[Rows], pa.Table]", check: "Callable[[Rows], object]", bad: "BadRows"
+) -> "Iterator[pa.Table]":
+    """The predictions of each batch. From the first row on that cannot be used, the others are only checked.
+
+    Raises DataError for all rows in `bad`, where `batches` adds those that cannot be read and `check` finds those that
+    cannot be predicted.
+    """
+    from trainjob.data.read.bad_rows import bad_rows_error, sound_rows
+    from trainjob.errors import RowError
+
+    for rows in batches:
+        if bad.count:
+            sound_rows(rows, check, bad.add)
+            continue
+        try:
+            table = predict(rows)
+        except RowError:
+            sound_rows(rows, check, bad.add)
+            if not bad.count:
+                raise
+        else:
+            yield table
+    if bad.count:
+        raise bad_rows_error({"": bad}, {}, advice="Correct these rows.")
 
 
 def shown(rows: "Rows") -> "dict[str, Any]":

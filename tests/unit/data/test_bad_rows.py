@@ -22,6 +22,7 @@ from data_specs import (
 from PIL import Image
 
 from trainjob.api import TrainJobSpec
+from trainjob.api.data_profile import DataProfile, Dropped, Remark, SetProfile
 from trainjob.data import Fitted, check_unchanged, fit, prepare_examples
 from trainjob.data.batches.prepare import read_set
 from trainjob.data.read.bad_rows import BadRows
@@ -208,6 +209,15 @@ def test_half_of_many_rows(tmp_path: Path) -> None:
     assert sum(fitted.rows.values()) == 10_000
     (severe,) = (remark.text for remark in fitted.profile.remarks if remark.is_severe)
     assert severe.startswith("10,000 (50 %) of the train rows were dropped")
+
+
+def test_dropped_unlabelled_rows_say_nothing_of_scores() -> None:
+    dropped = [Dropped(reason="broken", rows=3, first=["a.csv, row 1"])]
+    profile = DataProfile(sets={"unlabelled": SetProfile(rows=7, dropped=dropped, source_rows=10)})
+    assert profile.remarks == [
+        Remark("dropped 3 rows of unlabelled: broken (a.csv, row 1 and 2 more)"),
+        Remark("3 (30 %) of the unlabelled rows were dropped: correct them, so that the model learns from them, too"),
+    ]
 
 
 def test_places_are_kept_without_secrets() -> None:

@@ -13,6 +13,7 @@ from data_specs import CHATML, causal_spec, save_chat_tokenizer, write_jsonl, wr
 from trainjob.api import Source
 from trainjob.cli.predicted_tables import read
 from trainjob.data import fit, prepare_examples
+from trainjob.data.read.rows import refuse
 from trainjob.data.read.source import parts
 from trainjob.errors import DataError
 from trainjob.kinds.causal_lm.conversations import PARALLEL
@@ -291,7 +292,7 @@ def test_predictions_are_written_beside_the_columns_that_there_are(tmp_path: Pat
             nested=COLUMNS,
             optional=COLUMNS[1:],
         )
-        (rows,) = read(part, COLUMNS[:1])
+        (rows,) = read(part, COLUMNS[:1], refuse)
         assert rows.table.column_names == list(row)[: 1 + number]
 
 

@@ -25,6 +25,7 @@ from trainjob.api import Source
 from trainjob.cli import predicted_tables
 from trainjob.data import fit
 from trainjob.data.read import json_arrays
+from trainjob.data.read.rows import refuse
 from trainjob.data.read.source import parts
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.errors import DataError, Notice
@@ -186,7 +187,7 @@ def test_folders_are_columns(ending: str, tmp_path: Path) -> None:
     assert list(read(tmp_path, None)[0]) == ["text", "id", "label", "year"]
     assert fit(text_spec(tmp_path, validation={"uri": str(tmp_path)})).preprocessor.target.classes == ["a/b", "law"]
     [first, *_] = parts(Source(uri=str(tmp_path)), None)
-    rows = next(predicted_tables.read(first, ["text"])).table
+    rows = next(predicted_tables.read(first, ["text"], refuse)).table
     assert rows["id"].to_pylist() == ["007"] * 5
     assert rows["label"].to_pylist() == ["a/b"] * 5
 

@@ -82,6 +82,10 @@ def test_a_run_that_drops_rows_scores_the_others(
     rows.write_text("\n".join([header, "only one value", *lines]))
     with pytest.warns(Notice, match=rf"{rows}: left out 1 row: {rows}, row 1: the row does not have \d values"):
         evaluate(str(run), str(rows), as_json=True)
+    capsys.readouterr()
+    rows.write_text("\n".join([header, "only one value", *lines, "another one"]))
+    with pytest.warns(Notice, match=rf"{rows}: left out 2 rows: the row does not have \d values.*: {rows}, row 1"):
+        evaluate(str(run), str(rows), as_json=True)
     scores = ClassificationScores.model_validate_json(capsys.readouterr().out)
     evaluate(str(text_run), str(text_csv), as_json=True)
     assert scores == ClassificationScores.model_validate_json(capsys.readouterr().out)

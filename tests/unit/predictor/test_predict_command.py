@@ -65,6 +65,28 @@ def test_a_table_keeps_its_columns_and_gets_the_predictions(
     assert not list(tmp_path.glob(".out*")), "no partial file is left"
 
 
+def test_all_rows_that_cannot_be_predicted_are_told(
+    tmp_path: Path, text_run: Path, text_csv: Path, image_run: Path, image_folder: Path
+) -> None:
+    output, rows = tmp_path / "out.csv", tmp_path / "rows.csv"
+    rows.write_text(text_csv.read_text() + "\n".join(["only one value"] * 7))
+    with pytest.raises(UserError) as error:
+        predict(str(text_run), str(rows), output=output)
+    assert str(error.value).startswith(f"{rows}: 7 rows cannot be used\n  7 rows: the row does not have ")
+    assert f"{rows}, row 41" in str(error.value)
+    assert str(error.value).endswith("and 2 more\nCorrect these rows.")
+    images = shutil.copytree(image_folder, tmp_path / "broken")
+    for name in ("bright/0.png", "dark/3.png"):
+        (images / name).write_bytes(b"broken")
+    with pytest.raises(UserError) as error:
+        predict(str(image_run), str(images), output=output)
+    said = str(error.value)
+    assert said.startswith(f"{images}: 2 rows cannot be used\n  2 rows: not a sound image file: ")
+    assert f"{images}/bright/0.png" in said
+    assert f"{images}/dark/3.png" in said
+    assert not output.exists()
+
+
 def test_predictions_in_the_table_are_replaced(tmp_path: Path, text_run: Path, text_csv: Path) -> None:
     once, twice = tmp_path / "once.csv", tmp_path / "twice.csv"
     predict(str(text_run), str(text_csv), output=once)

@@ -215,6 +215,12 @@ def test_conversations_are_answered_and_scored(model: Path, tmp_path: Path):
     assert LanguageScores.model_validate_json(scored.output).tokens == len(
         TextGenerator.load(run).tokens.tokenizer.encode("many;", add_special_tokens=False)
     )
+    lines = [json.dumps({"chat": messages}) for messages in (chat, [{"role": "user"}], [], [{"role": "user"}])]
+    rows.write_text("\n".join(lines))
+    refused = str(runner.invoke(app, ["predict", str(run), str(rows), "-o", str(written), *most]).exception)
+    assert refused.startswith(f"{rows}: 3 rows cannot be used\n  ")
+    assert f"{rows}, line 2" in refused
+    assert f"{rows}, line 4" in refused
     with pytest.raises(UserError, match=r'^prompt 1: message 1 has no text as its "content"'):
         TextGenerator.load(run).generate([[{"role": "user"}]])
 

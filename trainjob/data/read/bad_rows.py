@@ -73,16 +73,17 @@ class BadRows:
         """What the data's profile says of them."""
         return [Dropped(reason=name, rows=kind.rows, first=kind.first) for name, kind in self.kinds.items()]
 
-    def lines(self) -> list[str]:
-        """A line for each kind."""
-        return [kind.message if kind.rows == 1 else _line(name, kind) for name, kind in self.kinds.items()]
+    def lines(self, counted: bool = True) -> list[str]:
+        """A line for each kind, which begins with its number of rows if `counted`."""
+        return [kind.message if kind.rows == 1 else _line(name, kind, counted) for name, kind in self.kinds.items()]
 
 
-def _line(name: str, kind: Kind) -> str:
+def _line(name: str, kind: Kind, counted: bool) -> str:
+    count = f"{kind.rows:,} rows: " if counted else ""
     advice = f" ({kind.advice})" if kind.advice else ""
     more = kind.rows - len(kind.first)
     places = "; ".join(kind.first) + (f" and {more:,} more" if more > 0 else "")
-    return f"{kind.rows:,} rows: {name}{advice}: {places}"
+    return f"{count}{name}{advice}: {places}"
 
 
 def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:
@@ -115,6 +116,7 @@ def bad_rows_error(
     for name, found in bad.items():
         if found.count:
             total = f" of {found.count + rows[name]:,}" if name in rows else ""
-            lines.append(f"{found.source}: {found.count:,}{total} rows cannot be used")
+            noun = "row" if found.count == 1 and not total else "rows"
+            lines.append(f"{found.source}: {found.count:,}{total} {noun} cannot be used")
             lines += [f"  {line}" for line in found.lines()]
     return DataError("\n".join([*lines, *(line for line in (problem, advice) if line)]))
