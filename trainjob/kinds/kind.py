@@ -80,6 +80,19 @@ class Input(Protocol):
         known; `read` reads a table."""
         ...
 
+    def question(self, most_rows: int) -> type[Any]:
+        """The requests of `trainjob serve`, with up to `most_rows` rows: a pydantic model."""
+        ...
+
+    def example(self) -> dict[str, Any]:
+        """A request that the model answers."""
+        ...
+
+    @property
+    def form_columns(self) -> list[str]:
+        """The columns that people fill in on the page of `trainjob serve`; empty where they choose a file."""
+        ...
+
     def plain(self, rows: "Rows") -> "list[str] | np.ndarray":
         """What a baseline learns from: the text of each row, or its features, [n, features]."""
         ...

@@ -21,7 +21,7 @@ from trainjob.serving.config import BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
-from trainjob.serving.requests import Predictions, Refusal, Row, as_table, example, predictions, question_type
+from trainjob.serving.requests import Predictions, Refusal, Row, as_table, predictions, question_type
 
 CPU_ROWS = 8
 """Of the rows of a batch, how many of like length a CPU computes at once: more would be faster by little and padded by
@@ -72,7 +72,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     html, question = page(name, preprocessor), question_type(preprocessor)
 
     @app.post("/predict", response_model=Predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
-    async def predict(asked: Annotated[question, Body(examples=[example(preprocessor)])]) -> Response:
+    async def predict(asked: Annotated[question, Body(examples=[preprocessor.input.example()])]) -> Response:
         """The most probable class of each row, and the probability of each class."""
         answers = await _answers(batches, asked.as_rows())
         answer = predictions(np.stack(answers), preprocessor.target.classes)

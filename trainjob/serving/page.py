@@ -5,7 +5,7 @@ from pathlib import Path
 from trainjob.data import Preprocessor
 from trainjob.report.templates import template
 from trainjob.serving.limits import MOST_BODY_BYTES
-from trainjob.serving.requests import example, most_rows
+from trainjob.serving.requests import most_rows
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -18,8 +18,8 @@ def page(name: str, preprocessor: Preprocessor) -> str:
     return template("page.html.j2", Path(__file__).parent).render(
         name=name,
         classes=preprocessor.target.classes,
-        columns=preprocessor.input.columns if preprocessor.input.noun == "text" else [],
-        example=example(preprocessor),
+        columns=preprocessor.input.form_columns,
+        example=preprocessor.input.example(),
         most_rows=most_rows(len(preprocessor.target.classes)),
         most_bytes=MOST_BODY_BYTES,
     )

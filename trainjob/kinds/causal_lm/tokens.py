@@ -20,6 +20,7 @@ from trainjob.kinds.causal_lm.documents import Form, Layout, Prompt, opening
 from trainjob.kinds.causal_lm.packing import MOST_TOKENS, code_matrix, document_starts, pack, unpacked
 from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
 from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.kinds.inputs.questions import Question, text_example, text_question
 from trainjob.kinds.inputs.text import text_contents
 from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
@@ -153,6 +154,16 @@ class TokensInput:
 
     def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
         return found
+
+    def question(self, most_rows: int) -> type[Question]:
+        return text_question(self.columns, most_rows)
+
+    def example(self) -> dict[str, Any]:
+        return text_example(self.columns)
+
+    @property
+    def form_columns(self) -> list[str]:
+        return self.columns
 
     def plain(self, rows: Rows) -> list[str]:
         """The text of each row."""

@@ -1,5 +1,7 @@
 """Images to pixels."""
 
+import base64
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ from trainjob.data.read.rows import Part, Rows, check_columns, row_number
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
 from trainjob.kinds.inputs.given import table_of_images
+from trainjob.kinds.inputs.questions import Question, image_question
 
 PLAIN_PIXELS = 100_000_000
 """Values of the images that a baseline learns from, times the classes."""
@@ -110,6 +113,18 @@ class ImageInput:
         if isinstance(found[0], ImageFiles | IDXFiles):
             return found
         return images_of_tables(found, None, column, None, labelled=False, read=read)
+
+    def question(self, most_rows: int) -> type[Question]:
+        return image_question(most_rows)
+
+    def example(self) -> dict[str, Any]:
+        file = io.BytesIO()
+        Image.new("L", (self.width, self.height)).save(file, "PNG")
+        return {"images": [base64.b64encode(file.getvalue()).decode()]}
+
+    @property
+    def form_columns(self) -> list[str]:
+        return []
 
     def plain(self, rows: Rows) -> np.ndarray:
         """The pixels of each image, shrunk to at most PLAIN_SIDE a side: uint8 [n, features]."""

@@ -19,6 +19,7 @@ from trainjob.data.read.rows import Part, Rows, as_text, check_columns, row_numb
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.cleaning import clean
 from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.kinds.inputs.questions import Question, text_example, text_question
 from trainjob.pretrained.hub import FIELD
 from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import (
@@ -112,6 +113,16 @@ class TextInput:
 
     def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
         return found
+
+    def question(self, most_rows: int) -> type[Question]:
+        return text_question(self.columns, most_rows)
+
+    def example(self) -> dict[str, Any]:
+        return text_example(self.columns)
+
+    @property
+    def form_columns(self) -> list[str]:
+        return self.columns
 
     def plain(self, rows: Rows) -> list[str]:
         """The cleaned text of each row, as far as the network can read it."""

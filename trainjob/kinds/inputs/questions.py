@@ -1,0 +1,112 @@
+"""The JSON of rows in requests to `trainjob serve`."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Protocol
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model, model_validator
+
+MOST_CHARACTERS = 100_000
+"""The longest text: others wait while it is tokenized."""
+
+Row = tuple[str | None, ...] | bytes
+"""The model's text columns, or an image file's content."""
+
+
+class Question(Protocol):
+    """A request."""
+
+    def as_rows(self) -> Sequence[Row]: ...
+
+
+class Images(BaseModel):
+    """Image files, each in base64."""
+
+    model_config = ConfigDict(extra="forbid")
+    images: list[bytes]
+
+    def as_rows(self) -> Sequence[Row]:
+        return self.images
+
+
+class Texts(BaseModel):
+    """Either texts or rows of a table."""
+
+    model_config = ConfigDict(extra="forbid")
+    texts: list[str] | None
+    rows: list[Any] | None
+
+    def as_rows(self) -> Sequence[Row]:
+        """A text goes into the first of the columns, which are joined anyway."""
+        if self.texts is not None:
+            return [(text,) for text in self.texts]
+        return [tuple(vars(row).values()) for row in self.rows or ()]
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> "Texts":
+        if (self.texts is None) == (self.rows is None):
+            raise ValueError("give one of texts and rows")
+        return self
+
+
+def image_question(most_rows: int) -> type[Images]:
+    """Requests with up to `most_rows` images."""
+    limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows}
+    return create_model("Images", __base__=Images, images=(list[_Image], Field(**limits)))
+
+
+def text_question(names: Sequence[str], most_rows: int) -> type[Texts]:
+    """Requests with up to `most_rows` texts, or rows of a table with these columns."""
+    limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows}
+    columns: dict[str, Any] = {f"column_{index}": (_Cell, Field(alias=name)) for index, name in enumerate(names)}
+    row: Any = create_model("Row", __doc__="The model's columns; others are ignored.", **columns)
+    choices: dict[str, Any] = {
+        "texts": (list[_Text] | None, Field(None, **limits)),
+        "rows": (list[row] | None, Field(None, **limits)),
+    }
+    return create_model("Texts", __base__=Texts, **choices)
+
+
+def text_example(names: Sequence[str]) -> dict[str, Any]:
+    """A request for a model with these columns."""
+    if len(names) == 1:
+        return {"texts": ["a text", "another"]}
+    return {"rows": [dict.fromkeys(names, "a text")]}
+
+
+def _text(text: str) -> str:
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"has {len(text):,} characters; at most {MOST_CHARACTERS:,} are taken")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("is no text: it has one half of a surrogate pair") from None
+    return text
+
+
+def _cell(value: Any) -> str | None:
+    """A cell as text, spelled as in JSON, as the training rows of JSON Lines are."""
+    if value is None:
+        return None
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError("is no number that JSON knows; write null where a value is missing")
+    if not isinstance(value, str | int | float):
+        raise ValueError("must be a text, a number, true, false or null")
+    return _text(value if isinstance(value, str) else json.dumps(value))
+
+
+def _image(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError("must be an image file in base64")
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("is not base64") from None
+
+
+_Text = Annotated[str, AfterValidator(_text)]
+_Cell = Annotated[Any, AfterValidator(_cell), WithJsonSchema({"type": ["string", "number", "boolean", "null"]})]
+_Image = Annotated[Any, AfterValidator(_image), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
