@@ -234,7 +234,7 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Train
             batches_per_epoch=rows.batches(len(examples)),
             sets=nothing,
             store=CheckpointStore(run, spec.checkpoints),
-            reporter=Reporter(None, spec.checkpoints.metric, 1),
+            reporter=Reporter(None, spec.checkpoints, 1),
             history=History(run, Path(tempfile.mkdtemp(dir=folder))),
         )
     )

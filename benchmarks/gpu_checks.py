@@ -86,7 +86,7 @@ class Bench:
                 batches_per_epoch=shard.batches(ROWS),
                 sets=sets,
                 store=CheckpointStore(run, spec.checkpoints),
-                reporter=Reporter(None, spec.checkpoints.metric, epochs),
+                reporter=Reporter(None, spec.checkpoints, epochs),
                 history=History(run, Path(tempfile.mkdtemp(dir=self.folder))),
             )
         )

@@ -127,6 +127,8 @@ class TrainingStatus(StrictModel):
     """Current learning rate."""
     metrics: dict[str, Number] = {}
     """Metrics of the last completed epoch."""
+    is_best: bool = False
+    """Whether these metrics are the best so far, by `checkpoints.metric`."""
     latest_checkpoint: CheckpointStatus | None = None
     """The checkpoint that a retry resumes from."""
     best_checkpoint: CheckpointStatus | None = None

@@ -18,7 +18,6 @@ from trainjob.cli.progress import (
     clock,
     ends_epoch,
     epochs_done,
-    is_best,
     measured_phase,
     position,
     reported,
@@ -111,7 +110,7 @@ def header(columns: list[str]) -> list[str]:
 
 def epoch_line(status: TrainingStatus, columns: list[str]) -> str:
     cells = "".join(f"{score(status.metrics[name]):>{_width(name) + GAP}}" for name in columns)
-    return f"{epochs_done(status):>7}{cells}" + ("  ★ best so far" if is_best(status) else "")
+    return f"{epochs_done(status):>7}{cells}" + ("  ★ best so far" if status.is_best else "")
 
 
 def fitting(names: list[str], ranked: str | None, width: int) -> list[str]:

@@ -80,7 +80,7 @@ class PlainProgress:
             yield f"{self._name}: {said(status)}"
         if ends_epoch(status, shown):
             metrics = first_of([f"{name} {score(value)}" for name, value in reported(status).items()])
-            best = ["(best so far)"] if is_best(status) else []
+            best = ["(best so far)"] if status.is_best else []
             yield "  ".join([f"epoch {epochs_done(status)}:", *metrics, *best])
         elif is_placed(status) and (time.monotonic() >= self._next_line or begins_phase(status, shown)):
             yield "  ".join(position(status) + speed(status))
@@ -98,12 +98,6 @@ def begins_phase(status: TrainingStatus, shown: TrainingStatus | None) -> bool:
     """Whether another phase has begun since the snapshot `shown`."""
     phase, before = measured_phase(status), None if shown is None else measured_phase(shown)
     return phase is not None and (before is None or before.name != phase.name)
-
-
-def is_best(status: TrainingStatus) -> bool:
-    """Whether the latest checkpoint is the best one."""
-    best, latest = status.best_checkpoint, status.latest_checkpoint
-    return best is not None and latest is not None and best.step == latest.step
 
 
 def reported(status: TrainingStatus) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import time
 from threading import Lock
 
+from trainjob.api import Checkpoints
 from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
 from trainjob.progress.percent import Workload
@@ -13,9 +14,11 @@ from trainjob.runs.checkpoints import CheckpointStore
 class Reporter:
     """Turns events of training into `TrainingStatus` snapshots. Does nothing on ranks without a sender."""
 
-    def __init__(self, sender: Sender | Direct | None, metric: str, epochs: int) -> None:
-        self._sender, self._metric, self._epochs = sender, metric, epochs
+    def __init__(self, sender: Sender | Direct | None, checkpoints: Checkpoints, epochs: int) -> None:
+        self._sender, self._checkpoints, self._epochs = sender, checkpoints, epochs
         self._store: CheckpointStore | None = None
+        self._best: float | None = None
+        """Best value of the metric that ranks checkpoints, also of those that are still being saved."""
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
         self._workload = Workload()
         self._validations, self._planned = 0.0, 1
@@ -53,12 +56,14 @@ class Reporter:
         changes: dict[str, object] = {"epoch": epoch, "step": step, "steps": steps, "workers": workers}
         if resumed and self._sender:
             self._origin = f"continues from {resumed}"
+            best = self._best_checkpoint()
+            self._best = best.value if best is not None else None
             changes |= {
                 "message": self._origin,
                 "epochs_completed": completed,
                 "metrics": metrics,
                 "latest_checkpoint": self._checkpoint_status(resumed, step, None),
-                "best_checkpoint": self._best_checkpoint(),
+                "best_checkpoint": best,
             }
         percent = self._percent(step / steps)
         self._update(always=True, stage="Training", percent=percent, phase=None, **changes)
@@ -113,16 +118,32 @@ class Reporter:
         """The model was validated after `completed` epochs; its checkpoint is being saved."""
         self._clock = PhaseClock()
         self._validations += 1
-        percent = self._percent(self._trained)
         self._update(
-            always=True, epochs_completed=completed, metrics=metrics, phase=None, eta=self._eta, percent=percent
+            always=True,
+            epochs_completed=completed,
+            metrics=metrics,
+            is_best=self._improves(metrics),
+            phase=None,
+            eta=self._eta,
+            percent=self._percent(self._trained),
         )
+
+    def _improves(self, metrics: dict[str, float]) -> bool:
+        """Whether these are the best metrics so far. Saved checkpoints alone cannot tell: the last one is still being
+        saved."""
+        value, best = metrics.get(self._checkpoints.metric), self._best
+        if value is None or (
+            best is not None and not (value < best if self._checkpoints.lower_is_better else value > best)
+        ):
+            return False
+        self._best = value
+        return True
 
     def checkpoint(self, name: str, step: int, metrics: dict[str, float]) -> None:
         """A checkpoint was saved; `metrics` is empty unless it was validated."""
         if self._sender is None:
             return
-        latest = self._checkpoint_status(name, step, metrics.get(self._metric))
+        latest = self._checkpoint_status(name, step, metrics.get(self._checkpoints.metric))
         best = {"best_checkpoint": self._best_checkpoint()} if metrics else {}
         self._update(always=True, latest_checkpoint=latest, **best)
 
@@ -137,7 +158,7 @@ class Reporter:
 
     def _checkpoint_status(self, name: str, step: int, value: float | None) -> CheckpointStatus:
         assert self._store is not None
-        return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._metric, value=value)
+        return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._checkpoints.metric, value=value)
 
     def _update(self, *, always: bool = False, **changes: object) -> None:
         if self._sender is None:

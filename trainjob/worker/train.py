@@ -74,7 +74,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
     torch.set_num_threads(job.threads)
     spec = job.spec
     sender = sender_to(job.driver) if rank == 0 else None
-    reporter = Reporter(sender, spec.checkpoints.metric, spec.training.epochs)
+    reporter = Reporter(sender, spec.checkpoints, spec.training.epochs)
     job = replace(job, run=replace(job.run, on_wait=reporter.waits))
     store = CheckpointStore(job.run, spec.checkpoints, AllRanks())
     reporter.starting("loading the model")

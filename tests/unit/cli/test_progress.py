@@ -33,12 +33,13 @@ FIRST_DONE = TRAINING.model_copy(
         "step": 100,
         "epochs_completed": 1,
         "metrics": METRICS,
+        "is_best": True,
         "latest_checkpoint": checkpoint(100),
         "best_checkpoint": checkpoint(100),
     }
 )
 SECOND_DONE = FIRST_DONE.model_copy(
-    update={"epoch": 2, "step": 200, "epochs_completed": 2, "latest_checkpoint": checkpoint(200)}
+    update={"epoch": 2, "step": 200, "epochs_completed": 2, "is_best": False, "latest_checkpoint": checkpoint(200)}
 )
 RUN = [
     TrainingStatus(),

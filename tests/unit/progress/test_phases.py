@@ -35,7 +35,7 @@ def seen() -> list[TrainingStatus]:
 @pytest.fixture
 def reporter(seen: list[TrainingStatus], tmp_path: Path) -> Reporter:
     store = CheckpointStore(Folder(str(tmp_path)), Checkpoints(), AllRanks())
-    reporter = Reporter(Everything(seen.append), "validation_loss", 3)
+    reporter = Reporter(Everything(seen.append), Checkpoints(metric="validation_loss"), 3)
     reporter.attach(store)
     return reporter
 
@@ -44,6 +44,15 @@ def test_a_short_phase_is_not_told(reporter: Reporter, seen: list[TrainingStatus
     for done in (10, 20):
         reporter.scored("validation", done, 100)
     assert seen == []
+
+
+def test_the_best_epoch_is_known_before_its_checkpoint_is_saved(reporter: Reporter, seen: list[TrainingStatus]):
+    reporter.begin(0, 0, 100, 2, None, {})
+    found: list[bool] = []
+    for epoch, loss in enumerate([0.5, 0.9, 0.4, 0.4], start=1):
+        reporter.validated(epoch, {"validation_loss": loss})
+        found.append(seen[-1].is_best)
+    assert found == [True, False, True, False]
 
 
 def test_a_validation_is_told_until_training_goes_on(

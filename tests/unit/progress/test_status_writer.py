@@ -49,6 +49,7 @@ def test_a_snapshot_is_written_short():
         "learningRate": 1.23457e-05,
         "samplesPerSecond": 98765.4,
         "metrics": {"validation_loss": 0.666667},
+        "isBest": False,
         "latestCheckpoint": {"uri": "s3://runs/a", "step": 7, "value": 0.333333},
         "updatedTime": "2026-01-01T12:00:05Z",
     }
@@ -56,7 +57,7 @@ def test_a_snapshot_is_written_short():
 
 def test_what_is_not_known_is_left_out():
     found = as_json(TrainingStatus(stage="Training", epoch=3, percent=None), AT)
-    assert found.keys() == {"stage", "epoch", "epochsCompleted", "step", "updatedTime"}
+    assert found.keys() == {"stage", "epoch", "epochsCompleted", "step", "isBest", "updatedTime"}
 
 
 def test_a_functions_own_metric_keeps_its_digits_whatever_its_name():
