@@ -19,8 +19,8 @@ from trainjob.launch.ray_cluster import start_ray
 from trainjob.launch.ray_tasks import RayTasks
 from trainjob.launch.ray_train import run_on_ray
 from trainjob.progress.channel import Address
+from trainjob.runs.attempts import Attempts, begin_training
 from trainjob.runs.files import FITTED
-from trainjob.runs.folder import Attempts, begin_training
 from trainjob.runs.history import last_metrics, read_history
 from trainjob.runs.summary import Summary, TrainingWorkers
 from trainjob.storage import Folder

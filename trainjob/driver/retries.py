@@ -8,8 +8,8 @@ from trainjob.api import TrainJob, Workers
 from trainjob.errors import StorageError, StorageUnreachable, TransientError, is_transient
 from trainjob.launch.ray_cluster import is_elastic
 from trainjob.launch.worker_errors import WorkerError, lost_a_worker
+from trainjob.runs.attempts import Attempts, count_failure
 from trainjob.runs.files import CHECKPOINTS
-from trainjob.runs.folder import Attempts, count_failure
 from trainjob.storage import Folder
 
 Result = TypeVar("Result")

@@ -21,19 +21,11 @@ from trainjob.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.launch.worker_errors import failure_of
 from trainjob.progress.channel import Address, Receiver
 from trainjob.progress.snapshots import OnStatus, Snapshots
+from trainjob.runs.attempts import Attempts
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS, REPORT
-from trainjob.runs.folder import (
-    Attempts,
-    begin_attempt,
-    check_same_spec,
-    clear_results,
-    locked,
-    read_job,
-    reads_data,
-    run_folder,
-)
+from trainjob.runs.folder import begin_attempt, check_same_spec, clear_results, locked, read_job, reads_data, run_folder
 from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
 from trainjob.scratch import sweep

@@ -16,10 +16,10 @@ from trainjob.data import Fitted
 from trainjob.data.read.source import UNLABELLED
 from trainjob.doing import DOING
 from trainjob.evaluation import Scores
+from trainjob.runs.attempts import Attempts
 from trainjob.runs.checkpoints import CheckpointStore, checkpoint_name
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import CARD, EVALUATION, SUMMARY
-from trainjob.runs.folder import Attempts
 from trainjob.runs.history import last_metrics
 from trainjob.runs.summary import BestCheckpoint, Hardware, Summary, TrainingWorkers
 from trainjob.runs.trials import Trial

@@ -1,4 +1,4 @@
-"""The folder of a run: locks it, counts its attempts and checks that only the same TrainJob continues it."""
+"""The folder of a run: locks it, and checks that only the same TrainJob continues it."""
 
 import fcntl
 import os
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import yaml
-from pydantic import AwareDatetime, ValidationError
 
 from trainjob.api import Baselines, TrainJob
 from trainjob.api.names import run_name
 from trainjob.errors import TransientError, UserError, listed, notify
 from trainjob.redaction import redacted
+from trainjob.runs.attempts import Attempts, read_attempts, write_attempts
 from trainjob.runs.files import (
     ATTEMPTS,
     BASELINES,
@@ -39,8 +39,7 @@ from trainjob.runs.files import (
     VARIANTS,
     VARIANTS_TABLE,
 )
-from trainjob.runs.refusals import damaged, not_a_run, refuse_damaged
-from trainjob.schema.base import StrictModel
+from trainjob.runs.refusals import not_a_run, refuse_damaged
 from trainjob.storage import Folder, storage_errors
 
 Found = TypeVar("Found")
@@ -88,17 +87,6 @@ POLLS, POLL_SECONDS = 30, 2.0
 than ten seconds to list the files on its disk."""
 
 
-class Attempts(StrictModel):
-    """The number of starts and failures of a run, and the time of the first start."""
-
-    started: AwareDatetime
-    count: int
-    failures: int = 0
-    """Failures of the workers, and those of the driver that it survived to count."""
-    training_since: list[float] = []
-    """When each attempt at training a function began to train, in seconds since 1970."""
-
-
 def run_folder(job: TrainJob) -> Folder:
     storage = job.spec.storage
     if storage is not None and storage.uri is None:
@@ -139,20 +127,13 @@ def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
     attempts = Attempts(started=datetime.now(UTC), count=1)
     if earlier := read_attempts(run):
         attempts = earlier.model_copy(update={"count": earlier.count + 1})
-    _write(run, attempts)  # first: this file marks the folder as a run's
+    write_attempts(run, attempts)  # first: this file marks the folder as a run's
     if not run.exists(TRAINJOB):
         write_job(run, job)
     elif reads_data(run, job):  # the user may have corrected the spec or the data
         run.delete(FITTED)
         write_job(run, job)
     return attempts
-
-
-def begin_training(run: Folder, attempts: Attempts) -> Attempts:
-    """Keeps the time at which this attempt begins to train."""
-    begun = attempts.model_copy(update={"training_since": [*attempts.training_since, time.time()]})
-    _write(run, begun)
-    return begun
 
 
 def write_job(run: Folder, job: TrainJob) -> None:
@@ -255,16 +236,6 @@ def wait_for_file(run: Folder, name: str, find: Callable[[], Found]) -> Found:
     )
 
 
-def count_failure(run: Folder) -> int:
-    """Counts a failure and returns the number of failures so far. Raises StorageError."""
-    attempts = read_attempts(run)
-    if attempts is None:
-        return 1
-    counted = attempts.model_copy(update={"failures": attempts.failures + 1})
-    _write(run, counted)
-    return counted.failures
-
-
 def clear_results(run: Folder) -> None:
     """Deletes the files of earlier attempts, and notifies the user about other files, which stay."""
     others: list[str] = []
@@ -289,20 +260,6 @@ def _refuse_foreign_folder(run: Folder) -> None:
 def to_dict(job: TrainJob) -> dict[str, Any]:
     """The TrainJob as in YAML, with all defaults and without secrets."""
     return redacted(job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"}))
-
-
-def _write(run: Folder, attempts: Attempts) -> None:
-    run.write(ATTEMPTS, attempts.model_dump_json(by_alias=True).encode())
-
-
-def read_attempts(run: Folder) -> Attempts | None:
-    """Returns None if the run has not started. Raises UserError for a damaged file."""
-    if not run.exists(ATTEMPTS):
-        return None
-    try:
-        return Attempts.model_validate_json(run.read(ATTEMPTS))
-    except ValidationError as error:
-        raise damaged(run, ATTEMPTS, error.errors()[0]["msg"]) from None
 
 
 def flatten(value: Any, path: str = "") -> dict[str, Any]:

@@ -6,8 +6,8 @@ from pydantic import AwareDatetime
 
 from trainjob.api.data_profile import DataProfile
 from trainjob.api.numbers import Number
+from trainjob.runs.attempts import read_attempts
 from trainjob.runs.files import SUMMARY
-from trainjob.runs.folder import read_attempts
 from trainjob.runs.refusals import refuse_damaged
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder

@@ -20,7 +20,7 @@ from ray import cloudpickle
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import fit
-from trainjob.data.first_pass.survey import Sample
+from trainjob.data.first_pass.sample import Sample
 from trainjob.data.read import chunking as tasks
 from trainjob.errors import DataError
 from trainjob.launch.ray_tasks import RayTasks

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from trainjob.driver.function import seconds_before
-from trainjob.runs.folder import begin_training, count_failure, read_attempts
+from trainjob.runs.attempts import begin_training, count_failure, read_attempts
 from trainjob.storage import Folder
 
 

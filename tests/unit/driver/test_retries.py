@@ -13,7 +13,8 @@ from trainjob.driver.retries import is_retryable, may_retry, with_retries
 from trainjob.driver.run import run
 from trainjob.errors import StorageUnreachable, Superseded, TransientError, UserError
 from trainjob.launch.worker_errors import WorkerError
-from trainjob.runs.folder import Attempts, begin_attempt, run_folder
+from trainjob.runs.attempts import Attempts
+from trainjob.runs.folder import begin_attempt, run_folder
 from trainjob.runs.owner import Owner
 
 DIED = WorkerError(0, "WorkerDied", "was killed by signal 9", "", 0.0)

@@ -1,6 +1,6 @@
-"""One pass over the training rows that keeps a label and a hash of each, and a sample of bounded size.
+"""One pass over the training rows that keeps a label and a hash of each row, and a sample of bounded size.
 
-Each task gives what it has seen of its share of the rows; the result does not depend on how rows are shared out.
+Each task surveys some of the rows; the result does not depend on how the rows are divided among tasks.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ import numpy as np
 
 from trainjob.api import Source
 from trainjob.data.first_pass.profile import Keys, strata_of
+from trainjob.data.first_pass.sample import Sample
 from trainjob.data.first_pass.split import Split, fit_split
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
 from trainjob.data.read.chunking import Mapper, tasks_of
@@ -29,103 +30,51 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Seen(Generic[T]):
-    """What is seen of some rows."""
+    """The result of looking at some rows."""
 
     hashes: np.ndarray
     """uint64 [n]."""
     item: Callable[[int], T]
-    """Gives what a sample keeps of the row at an index."""
+    """Returns the item that a sample keeps for the row at an index."""
     marks: np.ndarray | None = None
     """uint8 [n]: 0 for a row without text, otherwise 1 or, for an image, what `fit_images` says. None where all
     are 1."""
 
 
 def nothing(_: int) -> None:
-    """What is kept of a row where no sample is wanted."""
+    """Keeps nothing, where no sample is needed."""
 
 
 @dataclass(frozen=True)
 class Look(Generic[T]):
-    """How rows are looked at. What it calls may travel to other processes."""
+    """How to look at rows. Picklable, as tasks may run in other processes."""
 
     columns: Sequence[str] | None
-    """What is read; all where it is None."""
+    """Columns to read; None for all."""
     label: str | None
-    """None where rows have no label."""
+    """Column of the labels; None if rows have none."""
     see: Callable[[Rows], Seen[T]]
     sampled: int = 1
-    """How many rows the sample holds."""
+    """Size of the sample."""
     check: Callable[[Rows], object] | None = None
     """Raises RowError for the first row that cannot be used."""
 
 
-class Sample(Generic[T]):
-    """The rows with the largest hashes: a random sample that does not depend on the rows' order.
-
-    Validation rows have the smallest hashes of their class, so the sample is mostly of training rows.
-    """
-
-    def __init__(self, limit: int, floor: int = 0) -> None:
-        self._limit = limit
-        self.floor = floor
-        """Rows with smaller hashes are not in it."""
-        self._rows: list[tuple[int, int, T]] = []
-        self._seen = 0
-
-    def add(self, row_hashes: np.ndarray, item: Callable[[int], T]) -> None:
-        """Offer the next rows, with hashes uint64 [n]; `item` gives what to keep of the row at an index."""
-        for index in np.flatnonzero(row_hashes >= np.uint64(self.floor)).tolist():
-            self._rows.append((int(row_hashes[index]), self._seen + index, item(index)))
-        self._seen += len(row_hashes)
-        self._prune()
-
-    def merge(self, later: "Sample[T]") -> None:
-        """Offer the rows of a sample of the rows that come next."""
-        rows = ((row_hash, self._seen + row, item) for row_hash, row, item in later._largest())  # noqa: SLF001
-        self._rows += [row for row in rows if row[0] >= self.floor]
-        self._seen += later._seen  # noqa: SLF001
-        self._prune()
-
-    def pruned(self) -> "Sample[T]":
-        """It, without the rows that are kept in case of need."""
-        self._rows = self._largest()
-        return self
-
-    def take(self, rows: np.ndarray) -> "Sample[T]":
-        """A sample of the rows where `rows`, bool [rows seen], is true."""
-        taken, places = Sample[T](self._limit, self.floor), np.cumsum(rows) - 1
-        taken._rows = [(row_hash, int(places[row]), item) for row_hash, row, item in self._rows if rows[row]]
-        taken._seen = int(np.sum(rows))
-        return taken
-
-    def items(self, wanted: np.ndarray) -> list[T]:
-        """What was kept of the rows where `wanted`, bool [rows seen], is true."""
-        return [item for _, row, item in self._largest() if wanted[row]]
-
-    def _prune(self) -> None:
-        if len(self._rows) >= 2 * self._limit:
-            self._rows = self._largest()
-            self.floor = self._rows[-1][0]
-
-    def _largest(self) -> list[tuple[int, int, T]]:
-        return sorted(self._rows, key=lambda row: row[0], reverse=True)[: self._limit]
-
-
 @dataclass(frozen=True)
 class Survey(Generic[T]):
-    """What is known of all rows that can be used."""
+    """The usable rows."""
 
     classes: list[str]
-    """Sorted; also those none of whose rows can be used. Empty where rows have no labels."""
+    """Sorted; includes classes without usable rows. Empty if rows have no labels."""
     labels: np.ndarray | None
-    """Class of each row, int64 [n]; None where rows have no labels."""
+    """Class of each row, int64 [n]; None if rows have no labels."""
     hashes: np.ndarray
     """uint64 [n]."""
     marks: np.ndarray
     """As in `Seen`, uint8 [n]."""
     sample: Sample[T]
     unusable: np.ndarray
-    """Rows of each stratum that cannot be used, int64 [strata]."""
+    """Unusable rows of each stratum, int64 [strata]."""
 
     @property
     def strata(self) -> np.ndarray:
@@ -145,7 +94,7 @@ class Survey(Generic[T]):
         return Division(split, keys, ~split.is_validation(self.hashes, self.strata))
 
     def take(self, rows: np.ndarray) -> "Survey[T]":
-        """What is known of the rows where `rows`, bool [n], is true."""
+        """The survey of the rows where `rows`, bool [n], is true."""
         return replace(
             self,
             labels=None if self.labels is None else self.labels[rows],
@@ -155,7 +104,7 @@ class Survey(Generic[T]):
         )
 
     def without(self, classes: np.ndarray) -> "Survey[T]":
-        """What is known without the rows of the classes where `classes`, bool [C], is true."""
+        """The survey without the rows of the classes where `classes`, bool [C], is true."""
         labels = self.strata
         kept, numbers = ~classes[labels], np.cumsum(~classes) - 1
         return Survey(
@@ -170,7 +119,7 @@ class Survey(Generic[T]):
 
 @dataclass(frozen=True)
 class Division:
-    """Which rows train."""
+    """The division of rows into training and validation."""
 
     split: Split | None
     keys: Keys
@@ -180,24 +129,24 @@ class Division:
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows that train and rows set aside for validation."""
+        """Numbers of training and validation rows."""
         train = int(np.sum(self.is_training))
         return {"train": train, "validation": len(self.is_training) - train}
 
     @property
     def class_counts(self) -> list[int]:
-        """Training rows of each class; empty where rows have no labels."""
+        """Training rows of each class; empty if rows have no labels."""
         return [] if self.keys.labels is None else np.bincount(self.keys.labels[self.is_training]).tolist()
 
     @property
     def sets(self) -> dict[str, Keys]:
-        """The rows that train and, where there is a split, those set aside for validation."""
+        """The training rows and, if there is a split, the validation rows."""
         sets = {"train": self.keys.take(self.is_training)}
         return sets if self.split is None else sets | {"validation": self.keys.take(~self.is_training)}
 
 
 class FittedOn(NamedTuple):
-    """What comes of the first pass over the training rows."""
+    """The result of the first pass over the training rows."""
 
     input: Input
     target: Target
@@ -223,7 +172,7 @@ class _Share(Generic[T]):
     marks: np.ndarray
     sample: Sample[T]
     unusable: np.ndarray
-    """Rows of each stratum that cannot be used, int64 [strata]."""
+    """Unusable rows of each stratum, int64 [strata]."""
     bad: BadRows
 
 
