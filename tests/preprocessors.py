@@ -41,6 +41,13 @@ def labels_of(examples: Examples) -> np.ndarray:
     return examples.labels
 
 
+def have_equal_labels(some: Examples, others: Examples) -> bool:
+    """Rows of a language model have none: their labels are the tokens that follow."""
+    if some.labels is None or others.labels is None:
+        return some.labels is others.labels
+    return np.array_equal(some.labels, others.labels)
+
+
 def labels_after(tokens: TokensInput, examples: Examples) -> list[list[int]]:
     """The next tokens that a language model learns of these rows."""
     return NextToken().labels(examples, tokens.batch(examples)).tolist()

@@ -8,7 +8,7 @@ from operator_process import SETTINGS, OperatorProcess
 from cluster.jobs import Jobs, eventually
 
 
-def test_an_operator_begins_anew_with_changed_settings(jobs: Jobs, process: OperatorProcess, tmp_path: Path):
+def test_an_operator_restarts_with_changed_settings(jobs: Jobs, process: OperatorProcess, tmp_path: Path):
     file = tmp_path / "settings.yaml"
     jobs.create("early")
     assert image(jobs, "early") == SETTINGS["image"]
@@ -17,7 +17,7 @@ def test_an_operator_begins_anew_with_changed_settings(jobs: Jobs, process: Oper
     eventually(lambda: "trainjob_settings_refused 1.0" in process.get("/metrics"))
     assert "imag" in process.log.read_text()
     file.write_text(yaml.safe_dump({**yaml.safe_load(before), "image": "registry.example/trainjob:2"}))
-    eventually(lambda: "beginning anew" in process.log.read_text())
+    eventually(lambda: "the settings have changed; restarting" in process.log.read_text())
     process.wait_ready()
     jobs.create("late")
     assert image(jobs, "late") == "registry.example/trainjob:2"

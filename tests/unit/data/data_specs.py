@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from preprocessors import labels_of, language_model
+from preprocessors import have_equal_labels, language_model
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.read.counted_reading import read_all
@@ -140,7 +140,7 @@ def assert_same_examples(spec: TrainJobSpec, other: TrainJobSpec) -> None:
     for name in mine:
         assert len(mine[name]) > 0
         assert np.array_equal(mine[name].values, others[name].values)
-        assert np.array_equal(labels_of(mine[name]), labels_of(others[name]))
+        assert have_equal_labels(mine[name], others[name])
 
 
 def assert_same_fitted(some: Fitted, others: Fitted) -> None:
