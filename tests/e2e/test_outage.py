@@ -70,4 +70,4 @@ def test_a_job_outlives_outages_of_its_storage_and_of_kuberay(jobs: TrainJobs, o
 
 
 def _waits_for_storage(status: dict[str, Any]) -> bool:
-    return status.get("training", {}).get("message", "").startswith("waits for the storage")
+    return status.get("training", {}).get("message", "").startswith("waiting for storage")

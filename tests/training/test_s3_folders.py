@@ -51,7 +51,7 @@ def test_a_server_that_was_there_is_waited_for(minio: MinIO, bucket: str) -> Non
 
     (replace(folder, on_wait=tell) / "deep").write("name", b"after")
     assert folder.read("deep/name") == b"after"
-    assert told[0].startswith(f"waits for the storage: s3://{bucket}/deep/name: the server does not answer")
+    assert told[0].startswith(f"waiting for storage: s3://{bucket}/deep/name: the server does not answer")
     assert told[-1] == ""
 
 

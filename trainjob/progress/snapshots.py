@@ -81,7 +81,7 @@ class Snapshots:
     def comparing(self) -> None:
         """The driver begins to compute the baselines."""
         self.working(_this_process)
-        self._add(lambda last: last.model_copy(update={"message": "compares with the baselines", "eta": None}))
+        self._add(lambda last: last.model_copy(update={"message": "comparing with the baselines", "eta": None}))
 
     def working(self, work: CurrentPhase) -> None:
         """Sets the current phase. Phases that count nothing show elapsed seconds."""

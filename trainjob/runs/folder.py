@@ -225,7 +225,7 @@ def wait_for_file(run: Folder, name: str, find: Callable[[], Found]) -> Found:
     if found := find():
         return found
     for _ in range(POLLS):
-        run.on_wait(f"waits for the storage: {run.uri}/{name} is missing")
+        run.on_wait(f"waiting for storage: {run.uri}/{name} is missing")
         time.sleep(POLL_SECONDS)
         if found := find():
             run.on_wait("")

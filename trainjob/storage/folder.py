@@ -45,7 +45,7 @@ def _patient(method: _Method[_Arguments, _Result]) -> _Method[_Arguments, _Resul
                 except StorageUnreachable as error:
                     if folder.endpoint not in _answered:
                         raise
-                    folder.on_wait(f"waits for the storage: {error}")
+                    folder.on_wait(f"waiting for storage: {error}")
                     waited = True
                     time.sleep(pause)
                 else:

@@ -209,7 +209,7 @@ def test_a_folder_that_is_not_there_for_a_moment_is_there(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainjob.runs.folder.time.sleep", lambda _: away.exists() and away.rename(folder.uri))
         check_exists(replace(folder, on_wait=said.append))
-    assert said == [f"waits for the storage: {folder.uri}/attempts.json is missing", ""]
+    assert said == [f"waiting for storage: {folder.uri}/attempts.json is missing", ""]
 
 
 def test_a_run_whose_folder_is_removed_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
