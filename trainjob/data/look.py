@@ -1,4 +1,4 @@
-"""What a TrainJob's data holds, read as a run would read it before it trains."""
+"""Reads the data of a TrainJob as a run would before training."""
 
 from dataclasses import dataclass
 
@@ -13,18 +13,18 @@ from trainjob.errors import DataError
 
 @dataclass(frozen=True)
 class Found:
-    """What the data holds."""
+    """The data of a TrainJob."""
 
     rows: dict[str, int]
     """Usable rows of each set."""
     fitted: Fitted | None
-    """What a model of trainjob's own is fitted on; None for a function."""
+    """The fitted preprocessor and split of a built-in model; None for a function."""
     is_split: bool
-    """Whether the validation rows are a share of the training rows."""
+    """Whether the validation rows are taken from the training rows."""
 
 
 def look_at_data(job: TrainJob) -> Found:
-    """Reads the rows of all sets once. Raises DataError as a run would, StorageError where they cannot be reached."""
+    """Reads the rows of all sets once. Raises DataError as a run would, StorageError if they cannot be reached."""
     dataset = job.spec.dataset
     if dataset is None:
         raise DataError(f"{job.metadata.name} has no dataset (spec.dataset): there is no data to look at")
@@ -38,7 +38,7 @@ def look_at_data(job: TrainJob) -> Found:
 
 
 def _rows_of_function(spec: TrainJobSpec) -> dict[str, int]:
-    """Rows of each source. Those that are split are looked at as a run would."""
+    """The number of rows of each source; splits them as a run would."""
     raw_split(spec)
     sets = parts_of_sets(spec)
     begin_reading(sets.values())

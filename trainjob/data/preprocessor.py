@@ -1,4 +1,4 @@
-"""What a model knows of rows: how their content becomes arrays, and what is learned of them."""
+"""The preprocessor of a model: how rows become arrays, and what is learned of them."""
 
 import json
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Preprocessor:
 
 
 def load_preprocessor(folder: Path) -> Preprocessor:
-    """What a preprocessor's `save` wrote. Raises DataError where `folder` holds none, or a damaged one."""
+    """Loads a saved preprocessor. Raises DataError if `folder` has none, or a damaged one."""
     file = folder / PREPROCESSOR_FILE
     if not file.is_file():
         raise DataError(f"{folder} holds no {PREPROCESSOR_FILE}: it is no model of trainjob's")

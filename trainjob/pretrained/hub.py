@@ -1,4 +1,5 @@
-"""Names on the Hugging Face hub, told apart from folders and looked up once, before its client tries for a minute."""
+"""Names on the Hugging Face hub: distinguishes them from folders, and looks them up once, before the hub's client
+retries for a minute."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ _from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
 
 @contextmanager
 def from_cache(cached: bool = True) -> Generator[None]:
-    """In the block, models come from the cache alone if they are `cached`: another process has just downloaded them."""
+    """Within the block, if `cached`, models come only from the cache, because another process has just downloaded
+    them."""
     token = _from_cache.set(cached)
     try:
         yield
@@ -27,9 +29,9 @@ def from_cache(cached: bool = True) -> Generator[None]:
 
 def is_cached_only(name: str, field: str = FIELD) -> bool:
     """Whether the model `name` must come from the cache, because the hub does not answer or need not be asked; False
-    for a folder. `field` is where it was named.
+    for a folder. `field` is the field that names it.
 
-    Raises DataError where there is neither a folder of this name nor a model on the hub, or in the cache without it.
+    Raises DataError if there is neither such a folder nor such a model on the hub, or offline in the cache.
     """
     if _from_cache.get():
         return not Path(name).is_dir()

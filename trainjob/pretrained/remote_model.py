@@ -1,4 +1,4 @@
-"""Pretrained models on S3 and Google Cloud Storage, of which a machine has one copy for all that read them."""
+"""Pretrained models on S3 and Google Cloud Storage: copied once per machine."""
 
 import fcntl
 import hashlib
@@ -14,7 +14,7 @@ from trainjob.storage import Folder
 
 _WEIGHTS = re.compile(r".*\.(safetensors|bin|pth?|ckpt|h5|msgpack|onnx|gguf|tflite|npz)")
 _SOURCE = ".uri"
-"""Ends the name of the file that tells where a copy comes from."""
+"""Suffix of the file that records the source of a copy."""
 _TORCH_WEIGHTS = re.compile(r"pytorch_model.*\.bin")
 
 
@@ -39,7 +39,7 @@ def local_model(spec: TrainJobSpec, weights: bool) -> Generator[Model]:
 
 
 def source_of(name: str) -> str:
-    """Where the copy in a folder comes from; what is no copy stays as it is."""
+    """The source of the copy in a folder; returns other names unchanged."""
     file = Path(name).with_suffix(_SOURCE)
     return file.read_text() if file.parent == _copies() and file.exists() else name
 
@@ -66,14 +66,15 @@ def local_folder(remote: Folder, field: str, weights: bool) -> Path:
 
 
 def _copies() -> Path:
-    """Where the hub's client, too, keeps what it has downloaded."""
+    """The folder where the hub's client also keeps its downloads."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HOME) / "trainjob"
 
 
 def _wanted(names: Iterable[str], weights: bool) -> list[str]:
-    """What transformers reads, and of the weights, which often lie there in several formats, the safe ones."""
+    """The files that transformers reads; of weights, which may come in several formats, only safetensors if there are
+    any."""
     others = [name for name in names if not _WEIGHTS.fullmatch(name)]
     if not weights:
         return others

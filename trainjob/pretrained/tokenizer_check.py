@@ -1,4 +1,4 @@
-"""Compares what a tokenizer makes of training texts with what the same files give elsewhere."""
+"""Compares the tokens of training texts between two ways of loading the same tokenizer."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ SPECIAL = ("bos_token", "eos_token", "pad_token")
 
 
 def compared_texts(texts: Sequence[str]) -> list[str]:
-    """As many texts, and as much of each, as show whether two tokenizers are alike."""
+    """Enough texts, and enough of each, to show whether two tokenizers are equal."""
     return [text[:1_000] for text in texts[:100]]
 
 
@@ -77,7 +77,7 @@ def _other_special_token(loaded: Any, config: dict[str, Any]) -> str | None:
 
 
 def _difference(text: str, some: Sequence[str], others: Sequence[str]) -> str:
-    """Where the tokens of a text begin to differ, in words."""
+    """The first difference between the tokens of a text, in words."""
     pairs = zip(some, others, strict=False)
     first = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(some), len(others)))
     shown, other = (" ".join(tokens[max(0, first - 1) : first + 4]) or "none" for tokens in (some, others))

@@ -1,4 +1,4 @@
-"""Tokenizers: where they come from, and what all models of texts ask of them."""
+"""Loads and saves tokenizers, and what all text models need from them."""
 
 import json
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from trainjob.scratch import scratch_folder
 LENGTH_ROWS = 1_000
 TOKENIZER_ROWS = 100_000
 CHARACTERS_PER_TOKEN = 16
-"""What lies beyond this many for each token of `maxLength` does not reach the tokenizer's training."""
+"""Characters per token of `maxLength`; longer texts are cut before the tokenizer is trained."""
 TEMPLATE, TEMPLATE_FILE = "chat_template", "chat_template.jinja"
 _OF_LOADING = ("is_local", "local_files_only", "backend")
-"""What AutoTokenizer adds to a configuration about how it has loaded it."""
+"""Keys that AutoTokenizer adds to a configuration about how it was loaded."""
 
 
 def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dict[str, Any]]:
@@ -73,13 +73,13 @@ def pretrained_tokenizer(
 
 
 def save_tokenizer(tokenizer: Tokenizer, config: dict[str, Any], folder: Path) -> None:
-    """Write tokenizer.json and tokenizer_config.json, for transformers too."""
+    """Writes tokenizer.json and tokenizer_config.json, also for transformers."""
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1))
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def special_token_id(tokenizer: Tokenizer, config: dict[str, Any], *names: str) -> int | None:
-    """Of the first of the special tokens with these names, such as `pad_token`, that the tokenizer has."""
+    """The id of the first of the special tokens with these names, such as `pad_token`, that the tokenizer has."""
     for name in names:
         token = config.get(name)
         text = token["content"] if isinstance(token, dict) else token
@@ -89,25 +89,24 @@ def special_token_id(tokenizer: Tokenizer, config: dict[str, Any], *names: str) 
 
 
 def mean_length(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
-    """Tokens of a text, on average over the first LENGTH_ROWS."""
+    """The mean number of tokens in the first LENGTH_ROWS texts."""
     return float(np.mean([len(encoding.ids) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]))
 
 
 def cut_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
-    """Fraction of the first LENGTH_ROWS texts that the tokenizer truncates."""
+    """The fraction of the first LENGTH_ROWS texts that the tokenizer truncates."""
     return float(np.mean([bool(encoding.overflowing) for encoding in tokenizer.encode_batch_fast(texts[:LENGTH_ROWS])]))
 
 
 def padded_length(lengths: np.ndarray, most: int) -> int:
-    """The length to which rows of these lengths are padded: the longest, rounded up to a `length_multiple` unless that
-    is more than `most`."""
+    """The padded length of rows of these lengths: the longest, rounded up to a `length_multiple` unless that exceeds
+    `most`."""
     longest, multiple = int(lengths.max(initial=0)), length_multiple()
     return min(-(-longest // multiple) * multiple, max(most, longest))
 
 
 def length_multiple() -> int:
-    """More than 1 where the libraries below prepare their code anew for every length: on GPUs, and on CPUs that have
-    units for bfloat16."""
+    """More than 1 where libraries compile code for every new length: on GPUs, and on CPUs with bfloat16 units."""
     import torch
 
     from trainjob.precision import multiplies_bfloat16
@@ -116,7 +115,7 @@ def length_multiple() -> int:
 
 
 def ready(tokenizer: Tokenizer, max_length: int | None, side: str = "right") -> Tokenizer:
-    """Sets the tokenizer not to pad, and to truncate texts at that side to `max_length` tokens where it is given."""
+    """Sets the tokenizer not to pad, and to truncate texts on that side to `max_length` tokens, if given."""
     if max_length is None:
         tokenizer.no_truncation()
     else:

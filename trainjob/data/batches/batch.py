@@ -1,4 +1,4 @@
-"""What a model is given at once: inputs and labels of some rows."""
+"""A batch: the model inputs and labels of some rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ class Batch:
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
     rows: np.ndarray | None = None
-    """Of a batch that is scored: where its rows are in their set, int64 [n]; of two, the larger comes later."""
+    """For scoring: the positions of the rows in their set, int64 [n]; only their order matters."""
     teacher: torch.Tensor | None = None
-    """The logits that a teacher gives its rows, float32 [n, C]."""
+    """The teacher's logits, float32 [n, C]."""
     padding: int = 0
-    """Places that hold no token of a text."""
+    """Token slots without a token of a text."""
     counts: bool = True
-    """False where a rank has no rows of its own while others have: it computes a row for their sake, for nothing."""
+    """False on a rank without rows while others have some: it computes a dummy row to take part in the collectives."""
 
     @property
     def places(self) -> int:
-        """For tokens, in all its rows; 0 where it holds no texts."""
+        """Token slots in all rows; 0 for inputs other than texts."""
         return self.inputs["input_ids"][: len(self)].numel() if "input_ids" in self.inputs else 0
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class Batch:
 
     @property
     def weight(self) -> float:
-        """How many losses it has: one for each row, or for each token that is learned."""
+        """The number of losses: one per row, or one per learned token."""
         return len(self) if self.labels.dim() == 1 else int((self.labels[: len(self)] != IGNORED).sum())
 
     def micro_batches(self, count: int) -> list["Batch"]:
@@ -52,12 +52,12 @@ class Batch:
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pinned(self) -> "Batch":
-        """In memory that a GPU reads by itself, so that nobody waits for a copy."""
+        """The batch in pinned memory, from which a GPU copies asynchronously."""
         return self._each(torch.Tensor.pin_memory)
 
     def without_full_mask(self) -> "Batch":
-        """Leaves out a mask that hides nothing: attention is faster without one, and a GPU's host would have to wait to
-        see what is in it."""
+        """Drops a mask that masks nothing: attention is faster without one, and with one the host would have to wait
+        for the GPU to inspect it."""
         inputs = {name: tensor for name, tensor in self.inputs.items() if self.padding or name != "attention_mask"}
         return replace(self, inputs=inputs)
 

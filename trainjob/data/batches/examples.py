@@ -1,4 +1,4 @@
-"""Prepared rows in memory: one flat array instead of an object for each row."""
+"""Prepared rows in memory, in flat arrays rather than one object per row."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from numpy.typing import DTypeLike
 from trainjob.data.arrays import as_numpy
 
 IGNORED = -100
-"""The label of a token slot where nothing is learned."""
+"""The label of token slots that are not learned."""
 TEACHER = "teacher"
-"""The column with the logits of a teacher."""
+"""The column of the teacher's logits."""
 ROW = "row"
-"""The column that tells where a row of a set is that is read in parts: of two, the larger comes later."""
+"""The column with the position of a row in a set that is read in parts; only the order matters."""
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,22 @@ class Examples:
     """`n` prepared rows: row `i` is `values[offsets[i] : offsets[i + 1]]` with the label `labels[i]`."""
 
     values: np.ndarray
-    """Tokens int32 or pixels uint8 of all rows, one after the other."""
+    """Tokens (int32) or pixels (uint8) of all rows, concatenated."""
     offsets: np.ndarray
     """int64 [n + 1]."""
     labels: np.ndarray | None = None
-    """[n, ...]; -1 for a row that has none but the teacher's. None where the rows have no labels."""
+    """[n, ...]; -1 for a row that only the teacher has labeled. None if rows have no labels."""
     teacher: np.ndarray | None = None
-    """The logits that a teacher gives them, float32 [n, C]."""
+    """The teacher's logits, float32 [n, C]."""
     rows: np.ndarray | None = None
-    """Where they are in their set, int64 [n]: of two, the larger comes later."""
+    """Positions in the set, int64 [n]; only their order matters."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
     def lengths(self) -> np.ndarray:
-        """Values of each row, int64 [n]."""
+        """The number of values of each row, int64 [n]."""
         return np.diff(self.offsets)
 
     def take(self, indices: np.ndarray) -> Self:
@@ -52,8 +52,8 @@ class Examples:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """Rows of a table with the column `values` (lists of int32 or uint8) and, where there are any, `label`,
-        `teacher` (lists of float32, all of one length) and `row` (int64)."""
+        """Rows of a table with the column `values` (lists of int32 or uint8) and optionally `label`, `teacher` (lists
+        of float32 of equal length) and `row` (int64)."""
         lists = table["values"]
         dtype = lists.type.value_type.to_pandas_dtype()
         values = [as_numpy(chunk.flatten()) for chunk in lists.chunks]
@@ -64,7 +64,7 @@ class Examples:
 
     @classmethod
     def concat(cls, tables: Iterable[pa.Table]) -> Self:
-        """The rows of several such tables, in their order; at least one."""
+        """The rows of several such tables, in order; at least one table."""
         return cls.from_table(pa.concat_tables(tables))
 
 
@@ -76,7 +76,7 @@ def _teacher(table: pa.Table, rows: int) -> np.ndarray | None:
 
 
 def _column(table: pa.Table, name: str) -> np.ndarray | None:
-    """A column of numbers; None where the table has none of this name."""
+    """A column of numbers; None if the table has no such column."""
     if name not in table.column_names:
         return None
     column = table[name]
@@ -92,6 +92,6 @@ def _joined(arrays: list[np.ndarray], dtype: DTypeLike) -> np.ndarray:
 
 
 def cut(lengths: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    """Indices of `lengths` [n] in batches of like length; the last, of the longest, may be smaller."""
+    """Indices of `lengths` [n] in batches of similar length; the last one, with the longest rows, may be smaller."""
     order = np.argsort(lengths, kind="stable")
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]

@@ -27,26 +27,27 @@ if TYPE_CHECKING:
     from ray.data import DataIterator
 
 WINDOW_ROWS = 1024
-"""Rows of one rank that are sorted by length together, where they are read from Ray Data."""
+"""Rows of one rank that are sorted by length together when streamed from Ray Data."""
 WINDOW_BATCHES = 64
-"""Batches whose rows are sorted together where all rows are in memory."""
+"""Batches whose rows are sorted together when all rows are in memory."""
 SHUFFLE_BUFFER_BYTES = 256 * 2**20
 EVERY_ROW = 2**62
 AHEAD = 2
-"""Batches that are made ahead of a GPU."""
+"""Batches prepared ahead of a GPU."""
 
 _Item = TypeVar("_Item")
 
 
 class TrainingBatches(Protocol):
-    """The training batches of one rank: in each epoch every rank gets equally many, its shares of the same ones."""
+    """The training batches of one rank. In each epoch all ranks get the same number: their shares of the same
+    batches."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]: ...
 
 
 @dataclass(frozen=True)
 class Shard:
-    """What one rank takes of a dataset."""
+    """One rank's share of a dataset."""
 
     rank: int
     world_size: int
@@ -56,7 +57,7 @@ class Shard:
 
     @property
     def own_rows(self) -> int:
-        """The most rows of a batch that one rank takes."""
+        """The most rows of a batch for one rank."""
         return -(-self.batch_size // self.world_size)
 
     @property
@@ -65,16 +66,16 @@ class Shard:
         return self.own_rows * max(1, WINDOW_ROWS // self.own_rows)
 
     def micro_batches(self, count: int) -> int:
-        """How many micro-batches a rank computes its rows of a batch in, so that none has more rows than with `count`
+        """The number of micro-batches for a rank's rows of a batch, so that none has more rows than with `count`
         ranks."""
         return -(-self.own_rows // -(-self.batch_size // count))
 
     def scored(self, count: int) -> "Shard":
-        """What it takes of a set that is scored: no more rows at once than with `count` ranks."""
+        """The share of a set to score: no more rows at once than with `count` ranks."""
         return replace(self, batch_size=-(-self.batch_size // count) * self.world_size)
 
     def batches(self, total: int) -> int:
-        """Batches of an epoch of `total` rows."""
+        """The number of batches in an epoch of `total` rows."""
         return -(-total // self.batch_size)
 
 
@@ -101,14 +102,14 @@ def _collated(preprocessor: Preprocessor, item: tuple[Examples, bool]) -> Batch:
 
 @dataclass(frozen=True)
 class StreamedBatches:
-    """Training batches streamed anew in every epoch from a Ray Data shard and shuffled in a buffer. All ranks get
-    equally many rows: the remainder of an uneven division is left out."""
+    """Training batches streamed in every epoch from a Ray Data shard and shuffled in a buffer. All ranks get the same
+    number of rows; the remainder of an uneven division is left out."""
 
     data: "DataIterator"
     preprocessor: Preprocessor
     shard: Shard
     row_bytes: int
-    """Memory that a row takes."""
+    """Memory of one row."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         windows = read_windows(
@@ -128,7 +129,7 @@ def read_windows(
     local_shuffle_buffer_size: int | None = None,
     local_shuffle_seed: int | None = None,
 ) -> Iterator[Examples]:
-    """The rows of `data`, `rows` at a time."""
+    """The rows of `data` in windows of `rows`."""
     from ray.data.collate_fn import ArrowBatchCollateFn
 
     class ToTensors(ArrowBatchCollateFn):
@@ -150,14 +151,14 @@ def read_windows(
 
 
 def read_whole(data: "DataIterator") -> Examples:
-    """All rows of `data`, of which there must be some."""
+    """All rows of `data`, at least one."""
     (examples,) = read_windows(data, EVERY_ROW)
     return examples
 
 
 class _ExamplesDataset(Dataset[tuple[Examples, bool]]):
-    """Examples as a map-style dataset whose items are whole batches, and whether they count: a rank without rows has
-    one that does not."""
+    """Examples as a map-style dataset whose items are whole batches, and whether they are real: a rank without rows
+    gets a dummy."""
 
     def __init__(self, examples: Examples) -> None:
         self.examples = examples
@@ -170,10 +171,10 @@ class _ExamplesDataset(Dataset[tuple[Examples, bool]]):
 
 
 class BucketSampler(Sampler[np.ndarray]):
-    """Row indices of one rank's shares of the batches of one epoch; the last may be empty.
+    """Row indices of one rank's shares of the batches of one epoch; the last share may be empty.
 
-    The batches depend on the seed and on their size alone, so an epoch that other numbers of ranks begin and end holds
-    each row once.
+    The batches depend only on the seed and their size, so an epoch that begins and ends with different world sizes
+    contains each row once.
     """
 
     def __init__(self, lengths: np.ndarray, shard: Shard) -> None:
@@ -199,8 +200,8 @@ class BucketSampler(Sampler[np.ndarray]):
 
 
 class InMemoryBatches:
-    """Training batches from a PyTorch DataLoader over all rows in memory: every rank shuffles them alike and takes
-    its share."""
+    """Training batches from a PyTorch DataLoader over all rows in memory: every rank shuffles them alike and takes its
+    share."""
 
     def __init__(self, examples: Examples, preprocessor: Preprocessor, shard: Shard) -> None:
         self.sampler = BucketSampler(examples.lengths, shard)
@@ -218,15 +219,15 @@ class InMemoryBatches:
 
 
 def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """For a GPU: has the next batches made, in memory that it reads by itself, while it computes. For a CPU, which has
-    to do both: the batches as they are."""
+    """For a GPU: prepares the next batches in pinned memory while it computes. For a CPU, which would have to do both:
+    the batches unchanged."""
     if device.type != "cuda":
         return batches
     return prefetched((batch.without_full_mask().pinned() for batch in batches), partial(torch.cuda.set_device, device))
 
 
 def prefetched(items: Iterator[_Item], begin: Callable[[], None] = lambda: None) -> Generator[_Item]:
-    """The items, of which a thread that calls `begin` first has up to AHEAD ready; what they raise is raised here."""
+    """The items, up to AHEAD of them prepared by a thread that calls `begin` first. Raises their exceptions here."""
     end: Any = object()
     with ThreadPoolExecutor(1, initializer=begin) as thread:
         waiting = deque(thread.submit(next, items, end) for _ in range(AHEAD))
@@ -241,7 +242,7 @@ def memory_windows(examples: Examples, rows: int) -> Iterator[Examples]:
 
 
 def scoring_batches(windows: Iterable[Examples], preprocessor: Preprocessor, shard: Shard) -> Iterator[Batch]:
-    """This rank's batches of a set of which every rank has all rows: each row is in exactly one batch of one rank."""
+    """This rank's batches of a set that every rank has completely: each row is in exactly one batch of one rank."""
     number = first_row = 0
     for window in windows:
         for indices in cut(window.lengths, shard.own_rows):

@@ -1,4 +1,4 @@
-"""The second pass: read, check, split, clean and tokenize, into memory or in Ray Data."""
+"""The second pass: reads, checks, splits and prepares rows, in memory or in Ray Data."""
 
 import logging
 import pickle
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from ray.data import DataContext, Dataset
 
 STORE_SHARE = 0.4
-"""Share of the object store that prepared rows may fill; the rest is for shuffling and batches."""
+"""Fraction of the object store for prepared rows; the rest is for shuffling and batches."""
 MOST_ROWS_OF_A_TASK = 2**40
 
 
 Loader = Callable[[Iterable[Any]], Iterator[pa.Table]]
 Loading = tuple[Sequence[Sized], Loader]
-"""What is read, and what reads it."""
+"""Sources to read, and the function that reads them."""
 OnRows = Callable[[int], None]
-"""Is told of more rows. Picklable."""
+"""Called with the number of additional rows read. Picklable."""
 
 
 def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
-    """Prepared rows in the source's order: `values` (list<int32|uint8>) and, where they have labels, `label`.
+    """Prepared rows in the source's order: `values` (list<int32|uint8>) and, if they have labels, `label`.
 
-    With `side`, only the rows on that side of the split. Raises DataError naming file and row.
+    With `side`, only the rows on that side of the split. Raises DataError with file and row.
     """
     for rows, labels in labelled(parts, fitted, side):
         yield prepared(rows, labels, fitted.preprocessor)
@@ -75,7 +75,7 @@ def labelled(
 
 
 def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray | None]]:
-    """The rows of one set as they came, in the source's order, and their labels [n, ...]."""
+    """The raw rows of one set in the source's order, and their labels [n, ...]."""
     for each, source, side in _sets(spec.dataset, fitted.split):
         if each == name:
             yield from labelled(parts_of(spec, source), fitted, side)
@@ -96,7 +96,7 @@ def _loadings(spec: TrainJobSpec, fitted: Fitted, train: Loading | None) -> Iter
 
 
 def _sets(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[str, Source, Side | None]]:
-    """Name of each set, where it comes from, and which side of the split it is."""
+    """The name, source and side of the split of each set."""
     if dataset is None:
         return
     for name, source in sources_of(dataset).items():
@@ -133,7 +133,7 @@ def prepare_datasets(
 
 
 def bytes_of_sets(spec: TrainJobSpec, fitted: Fitted) -> dict[str, int]:
-    """Memory that the prepared rows of each set take."""
+    """Memory of the prepared rows of each set."""
     sizes = {
         name: rows * fitted.preprocessor.input.row_bytes for name, rows in fitted.rows.items() if name != UNLABELLED
     }
@@ -141,7 +141,7 @@ def bytes_of_sets(spec: TrainJobSpec, fitted: Fitted) -> dict[str, int]:
 
 
 def read_datasets(datasets: "Mapping[str, Dataset]") -> dict[str, Examples]:
-    """Prepared sets in memory, in the sources' order. Raises DataError for what is wrong with their rows."""
+    """Prepared sets in memory, in the sources' order. Raises DataError for bad rows."""
     with user_errors():
         return {
             name: Examples.concat(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
@@ -242,7 +242,7 @@ def _run_tasks(tasks: pa.Table, loader: Loader, numbered: bool, on_rows: OnRows 
 
 
 def _told(tables: Iterable[pa.Table], on_rows: OnRows) -> Iterator[pa.Table]:
-    """The tables, while `on_rows` is told how many rows were read for each: it may hold fewer."""
+    """The tables; calls `on_rows` with the number of rows read for each, which may be more than it holds."""
     DOING.begin("reading", None, ROWS)
     told = 0
     for table in tables:
@@ -258,7 +258,7 @@ def _numbered(tables: Iterable[pa.Table], first: int) -> Iterator[pa.Table]:
 
 
 class TaskError(Exception):
-    """Carries a UserError out of a Ray task as it is: Ray adds advice of its own to the message of what is raised."""
+    """Carries a UserError out of a Ray task unchanged: Ray adds its own advice to the messages of exceptions."""
 
     def __init__(self, error: UserError, *advice: str) -> None:
         super().__init__(error, *advice)
@@ -267,7 +267,7 @@ class TaskError(Exception):
 
 @contextmanager
 def user_errors() -> Generator[None]:
-    """Raises the UserError that failed a Ray Data task as itself; put it around whatever reads a lazy dataset."""
+    """Raises the UserError that failed a Ray Data task. Put it around code that reads a lazy dataset."""
     try:
         yield
     except TaskError as error:  # Ray raises a subclass of what the task raised

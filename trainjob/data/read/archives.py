@@ -1,4 +1,4 @@
-"""The one file in a ZIP archive."""
+"""Reads the only file of a ZIP archive."""
 
 import zipfile
 import zlib
@@ -9,7 +9,7 @@ import pyarrow as pa
 from trainjob.errors import DataError, listed
 
 UNSOUND = (zipfile.BadZipFile, zlib.error)
-"""What reading a damaged archive raises."""
+"""Errors that a damaged archive raises."""
 
 
 def is_zip(uri: str) -> bool:
@@ -17,7 +17,7 @@ def is_zip(uri: str) -> bool:
 
 
 def only_member(archive: pa.NativeFile, uri: str) -> pa.NativeFile:
-    """Reads the only file in the archive. Raises DataError where there are several or none, or it has a password."""
+    """Opens the only file of the archive. Raises DataError if there are several files or none, or a password."""
     members = zipfile.ZipFile(archive)
     names = [member.filename for member in members.infolist() if not member.is_dir() and _is_data(member.filename)]
     if len(names) != 1:
@@ -32,5 +32,5 @@ def only_member(archive: pa.NativeFile, uri: str) -> pa.NativeFile:
 
 
 def _is_data(name: str) -> bool:
-    """Whether a file is none of those that macOS adds."""
+    """Whether a file is not one of those that macOS adds."""
     return not any(part == "__MACOSX" or part.startswith(".") for part in PurePosixPath(name).parts)

@@ -1,4 +1,4 @@
-"""Rows of a CSV file that Arrow cannot read, or reads wrongly without saying so."""
+"""CSV rows that Arrow cannot read, or silently reads wrong."""
 
 import io
 import sys
@@ -16,19 +16,19 @@ from trainjob.errors import RowError
 
 
 class BadCSVRows:
-    """Finds these rows while a file is read. Rows count from 1 after the header."""
+    """Finds such rows while a file is read. Rows count from 1 after the header."""
 
     def __init__(self, uri: str, on_bad: OnBadRow, delimiter: str, skipped: int) -> None:
         """`skipped` is the number of lines before the header."""
         self._uri, self._on_bad, self._skipped = uri, on_bad, skipped
         self._quotes = QuoteCheck(delimiter)
         self.numbers: set[int] = set()
-        """Of rows that Arrow leaves out."""
+        """Rows that Arrow skips."""
         self.refused: RowError | None = None
-        """What `on_bad` has raised: an exception would not get through Arrow."""
+        """The exception that `on_bad` raised: it could not pass through Arrow."""
 
     def add(self, row: arrow_csv.InvalidRow) -> Literal["skip", "error"]:
-        """What Arrow does with a row of another number of values than the header has."""
+        """Arrow's handler for a row whose number of values differs from the header's."""
         number = row.number - 1 - self._skipped
         self.numbers.add(number)
         place, found = Place(self._uri, "row", number), f"{row.actual_columns} values"
@@ -42,7 +42,7 @@ class BadCSVRows:
         return "skip"
 
     def without(self, rows: Rows) -> Rows:
-        """The rows without those that have a bad quote, of which `on_bad` is told."""
+        """The rows without those with a bad quote, which are reported to `on_bad`."""
         if not self._quotes.bad:
             return rows
         sound: list[int] = []
@@ -55,8 +55,8 @@ class BadCSVRows:
         return rows.take(np.array(sound, np.int64))
 
     def batches(self, file: pa.NativeFile, *options: Any) -> Iterator[pa.RecordBatch]:
-        """What Arrow reads. It cannot tell the handler of invalid rows of one that is not UTF-8: it prints a traceback,
-        which is kept back here, and raises the error that it has without a handler."""
+        """Arrow's batches. For an invalid row that is not UTF-8, Arrow cannot call the handler: it prints a traceback,
+        which is suppressed here, and raises the error that it raises without a handler."""
         with _silent():
             batches = arrow_csv.open_csv(pa.PythonFile(_Watched(file, self._quotes), "r"), *options)
         while True:
@@ -75,7 +75,7 @@ class BadCSVRows:
 
 
 class _Watched(io.RawIOBase):
-    """A stream whose bytes a check looks at before anyone else does."""
+    """A stream that shows its bytes to a check before passing them on."""
 
     def __init__(self, stream: pa.NativeFile, check: QuoteCheck) -> None:
         self._stream, self._check = stream, check
@@ -91,7 +91,7 @@ class _Watched(io.RawIOBase):
 
 @contextmanager
 def _silent() -> Generator[None]:
-    """Keeps back what Python prints of text that cannot be decoded where nothing can be raised."""
+    """Suppresses Python's output about undecodable text in places where nothing can be raised."""
     hook = sys.unraisablehook
     sys.unraisablehook = lambda found: None if isinstance(found.exc_value, UnicodeDecodeError) else hook(found)
     try:

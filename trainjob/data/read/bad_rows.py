@@ -1,4 +1,4 @@
-"""Rows that cannot be used: counted by kind, with where the first of them are, and told all at once."""
+"""Unusable rows: counted by kind, with the places of the first ones, and reported all at once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from trainjob.errors import DataError, RowError, listed
 from trainjob.redaction import without_secrets
 
 SHOWN = 5
-"""Rows of each kind whose place is told."""
+"""Rows of each kind whose place is reported."""
 _LONGEST = 200
-"""Characters that are told of one row."""
+"""Characters shown of one row."""
 
 
 class TooFewRows(DataError):
-    """The rows that can be used are too few, whether or not the others are dropped."""
+    """Too few usable rows are left, even if the others are dropped."""
 
 
 @dataclass
@@ -27,23 +27,23 @@ class Kind:
 
     rows: int = 0
     first: list[str] = field(default_factory=list[str])
-    """Where the first of them are, and what is particular to each."""
+    """Places of the first rows, with the details of each."""
     message: str = ""
-    """What an error says of the first one alone."""
+    """The error message if there is only one such row."""
     advice: str = ""
 
 
 @dataclass
 class BadRows:
-    """The rows of a set that cannot be used. Picklable."""
+    """The unusable rows of a set. Picklable."""
 
     source: str = ""
-    """The set, and where it comes from."""
+    """Name of the set and its source."""
     kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
 
     @classmethod
     def of_set(cls, name: str, source: Source) -> "BadRows":
-        """None yet, of the set `name` of a TrainJob."""
+        """An empty count for the set `name` of a TrainJob."""
         return cls(f"spec.dataset.{name} ({listed(source.all_uris)})")
 
     @property
@@ -51,11 +51,11 @@ class BadRows:
         return sum(kind.rows for kind in self.kinds.values())
 
     def add(self, error: RowError) -> None:
-        """Count a row."""
+        """Counts a row."""
         self.add_rows(error.kind, 1, f"{error.place}: {error.detail}" if error.detail else error.place, str(error))
 
     def add_rows(self, name: str, rows: int, first: str, message: str, advice: str = "") -> None:
-        """Count several rows of one kind that are told of in one text, `first`."""
+        """Counts several rows of one kind that share one error, `first`."""
         kind = self.kinds.setdefault(name, Kind(message=message, advice=advice))
         kind.rows += rows
         if len(kind.first) < SHOWN:
@@ -63,18 +63,18 @@ class BadRows:
             kind.first.append(shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…")
 
     def merge(self, later: "BadRows") -> None:
-        """Count the rows of a later part of the set."""
+        """Adds the counts of a later part of the set."""
         for name, other in later.kinds.items():
             kind = self.kinds.setdefault(name, Kind(message=other.message, advice=other.advice))
             kind.rows += other.rows
             kind.first = [*kind.first, *other.first][:SHOWN]
 
     def dropped(self) -> list[Dropped]:
-        """What the data's profile says of them."""
+        """The counts for the data profile."""
         return [Dropped(reason=name, rows=kind.rows, first=kind.first) for name, kind in self.kinds.items()]
 
     def lines(self, counted: bool = True) -> list[str]:
-        """A line for each kind, which begins with its number of rows if `counted`."""
+        """One line for each kind, which begins with its number of rows if `counted`."""
         return [kind.message if kind.rows == 1 else _line(name, kind, counted) for name, kind in self.kinds.items()]
 
 
@@ -87,7 +87,7 @@ def _line(name: str, kind: Kind, counted: bool) -> str:
 
 
 def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:
-    """Indices of the rows that `check` raises no RowError for; `on_bad` is told of the others."""
+    """Indices of the rows that pass `check`; `on_bad` is called with the RowError of each other row."""
     every = np.arange(len(rows.table))
     try:
         check(rows)
@@ -110,8 +110,8 @@ def _is_sound(row: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> b
 def bad_rows_error(
     bad: Mapping[str, BadRows], rows: Mapping[str, int], problem: str = "", advice: str = ""
 ) -> DataError:
-    """An error that tells of the bad rows of all sets, `rows` being how many others each has where that is known, and
-    of another `problem`, if there is one."""
+    """An error about the bad rows of all sets. `rows` has the number of usable rows of each set, if known; `problem` is
+    another problem, if any."""
     lines: list[str] = []
     for name, found in bad.items():
         if found.count:

@@ -1,18 +1,18 @@
-"""A pass over all rows in tasks of a bounded size, one after the other or at once."""
+"""Divides a pass over all rows into tasks of bounded size, run in order or in parallel."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 TASK_BYTES = 16 * 2**20
-"""Source bytes that one Ray task reads, where the parts allow; starting a process for less does not pay."""
+"""Source bytes that one Ray task reads, if the parts allow; less does not pay for starting a process."""
 
 
 class Sized(Protocol):
-    """A part, or what else rows are read from. Picklable."""
+    """A part, or another source of rows. Picklable."""
 
     @property
     def size(self) -> int:
-        """Bytes that are read."""
+        """Bytes to read."""
         ...
 
 
@@ -22,8 +22,8 @@ Result = TypeVar("Result")
 
 
 class Mapper(Protocol):
-    """Gives what `work` makes of each item, in their order, and takes further items as it goes on. Raises what `work`
-    raises for the first of them that it fails on."""
+    """Yields the result of `work` for each item, in order, and takes items as it goes. Raises the exception of the
+    first item that fails."""
 
     def __call__(self, work: Callable[[Item], Result], items: Iterable[Item], /) -> Iterable[Result]: ...
 
@@ -34,7 +34,7 @@ def one_by_one(work: Callable[[Item], Result], items: Iterable[Item], /) -> Iter
 
 
 def tasks_of(parts: Sequence[Some]) -> list[list[Some]]:
-    """Consecutive parts together, up to about TASK_BYTES."""
+    """Groups consecutive parts into tasks of up to about TASK_BYTES."""
     tasks: list[list[Some]] = []
     size = 0
     for part in parts:

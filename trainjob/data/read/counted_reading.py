@@ -1,4 +1,4 @@
-"""Reads parts, and counts what this process has read for the display."""
+"""Reads parts, and counts the progress for the display."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,8 +10,8 @@ from trainjob.doing import BYTES, DOING, ROWS
 
 
 def begin_reading(sets: Iterable[Sequence[Part]]) -> None:
-    """All parts of these sets are read from now on. Bytes are counted or, where a part does not know its size or how
-    far it has been read, rows."""
+    """Announces that all parts of these sets will be read. Counts bytes, or rows if a part does not know its size or
+    position."""
     sizes = [0 if is_zip(part.uri) or isinstance(part, ListedImages) else part.size for parts in sets for part in parts]
     if sizes and all(sizes):
         DOING.begin("reading", sum(sizes), BYTES)
@@ -20,7 +20,7 @@ def begin_reading(sets: Iterable[Sequence[Part]]) -> None:
 
 
 def read_part(part: Part, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
-    """The part's rows, which are counted."""
+    """The rows of a part, counted."""
     start = DOING.now.done
     for rows in part.read(columns, on_bad):
         yield rows
@@ -33,13 +33,13 @@ def read_part(part: Part, columns: Sequence[str] | None, on_bad: OnBadRow = refu
 
 
 def read_all(some: Iterable[Part], columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
-    """The rows of all parts, which are counted."""
+    """The rows of all parts, counted."""
     for part in some:
         yield from read_part(part, columns, on_bad)
 
 
 def counted(results: Iterable[Result], tasks: Iterable[Sequence[Sized]]) -> Iterator[Result]:
-    """The results of tasks that read parts. The parts count as read, also where another process has read them."""
+    """The results of tasks that read parts. Counts the parts as read, also if another process has read them."""
     done = DOING.now.done
     for result, parts in zip(results, tasks, strict=True):
         done += sum(part.size for part in parts)

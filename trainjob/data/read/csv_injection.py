@@ -11,27 +11,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PREDICTION, PROBABILITY, OF_CLASS = "prediction", "probability", "probability_"
-"""Names, and the beginning of names, of columns that `trainjob predict` adds."""
+"""Names and prefixes of the columns that `trainjob predict` adds."""
 _BEGINNINGS = r"=+\-@\t\r\n"
 _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
-"""What begins so and is only a number: a formula of it is the number itself."""
+"""Texts that begin like a formula but are plain numbers: as a formula, they have the same value."""
 
 
 def _pattern(kind: pa.DataType) -> str:
-    """Of texts to escape. An apostrophe more before those that have some already, so that none is taken for ours."""
+    """Matches texts to escape, including those that already begin with apostrophes, so that none of these is taken for
+    ours."""
     wide = "" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "\uff1d\uff0b\uff0d\uff20"
     return rf"\A('*[{_BEGINNINGS}{wide}])"
 
 
 def escaped(table: pa.Table) -> pa.Table:
-    """The table as it is written to CSV: with no text, nor name of a column, that begins as a formula does."""
+    """Escapes texts and column names that begin like a formula."""
     return pa.table(
         [_escaped_column(column) for column in table.columns], [_escaped_name(name) for name in table.column_names]
     )
 
 
 def unescaped(table: pa.Table) -> pa.Table:
-    """What `escaped` was given."""
+    """Reverses `escaped`."""
     columns = [
         _replaced(column, _pattern(column.type).replace(r"\A(", r"\A'("), r"\1") if _is_text(column.type) else column
         for column in table.columns
@@ -45,7 +46,7 @@ def unescaped_names(names: Sequence[str]) -> list[str]:
 
 
 def is_of_predictions(header: Sequence[str]) -> bool:
-    """Whether a CSV file with this header was written by `trainjob predict`."""
+    """Whether `trainjob predict` wrote the CSV file with this header."""
     return {PREDICTION, PROBABILITY} <= set(header) and any(name.startswith(OF_CLASS) for name in header)
 
 

@@ -1,8 +1,8 @@
-"""Finds CSV rows that Arrow reads otherwise than they are meant, because of a quote, and says nothing of.
+"""Finds CSV rows that Arrow silently reads wrong because of a quote.
 
-A quoted value ends at the next quote that is not doubled. Where the closing quote is missing, the value takes in the
-rows that follow, up to the opening quote of another value. Where quotes are escaped by backslashes, the value ends too
-early, and the backslashes become a part of it.
+A quoted value ends at the next quote that is not doubled. If the closing quote is missing, the value swallows the
+following rows, up to the opening quote of another value. If quotes are escaped by backslashes, the value ends too
+early, and the backslashes become part of it.
 """
 
 import codecs
@@ -18,11 +18,11 @@ NOT_CLOSED = "a value begins with a quote that is not closed; close it, or doubl
 
 @dataclass(frozen=True)
 class BadQuote:
-    """What is wrong with a row."""
+    """The error of a row."""
 
     kind: str
     lines: int = 0
-    """How many of the lines that follow the row has taken in."""
+    """Number of following lines that the row has swallowed."""
 
     @property
     def detail(self) -> str:
@@ -32,28 +32,27 @@ class BadQuote:
 
 @dataclass
 class QuoteCheck:
-    """Looks at a file's bytes in order, in pieces of any size."""
+    """Checks a file's bytes in order, in chunks of any size."""
 
     delimiter: str
     bad: dict[int, BadQuote] = field(default_factory=dict[int, BadQuote])
-    """By the number of the row. The first line that is not blank has the number 0, so rows after a header count from
-    1."""
+    """By row number. The first line that is not blank has number 0, so rows after a header count from 1."""
     _kept: bytes = b""
-    """The end of the last piece where the next byte tells what it means."""
+    """The end of the last chunk, if its meaning depends on the next byte."""
     _last: int = _LINE_BREAKS[0]
-    """The byte before the next piece."""
+    """The byte before the next chunk."""
     _rows: int = 0
-    """Rows that have ended."""
+    """Completed rows."""
     _lines: int = 0
-    """Lines that have ended, in values or not, without blank ones."""
+    """Completed lines, inside values or not, without blank lines."""
     _inside: bool = False
-    """Whether the next piece begins inside a quoted value."""
+    """Whether the next chunk begins inside a quoted value."""
     _opened: int = 0
-    """`_lines` where that value begins."""
+    """`_lines` at the beginning of that value."""
     _has_begun: bool = False
 
     def look_at(self, piece: bytes) -> None:
-        """The next bytes of the file; none at its end."""
+        """Takes the next bytes of the file; empty at its end."""
         if not self._has_begun:
             piece, self._has_begun = piece.removeprefix(codecs.BOM_UTF8), True
         text = self._kept + piece
@@ -96,7 +95,7 @@ class QuoteCheck:
         self._last = int(text[-1])
 
     def _ends_in_blanks(self, text: np.ndarray, closing: int) -> bool:
-        """Whether only blanks are between the closing quote and the end of the value, as some programs write them."""
+        """Whether only blanks separate the closing quote from the end of the value, as some programs write."""
         end = closing + 1
         while end < len(text) and text[end] == ord(" "):
             end += 1
@@ -122,7 +121,7 @@ class QuoteCheck:
 def _walk(
     quotes: list[int], can_open: list[bool], can_close: list[bool], inside: bool
 ) -> tuple[np.ndarray, list[tuple[int | None, int]]]:
-    """The same, quote by quote: some are only characters of a value."""
+    """Like the fast path, but quote by quote: some quotes are plain characters of a value."""
     toggles: list[int] = []
     early: list[tuple[int | None, int]] = []
     opening, index = None, 0

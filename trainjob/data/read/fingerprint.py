@@ -1,4 +1,4 @@
-"""What tells that the data of a run has changed since it began."""
+"""Fingerprints of the data's files, which show whether the data has changed since the run began."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from trainjob.errors import DataError, listed, notify
 from trainjob.storage import Folder, concurrently
 
 SOURCES_FILE = "sources.json"
-"""Of a function's run; a classifier's keeps fingerprints with what was fitted."""
+"""For a function's run; other runs keep the fingerprints with the fitted preprocessor."""
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,22 @@ class Fingerprint:
     files: int
     bytes: int
     changed: str
-    """When the newest of them was written; on the web, its ETag or date; empty where that is not known."""
+    """Modification time of the newest file; on the web, its ETag or date; empty if unknown."""
     names: str
     """A digest of the files' names and sizes."""
     times: str
-    """A digest of when each was written."""
+    """A digest of the files' modification times."""
 
 
 def fingerprints(spec: TrainJobSpec) -> dict[str, Fingerprint]:
-    """The fingerprint of each set that has a source of its own."""
+    """The fingerprint of each set that has its own source."""
     assert spec.dataset is not None
     endpoint = spec.storage.endpoint if spec.storage else None
     return {name: _of_all(files_of(source, endpoint)) for name, source in sources_of(spec.dataset).items()}
 
 
 def changes_of(before: Fingerprint, now: Fingerprint) -> str:
-    """What differs in names and sizes, in words; empty where nothing does."""
+    """Differences in names and sizes, in words; empty if there are none."""
     if before.names == now.names:
         return ""
     fields = [
@@ -50,8 +50,8 @@ def changes_of(before: Fingerprint, now: Fingerprint) -> str:
 
 
 def check_same_files(spec: TrainJobSpec, kept: Folder) -> None:
-    """Raises DataError where the files of the data are no longer those of the run, whose fingerprints are kept in the
-    folder `kept` from its first attempt on. Says which were only written again: their rows may be the same."""
+    """Raises DataError if the data's files differ from those of the run's first attempt, whose fingerprints are kept in
+    the folder `kept`. Notifies about files that were only rewritten, as their rows may be the same."""
     now = fingerprints(spec)
     if not kept.exists(SOURCES_FILE):
         kept.write(SOURCES_FILE, json.dumps({name: asdict(source) for name, source in now.items()}, indent=1).encode())
@@ -67,7 +67,7 @@ def check_same_files(spec: TrainJobSpec, kept: Folder) -> None:
 
 
 def refuse_changes(spec: TrainJobSpec, changes: dict[str, str]) -> None:
-    """Raises DataError where there are `changes` of some sets, in words."""
+    """Raises DataError if any set has `changes`."""
     if not changes:
         return
     assert spec.dataset is not None
@@ -80,7 +80,7 @@ def refuse_changes(spec: TrainJobSpec, changes: dict[str, str]) -> None:
 
 
 def _of_all(files: list[File]) -> Fingerprint:
-    """One of all the files, of which some may be on the web."""
+    """One fingerprint of all files, some of which may be on the web."""
     others = [file for file in files if not is_http(file.uri)]
     found = [_of_files(others)] if others else []
     found += concurrently(_of_web, [file.uri for file in files if is_http(file.uri)])

@@ -1,4 +1,4 @@
-"""Tells the format of files by their names."""
+"""Determines the format of files from their names."""
 
 import re
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ def format_of(name: str) -> str | None:
 
 
 def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
-    """The format of the files `names`, which lie at `uris`; images whose folder has a table `metadata.csv` are that
-    table's. Raises DataError where there are several, or none that is known."""
+    """The format of the files `names` at `uris`; a folder of images with a `metadata.csv` has the format of that table.
+    Raises DataError if there are several formats, or no known one."""
     kinds = sorted({kind for name in names if (kind := format_of(name))})
     if not kinds and any(map(_is_json, names)):
         return "jsonl"
@@ -58,8 +58,8 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
 
 
 def of_format(names: Sequence[str], kind: str) -> list[str]:
-    """Those of the files that have the format by their names. Files called .json hold rows where no others do: beside
-    others, they tell about these."""
+    """The files of this format, by name. Files named .json are rows only if there are no other files; beside others,
+    they are metadata."""
     found = [name for name in names if format_of(name) == kind]
     return found or [name for name in names if kind == "jsonl" and _is_json(name)]
 
@@ -70,5 +70,5 @@ def _is_json(name: str) -> bool:
 
 
 def is_metadata(name: str) -> bool:
-    """Whether a file is by its name the table of a folder of images, as the Hugging Face hub has it."""
+    """Whether the file's name is that of the metadata table of an image folder on the Hugging Face hub."""
     return format_of(name) in TABLES and PurePosixPath(name).name.lower().startswith("metadata.")

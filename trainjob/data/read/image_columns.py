@@ -1,4 +1,4 @@
-"""Which columns of a table hold the images, or their paths, and the labels."""
+"""Finds the columns of a table that hold images, or their paths, and labels."""
 
 import json
 import re
@@ -24,18 +24,18 @@ class ImageColumns:
 
     image: str
     label: str | None
-    """None where the rows need no label."""
+    """None if rows need no label."""
     is_path: bool
-    """Whether `image` holds the paths of image files, not the files themselves."""
+    """Whether `image` holds paths of image files rather than the files."""
     class_names: tuple[str, ...] | None = None
-    """What the numbers of the label stand for, where the Hugging Face hub's `datasets` has written that."""
+    """Names of the label's numbers, if the Hugging Face hub's `datasets` wrote them."""
 
 
 def image_columns(part: Part, image: str | None, label: str | None, labelled: bool) -> ImageColumns:
-    """The columns of a part of a table, those that are given by name, or else those that look like it. Rows that are
-    not `labelled` need no label.
+    """The named columns of a part of a table, or else those that look right. Rows that are not `labelled` need no
+    label.
 
-    Raises DataError, with the line to write, where there are none or several.
+    Raises DataError with the line to write, if there are none or several.
     """
     schema = _schema(part)
     check_columns([name for name in (image, label if labelled else None) if name], schema.names, part.uri)
@@ -59,7 +59,7 @@ def image_columns(part: Part, image: str | None, label: str | None, labelled: bo
 
 
 def _schema(part: Part) -> pa.Schema:
-    """The columns of the part's file, and of the folders that it lies in; those of CSV and JSON Lines are text."""
+    """The columns of the part's file and of its partition folders; those of CSV and JSON Lines are text."""
     if isinstance(part, Partition):
         schema = _schema(part.part)
         for name in part.names:
@@ -74,8 +74,7 @@ def _schema(part: Part) -> pa.Schema:
 
 
 def _hub_features(schema: pa.Schema) -> dict[str, dict[str, object]]:
-    """What `datasets` of the Hugging Face hub has written of each column; empty where another program wrote the
-    file."""
+    """The features that the Hugging Face hub's `datasets` wrote for each column; empty for files of other programs."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, ValueError, TypeError):
@@ -86,7 +85,8 @@ def _hub_features(schema: pa.Schema) -> dict[str, dict[str, object]]:
 
 
 def _likely_images(schema: pa.Schema) -> list[str]:
-    """Columns of images as the hub has them, or else of bytes, or else of text with the name of an image or a path."""
+    """Image columns in the hub's format, or else columns of bytes, or else text columns named like an image or a
+    path."""
     images = [field.name for field in schema if _is_image(field.type)]
     structs = [name for name in images if pa.types.is_struct(schema.field(name).type)]
     texts = [field.name for field in schema if _is_text(field.type)]
@@ -94,7 +94,7 @@ def _likely_images(schema: pa.Schema) -> list[str]:
 
 
 def _likely_labels(names: Sequence[str], features: dict[str, dict[str, object]]) -> list[str]:
-    """Columns that the hub has as a ClassLabel, or else those with the name of a label."""
+    """ClassLabel columns in the hub's format, or else columns named like a label."""
     of_hub = [name for name in names if features.get(name, {}).get("_type") == "ClassLabel"]
     return of_hub or _called(names, _NAMES_OF_LABELS)
 
@@ -104,7 +104,7 @@ def _called(columns: Iterable[str], names: Sequence[str]) -> list[str]:
 
 
 def _only(likely: list[str], kind: str, schema: pa.Schema, uri: str) -> str:
-    """The only one of the columns, or that which is called as `kind`."""
+    """The only one of the columns, or the one named `kind`."""
     if kind in likely:
         return kind
     if len(likely) == 1:

@@ -19,19 +19,19 @@ from trainjob.errors import DataError, RowError
 IDX_TABLE_BYTES = 4 * 2**20
 MOST_CHANNELS = 4
 MOST_PIXELS = 2**26
-"""Of one image, which takes 192 MiB as RGB, however small its file is."""
+"""Largest image in pixels; it takes 192 MiB as RGB, however small its file is."""
 _UINT8 = 8
 
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Some of the files of an image folder; the folder in it that a file lies in is its label, where there is one."""
+    """Some files of an image folder. The folder that contains a file is its label, if there is one."""
 
     uri: str
     endpoint: str | None
     size: int
     names: tuple[str, ...]
-    """`<label>/…`, or the file's name alone, relative to `uri`."""
+    """`<label>/…`, or only the file's name, relative to `uri`."""
 
     @property
     def is_loose(self) -> bool:
@@ -59,10 +59,10 @@ def _label_of(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class IDXFiles:
-    """A file of images and one of their labels, in MNIST's format (http://yann.lecun.com/exdb/mnist/)."""
+    """A file of images and a file of their labels, in MNIST's format (http://yann.lecun.com/exdb/mnist/)."""
 
     uri: str
-    """Of the images."""
+    """The file of images."""
     labels_uri: str
     endpoint: str | None
     size: int
@@ -94,7 +94,7 @@ class IDXFiles:
 
 
 def image_tensor(images: np.ndarray) -> pa.ExtensionArray:
-    """uint8 [n, H, W] or [n, H, W, C] as an image column."""
+    """An image column from uint8 [n, H, W] or [n, H, W, C]."""
     shape = images.shape[1:]
     pixels = pa.FixedSizeListArray.from_arrays(as_arrow(images.reshape(-1)), prod(shape))
     return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.uint8(), shape), pixels)
@@ -116,7 +116,7 @@ def _where(uri: str, first: int) -> Callable[[int], Place]:
 
 
 def _header(file: pa.NativeFile, uri: str, dimensions: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes: first how many items, then those of each."""
+    """The sizes in the header: the number of items, then the dimensions of one."""
     magic = _body(file, 4, uri)
     if magic[:3] != bytes([0, 0, _UINT8]) or magic[3] not in dimensions:
         wanted = " or ".join(map(str, dimensions))
@@ -127,7 +127,7 @@ def _header(file: pa.NativeFile, uri: str, dimensions: tuple[int, ...]) -> tuple
 
 
 def _body(file: pa.NativeFile, size: int, uri: str) -> bytes:
-    """The next `size` bytes, read piece by piece: a damaged header may ask for more than there is memory."""
+    """Reads `size` bytes in chunks: a damaged header may ask for more than there is memory."""
     pieces: list[bytes] = []
     while size > 0:
         pieces.append(file.read(min(size, IDX_TABLE_BYTES)))

@@ -13,13 +13,13 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 def is_array(file: io.BufferedReader) -> bool:
-    """Whether a file that has just been opened begins with an array; reads nothing."""
+    """Whether a newly opened file begins with an array; does not consume anything."""
     return file.peek(1).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def items(file: io.BufferedReader, uri: str, most_characters: int) -> Iterator[tuple[int, bytes]]:
-    """Number, from 1, and text of each item, read piece by piece. Raises DataError for what is no array, and for an
-    item longer than `most_characters`."""
+    """The number, from 1, and text of each item, read incrementally. Raises DataError for text that is not an array,
+    and for an item longer than `most_characters`."""
     text = _Text(io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline=""))
     text.next_sign()  # the bracket
     number, sign = 0, text.next_sign()
@@ -37,7 +37,7 @@ def items(file: io.BufferedReader, uri: str, most_characters: int) -> Iterator[t
 
 
 class _Text:
-    """The file's text from a place on, as far as it has been read."""
+    """The part of the file's text that has been read and not consumed."""
 
     def __init__(self, file: io.TextIOWrapper) -> None:
         self._file = file
@@ -45,13 +45,13 @@ class _Text:
         self.place = 0
 
     def next_sign(self) -> str:
-        """The next character that is not blank, which it passes; empty at the end."""
+        """Consumes and returns the next character that is not blank; empty at the end."""
         self._skip_blanks()
         self.place += 1
         return self._text[self.place - 1 : self.place]
 
     def value(self, where: str, most_characters: int) -> bytes:
-        """The text of the next value, which it passes. Raises DataError where there is none or it is too long."""
+        """Consumes and returns the text of the next value. Raises DataError if there is none or it is too long."""
         self._skip_blanks()
         while True:
             problem, end = "", len(self._text)
@@ -78,7 +78,7 @@ class _Text:
             self._skip_blanks()
 
     def _read(self) -> bool:
-        """Reads on. False at the end of the file."""
+        """Reads more. False at the end of the file."""
         piece = self._file.read(_PIECE_CHARACTERS)
         self._text, self.place = self._text[self.place :] + piece, 0
         return bool(piece)

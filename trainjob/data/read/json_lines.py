@@ -1,4 +1,4 @@
-"""Reader of JSON Lines, and of one array of objects."""
+"""Reads JSON Lines and single arrays of objects."""
 
 import codecs
 import io
@@ -26,26 +26,26 @@ from trainjob.data.read.rows import (
 from trainjob.errors import DataError, RowError
 
 LINE_BYTES = 8 * 2**20
-"""The longest line, and the longest item of an array."""
+"""The longest line or array item."""
 JSON_TABLE_BYTES = 64 * 2**20
-"""Rows that are read together, however few they are."""
+"""Rows that are read together at least."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True)
 class JSONLinesFile:
-    """A JSON object on each line, blank lines skipped, or one array of objects. Lines and items count from 1."""
+    """A JSON object per line, ignoring blank lines, or one array of objects. Lines and items count from 1."""
 
     uri: str
     endpoint: str | None
     size: int
     nested: tuple[str, ...] = ()
-    """Columns that may hold lists and objects, which are read as JSON."""
+    """Columns that may hold lists and objects, read as JSON."""
     optional: tuple[str, ...] = ()
-    """Columns that may be missing: they are null."""
+    """Columns that may be missing; they are null then."""
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
-        """`columns` as text; all columns in inferred types where it is None."""
+        """Reads `columns` as text; None reads all columns in inferred types."""
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
             done, has_begun = 0, False
@@ -69,7 +69,7 @@ class JSONLinesFile:
     def _objects(
         self, unit: str, batch: list[tuple[int, bytes]], columns: Sequence[str] | None, on_bad: OnBadRow
     ) -> tuple[list[int], list[dict[str, Any]]]:
-        """The rows that can be read, and their numbers."""
+        """The readable rows and their numbers."""
         numbers: list[int] = []
         objects: list[dict[str, Any]] = []
         for number, text in batch:
@@ -85,7 +85,7 @@ class JSONLinesFile:
         return numbers, objects
 
     def names(self) -> list[str]:
-        """Names of the columns that hold no lists and no objects on any line, unless they are `nested`."""
+        """Names of the columns that hold no lists or objects on any line, except `nested` ones."""
         plain: dict[str, bool] = {}
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
@@ -96,14 +96,14 @@ class JSONLinesFile:
         return [name for name, is_plain in plain.items() if is_plain]
 
     def _rows(self, file: pa.NativeFile) -> tuple[str, Iterator[tuple[int, bytes]]]:
-        """Whether rows are lines or the items of an array, and number and text of each."""
+        """Whether rows are lines or array items, and the number and text of each."""
         buffered = io.BufferedReader(file)
         if json_arrays.is_array(buffered):
             return "item", json_arrays.items(buffered, self.uri, LINE_BYTES)
         return "line", self._lines(buffered)
 
     def _lines(self, buffered: io.BufferedReader) -> Iterator[tuple[int, bytes]]:
-        """Number and content of each line that is not blank, without a byte order mark."""
+        """The number and content of each line that is not blank, without a byte order mark."""
         for number, line in enumerate(iter(lambda: buffered.readline(LINE_BYTES + 1), b""), 1):
             if len(line) > LINE_BYTES:
                 limit = f"{LINE_BYTES // 2**20} MiB"
@@ -141,7 +141,7 @@ class JSONLinesFile:
         return row
 
     def _check(self, row: dict[str, Any], columns: Sequence[str], where: str) -> None:
-        """Raises RowError where a column of text holds a list or an object."""
+        """Raises RowError if a text column holds a list or an object."""
         for name in columns:
             value = row.get(name)
             if isinstance(value, (dict, list)) and name not in self.nested:
@@ -174,7 +174,7 @@ def _texts(objects: list[dict[str, Any]], columns: Sequence[str]) -> pa.Table:
 
 
 def _batches(lines: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    """The lines, so many at a time as fit into a table and into memory."""
+    """Groups lines into batches that fit into a table and into memory."""
     batch: list[tuple[int, bytes]] = []
     size = 0
     for number, line in lines:

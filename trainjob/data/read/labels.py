@@ -1,4 +1,4 @@
-"""Label columns as class indices."""
+"""Converts label columns to class indices."""
 
 import difflib
 import re
@@ -12,15 +12,15 @@ from trainjob.errors import RowError
 
 _SHOWN = 10
 _HINTED = 5
-"""Wrong labels that are compared with all classes for a hint, which takes long where there are many of both."""
+"""Wrong labels that are compared with all classes for a hint, which is slow if there are many of both."""
 _ZERO = re.compile(r"-?0(\.0*)?([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"(-?[1-9]\d*)\.0*")
 
 
 def label_numbers(rows: Rows, column: str, numbers: dict[str, int]) -> np.ndarray:
-    """The rows' labels as `numbers`, int64 [n], -1 for an empty one; labels not in it yet are added.
+    """The numbers of the rows' labels, int64 [n], -1 for empty labels; adds new labels to `numbers`.
 
-    White space around labels does not count, nor how a whole number is written.
+    Ignores surrounding white space and the notation of whole numbers.
     """
     names, indices = _encoded(rows, column)
     return np.array([numbers.setdefault(canonical(name), len(numbers)) if name else -1 for name in names], np.int64)[
@@ -29,7 +29,7 @@ def label_numbers(rows: Rows, column: str, numbers: dict[str, int]) -> np.ndarra
 
 
 def label_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
-    """Index of each row's label in `classes`, int64 [n]. Raises RowError for an empty or unknown one."""
+    """The index of each row's label in `classes`, int64 [n]. Raises RowError for empty and unknown labels."""
     labels = known_indices(rows, column, classes)
     for error in label_errors(rows, column, np.flatnonzero(labels < 0), classes):
         raise error
@@ -37,7 +37,7 @@ def label_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
 
 
 def known_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
-    """The same, with -1 for empty and unknown labels."""
+    """Like `label_indices`, but -1 for empty and unknown labels."""
     names, indices = _encoded(rows, column)
     numbers = {name: number for number, name in enumerate(classes)}
     others = {canonical(name): number for name, number in numbers.items()}  # earlier versions have classes such as 1.0
@@ -45,7 +45,7 @@ def known_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
 
 
 def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | None = None) -> Iterator[RowError]:
-    """What is wrong with the labels of the `bad` rows: empty, or none of the `classes`."""
+    """An error for each of the `bad` rows: its label is empty, or none of the `classes`."""
     names, indices = _encoded(rows, column)
     for number, row in enumerate(bad.tolist()):
         place, label = rows.where(row), names[indices[row]]
@@ -60,8 +60,8 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
 
 
 def canonical(label: str) -> str:
-    """A whole number as `1` where it is written as `1.0`, `-0.0` or `0E-9`, as a column of floats has it in Parquet;
-    any other label as it is: 1.10 and 1.1 may be versions, 007 and 1e5 codes."""
+    """A whole number as `1`, even if it is written `1.0`, `-0.0` or `0E-9`, as in float columns of Parquet; other
+    labels are unchanged: 1.10 and 1.1 may be versions, 007 and 1e5 codes."""
     if _ZERO.fullmatch(label):
         return "0"
     whole = _WHOLE.fullmatch(label)
@@ -69,7 +69,7 @@ def canonical(label: str) -> str:
 
 
 def _encoded(rows: Rows, column: str) -> tuple[list[str], np.ndarray]:
-    """Names, "" for an empty one, and for each row the index of its name."""
+    """Distinct names, "" for empty ones, and the index of each row's name."""
     texts = as_text(rows.table[column], column, rows.where).combine_chunks().dictionary_encode("encode")
     return [(name or "").strip() for name in texts.dictionary.to_pylist()], as_numpy(texts.indices)
 

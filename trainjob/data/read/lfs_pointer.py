@@ -1,4 +1,4 @@
-"""Pointers of Git LFS: small texts in the place of files that have not been fetched."""
+"""Detects Git LFS pointers: small texts in place of files that were not downloaded."""
 
 POINTER = "a Git LFS pointer, not the file that it stands for"
 POINTER_ADVICE = "fetch the files with `git lfs pull`"
@@ -7,5 +7,5 @@ POINTER_BYTES = 1024
 
 
 def is_pointer(content: bytes) -> bool:
-    """Whether the beginning of a file is that of a pointer."""
+    """Whether a file with this beginning is a pointer."""
     return content.startswith(b"version https://git-lfs.github.com/spec/v1\n")
