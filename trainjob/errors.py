@@ -14,7 +14,7 @@ class UserError(Exception):
     shown, logged and written into the status, so secrets are removed from it."""
 
     exit_code: ClassVar[int] = 2
-    """Of a command that ends with it."""
+    """The exit code of a command that ends with this error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_secrets(message))

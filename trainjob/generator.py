@@ -22,7 +22,7 @@ from trainjob.storage import Folder
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen, and where a text ends besides where the model ends it."""
+    """Options for choosing the next token, and further texts that end the output."""
 
     max_new_tokens: int = 64
     temperature: float = 0.0

@@ -73,9 +73,9 @@ class Predictor:
         return self.model.probabilities(self.logits(rows, batch_size)).numpy()
 
     def logits(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
-        """What the model gives for each row, float32 [n, C] on the CPU; `where` names a row in errors.
+        """The model's outputs for each row, float32 [n, C] on the CPU; `where` names a row in errors.
 
-        Raises UserError for rows that are not of the model's kind, and names the row that cannot be read.
+        Raises UserError for rows that do not fit the model, and names the row that cannot be read.
         """
         if batch_size < 1:
             raise UserError(f"batch_size must be at least 1, got {batch_size}")

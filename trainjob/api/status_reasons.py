@@ -316,7 +316,7 @@ _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 @cache
 def explanation(reason: str) -> Explanation | None:
-    """What there is to say of a reason, without Markdown."""
+    """The explanation of a reason, without Markdown."""
     for found in EXPLANATIONS:
         if reason in found.reasons.split(", "):
             return Explanation(*(_LINK.sub(r"\1", text).replace("`", "") for text in found))

@@ -32,8 +32,8 @@ def is_sure(probabilities: np.ndarray, threshold: float) -> np.ndarray:
 def curve(
     baselines: Baselines | None, labels: np.ndarray, model: Guess, guessed: Guess, classes: int
 ) -> Cascade | None:
-    """Of the trained model's guess on all rows and a language model's on some, whose labels are `labels`, int64 [n];
-    None where there is no language model."""
+    """The cascade's curve. The trained model's guess is for all rows, the language model's for some; `labels` is int64
+    [n]. None without a language model."""
     limits = baselines.language_model if baselines else None
     tokens, probabilities = guessed.tokens, model.probabilities
     if limits is None or tokens is None or probabilities is None:
@@ -93,10 +93,9 @@ class LanguageModelCascade:
         self._rows = self._answered = self._unknown = self._left = 0
 
     def decide(self, rows: Rows, probabilities: np.ndarray) -> Decided:
-        """What both say to rows to which the trained model gives `probabilities`, float32 [n, C].
+        """The answers of both models to rows with the trained model's `probabilities`, float32 [n, C].
 
-        Rows that the budget does not reach are the trained model's to answer. Raises UserError where the server
-        refuses or goes on failing.
+        The trained model answers rows beyond the budget. Raises UserError if the server refuses or keeps failing.
         """
         predicted = probabilities.argmax(axis=1)
         unsure = np.flatnonzero(~is_sure(probabilities.max(axis=1), self.threshold))
@@ -110,7 +109,7 @@ class LanguageModelCascade:
         return Decided(predicted, asked)
 
     def notes(self) -> list[str]:
-        """What there is to say at the end, in words."""
+        """Remarks to show at the end."""
         budget, model = self._sorter.asker.budget, self._sorter.asker.model
         money = f", which cost {budget.cost:.4f}" if model.input_price or model.output_price else ""
         said = f"{self._answered:,} of {self._rows:,} rows answered by {model.model}"

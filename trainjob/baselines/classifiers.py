@@ -12,7 +12,7 @@ from trainjob.baselines.rows import Sampled
 MOST_FEATURES = 50_000
 INVERSE_REGULARIZATION = 10.0
 UPDATES = 1e9
-"""Of weights, after which fitting stops: some 5 seconds of one core."""
+"""Limit for the number of weights, beyond which fitting stops: about 5 seconds of one core."""
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 300
 FEW_ROWS = 1000
 """In fewer a word that occurs once tells something."""
@@ -20,16 +20,16 @@ FEW_ROWS = 1000
 
 @dataclass(frozen=True)
 class Guess:
-    """What a baseline predicts for the held rows."""
+    """A baseline's predictions for the held-out rows."""
 
     predicted: np.ndarray
     """int64 [n]; the number of classes where it is none of them."""
     probabilities: np.ndarray | None
-    """Of these predictions, float32 [n]; None where it tells none."""
+    """Probabilities of these predictions, float32 [n]; None if the baseline has none."""
     places: np.ndarray
     """Which of the held rows they are for, int64 [n]."""
     notes: list[str]
-    """What is to be known besides, in words."""
+    """Remarks for the user."""
     tokens: np.ndarray | None = None
     """Asked and answered for each of them, int64 [n, 2]; None for what is no language model."""
 

@@ -49,7 +49,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
 
 
 def _model_on(run: Folder, held: Sampled, classes: list[str]) -> Guess:
-    """What the trained model predicted for these rows."""
+    """The trained model's predictions for these rows."""
     stored = read_predictions(run, MODEL)
     same = len(stored) == held.of_rows
     if not same or not np.array_equal(class_indices(stored["label"], classes)[held.rows], held.labels):

@@ -47,13 +47,13 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
 
 
 def most_rows(fitted: Fitted) -> int:
-    """How many rows of a set are worth their time; each takes longer the more classes there are."""
+    """The number of rows of a set that are worth their time; more classes make each row slower."""
     preprocessor = fitted.preprocessor
     return max(1, min(MOST_ROWS, preprocessor.input.most_plain_rows(len(preprocessor.target.classes))))
 
 
 def taken(tables: Iterator[tuple[Rows, np.ndarray | None]], chosen: np.ndarray) -> Iterator[tuple[Rows, np.ndarray]]:
-    """Of consecutive rows and their classes those whose places are `chosen`, which is sorted."""
+    """Selects the rows at the sorted indices `chosen` from consecutive rows and their classes."""
     first = 0
     for rows, labels in tables:
         assert labels is not None, "classifiers are compared on rows with labels"

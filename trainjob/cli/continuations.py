@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def continue_texts(run: str, data: str | None, texts: list[str], output: Path, sampling: dict[str, Any]) -> None:
-    """Has a language model continue the texts, or the rows of `data`."""
+    """Continues the texts, or the rows of `data`, with a language model."""
     from trainjob.generator import TextGenerator
 
     generator = TextGenerator.load(run)

@@ -114,7 +114,7 @@ def epoch_line(status: TrainingStatus, columns: list[str]) -> str:
 
 
 def fitting(names: list[str], ranked: str | None, width: int) -> list[str]:
-    """As many of the metrics as fit into `width`, in their order; the one that ranks checkpoints always stays."""
+    """The first metrics that fit into `width`; always includes the one that ranks checkpoints."""
     columns = list(names)
     while len(columns) > 1 and 7 + sum(_width(name) + GAP for name in columns) + len("  ★ best so far") > width:
         columns.remove(next(name for name in reversed(columns) if name != ranked))

@@ -33,8 +33,8 @@ def say(text: str, error: bool = False, colour: str | None = None) -> None:
 
 
 def console(**options: Any) -> "Console":
-    """Where tables and the live display are printed; of control characters only its own come through. Into a pipe or a
-    file, lines are as long as they are: programs read them."""
+    """The console for tables and the live display; it passes only its own control characters. Lines into a pipe or a
+    file are not wrapped, because programs read them."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 

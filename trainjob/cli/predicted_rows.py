@@ -125,7 +125,7 @@ def _cascade(run: str, preprocessor: "Preprocessor", threshold: float) -> "Langu
 def _said(
     inputs: list[str], predictor: "Predictor", probabilities: "np.ndarray", cascade: "LanguageModelCascade"
 ) -> list[str]:
-    """What the cascade answers to each text, in words."""
+    """The cascade's answers to the texts, in words."""
     import pyarrow as pa
 
     from trainjob.data.read.rows import Place, Rows

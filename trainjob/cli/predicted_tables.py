@@ -1,4 +1,4 @@
-"""What `trainjob predict` reads DATA's rows with, and writes them with besides what it says of them."""
+"""Reads the rows of DATA for `trainjob predict`, and writes them with the predictions."""
 
 import re
 import sys
@@ -34,7 +34,7 @@ def check_output(output: Path) -> None:
 
 
 def parts_of(data: str, output: Path, nested: Sequence[str] = (), optional: Sequence[str] = ()) -> "list[Part]":
-    """What DATA is read in. Raises UserError where `output` would replace one of its files, whatever its path."""
+    """The parts of DATA. Raises UserError if `output` would replace one of its files, under any path."""
     from trainjob.api import Source
     from trainjob.data.read.source import parts
 

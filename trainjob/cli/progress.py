@@ -106,7 +106,7 @@ def reported(status: TrainingStatus) -> dict[str, float]:
 
 
 def first_of(texts: list[str]) -> list[str]:
-    """As many of the texts as a line takes, and how many more there are."""
+    """The texts that fit on a line, and the number of the others."""
     more = [f"and {len(texts) - MOST_METRICS:,} more"] if len(texts) > MOST_METRICS else []
     return texts[:MOST_METRICS] + more
 
@@ -152,8 +152,8 @@ def _phase_position(status: TrainingStatus, phase: Phase) -> list[str]:
 
 
 def position(status: TrainingStatus) -> list[str]:
-    """Where the run is: in a phase, or its epoch and step, and the time to go, as far as they are known; a function has
-    reports, not steps."""
+    """The position of the run: its phase, or epoch and step, and the remaining time, as far as known; a function has
+    reports instead of steps."""
     phase = measured_phase(status)
     if phase is not None:
         return _phase_position(status, phase)
@@ -169,7 +169,7 @@ def position(status: TrainingStatus) -> list[str]:
 
 
 def speed(status: TrainingStatus) -> list[str]:
-    """How it goes: loss, learning rate, samples and tokens a second and padding, as far as they are known."""
+    """The speed of training: loss, learning rate, samples and tokens per second and padding, as far as known."""
     facts: list[str] = []
     if measured_phase(status) is not None:
         return facts

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainjob.cluster import Client, Job
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""Those that Kubernetes makes names of: no vowels, and nothing that looks alike."""
+"""Letters that Kubernetes uses in generated names: no vowels, and no look-alikes."""
 _SUFFIX = 5
 _LONGEST_NAME = 253
 _IMMUTABLE = "cannot be changed once the TrainJob exists"

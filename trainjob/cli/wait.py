@@ -50,7 +50,7 @@ def wait(
 
 
 def duration_seconds(text: str | None, option: str) -> int | None:
-    """What an option such as --timeout says, in seconds."""
+    """Parses an option such as --timeout into seconds."""
     from trainjob.api.cluster import DURATION, seconds
 
     if text is None:

@@ -15,15 +15,15 @@ class Cause(NamedTuple):
 
     reason: str
     meaning: str
-    """What the reason stands for; empty for one that this version does not know."""
+    """The meaning of the reason; empty if this version does not know it."""
     message: str
     """The cluster's own words on it."""
     remedy: str
-    """What to do; empty where there is nothing to be done but wait."""
+    """The remedy; empty if waiting is all there is to do."""
 
 
 def causes(status: TrainJobStatus) -> list[Cause]:
-    """What holds the job up, or has ended it; nothing of a job that trains, has succeeded or was suspended by its
+    """The reason that delays the job or has ended it; None for a job that trains, has succeeded or was suspended by its
     user."""
     found: dict[str, Cause] = {}
     for reason, message in _reasons(status):

@@ -29,19 +29,19 @@ PAUSE_SECONDS = 2.0
 
 
 class Applied(NamedTuple):
-    """What has become of an object."""
+    """What happened to an object."""
 
     document: KubernetesObject
     name: str
-    """As kubectl prints it, such as `configmap/code`."""
+    """The object as kubectl prints it, such as `configmap/code`."""
     outcome: Literal["created", "configured", "unchanged"]
 
 
 class Change(NamedTuple):
-    """What has happened to some jobs."""
+    """Changes of some jobs."""
 
     jobs: list[Job]
-    """Those that are new or have changed."""
+    """New and changed jobs."""
     gone: Set[str]
     """UIDs of those that were deleted."""
 
@@ -62,7 +62,7 @@ class Client:
         return self._list(namespace)[0]
 
     def names(self, namespace: str, timeout: float = TIMEOUT_SECONDS) -> list[str]:
-        """Of up to a thousand jobs."""
+        """The names of up to a thousand jobs."""
         answer = self.connection.request(
             "GET", TRAIN_JOBS, namespace, query={"limit": "1000"}, accept=METADATA, timeout=timeout
         )
@@ -143,7 +143,7 @@ class Client:
         return Applied(after, name, "unchanged" if _desired(before) == _desired(after) else "configured")
 
     def _resource(self, api_version: str, kind: str) -> tuple[Resource, bool]:
-        """Where the API server keeps objects of a kind, and whether they are in namespaces."""
+        """The API path of a kind, and whether its objects have namespaces."""
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             served = self.connection.request("GET", Resource(*root.rsplit("/", 1)), None)["resources"]
@@ -157,7 +157,7 @@ class Client:
         raise Refused(f"the cluster knows no {kind} of {api_version}")
 
     def suspend(self, job: Job, suspend: bool) -> Job:
-        """Has a job give up its pods, or go on."""
+        """Suspends or resumes a job."""
         body = {"metadata": {"uid": job.uid}, "spec": {"suspend": suspend}}
         return Job(
             self.connection.request(
@@ -172,7 +172,7 @@ class Client:
         )
 
     def delete(self, job: Job) -> None:
-        """Has a job deleted, with its pods; its storage stays."""
+        """Deletes a job with its pods; its storage stays."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
         with suppress(NotFound):
             self.connection.request("DELETE", TRAIN_JOBS, job.namespace, job.name, body)
@@ -202,7 +202,7 @@ class Client:
     def _changes(
         self, namespace: str | None, version: str, selector: Mapping[str, str], seconds: float
     ) -> Iterator[tuple[str, KubernetesObject]]:
-        """What a watch tells until it ends, after so many seconds at the latest."""
+        """Yields a watch's events until it ends, after `seconds` at the latest."""
         limit = max(1, math.ceil(min(seconds, WATCH_SECONDS)))
         query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(limit), **selector}
         for line in self.connection.lines(TRAIN_JOBS, namespace, query=query, silence=WATCH_SECONDS + TIMEOUT_SECONDS):

@@ -30,7 +30,7 @@ class Resource(NamedTuple):
     plural: str
 
     def path(self, namespace: str | None, name: str = "") -> str:
-        """Of one object, or of all; None as the namespace is for all namespaces, and for objects in none."""
+        """The path of one object, or of all. A namespace of None means all namespaces, or objects without one."""
         within = f"/namespaces/{namespace}" if namespace is not None else ""
         return f"{self.root}{within}/{self.plural}" + (f"/{name}" if name else "")
 
@@ -78,7 +78,7 @@ class Connection:
         accept: str = "application/json",
         timeout: float = TIMEOUT_SECONDS,
     ) -> dict[str, Any]:
-        """What the API server answers. Raises ClusterError; NotFound where there is nothing."""
+        """The API server's answer. Raises ClusterError; NotFound if there is no such object."""
         with self._open(
             method,
             resource,

@@ -17,12 +17,12 @@ SILENCE_SECONDS = 60.0
 
 
 class Position:
-    """How far a log was read, by the time of its lines: whoever reads on from a time gets lines of that time again."""
+    """The position in a log by time: reading on from a time returns the lines of that time again."""
 
     def __init__(self) -> None:
         self._moment, self._lines, self._skipped = "", 0, 0
         self.time: str | None = None
-        """Of the last line, in whole seconds, as Kubernetes takes it."""
+        """Time of the last line, in whole seconds, as Kubernetes takes it."""
 
     def begin(self) -> None:
         """To be called before each reading."""

@@ -1,4 +1,4 @@
-"""What goes wrong between a user and a cluster; each message says what to do."""
+"""Errors between a user and a cluster; each message says what to do."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ class ClusterError(UserError):
     """A cluster does not do what it was asked to."""
 
     exit_code: ClassVar[int] = 1
-    """As kubectl's."""
+    """The same exit code as kubectl's."""
 
 
 class NoCluster(ClusterError):

@@ -68,12 +68,12 @@ class Job:
 
     @property
     def problems(self) -> list[str]:
-        """What of the status cannot be read."""
+        """The part of the status that cannot be read."""
         return self._read[1]
 
     @property
     def run(self) -> str | None:
-        """Where the run's folder is, for people; None where the job has no storage yet."""
+        """The run's folder, for display; None if the job has no storage yet."""
         storage = self.status.storage
         if storage is None:
             return None

@@ -1,4 +1,4 @@
-"""What has happened to a job, from its Events and from its status, which remembers more than a cluster keeps Events."""
+"""The history of a job, from its Events and its status, which outlives the cluster's Events."""
 
 from collections.abc import Iterator, Sequence
 

@@ -17,7 +17,7 @@ from trainjob.models import Classifier
 from trainjob.models.onnx import FILE, LOGITS, OnnxClassifier, OnnxConfig
 
 TOLERANCE = 1e-4
-"""How far the graph's logits may be from the classifier's."""
+"""The largest difference between the logits of the graph and of the classifier."""
 LARGEST_BYTES = 2**31 - 2**20
 """Protocol Buffers, which ONNX files are, hold 2 GiB."""
 

@@ -1,4 +1,4 @@
-"""How large, fast and right a model is. Each is measured in a process of its own, which has loaded nothing else.
+"""Measures size, speed and accuracy of a model, each in its own process, which has loaded nothing else.
 
 That process is `python -m trainjob.compress.measure MODEL ROWS RESULT BATCH_SIZE THREADS SECONDS`.
 """

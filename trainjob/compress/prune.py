@@ -26,9 +26,8 @@ _KINDS = (
     (("attention.q_lin", "attention.k_lin", "attention.v_lin"), 1, "attention.out_lin", _HEADS),
     (("ffn.lin1",), 1, "ffn.lin2", _CHANNELS),
 )
-"""Of ModernBERT; of BERT and those built like it; of DistilBERT: the linear layers that give values to heads or
-channels, how many such values stand one after the other in each, the layer that takes what comes of them, and whether
-they are heads."""
+"""For ModernBERT, for BERT and similar models, and for DistilBERT: the linear layers that output heads or channels, the
+number of such groups in each layer's output, the layer that consumes them, and whether they are heads."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Block:
     givers: tuple[str, ...]
     """The linear layers whose outputs are the units'."""
     stacked: int
-    """How often all units stand one after the other in the outputs of each giver."""
+    """The number of times that all units appear in the output of each of these layers."""
     taker: str
     """The linear layer whose inputs are the units'."""
     width: int

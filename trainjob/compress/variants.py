@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from trainjob.kinds.text_classifier.network import TextClassifier
 
 MOST_ROWS = 10_000
-"""That are predicted by each variant."""
+"""Rows that each variant predicts."""
 EXAMPLE_ROWS = 64
 BATCHES_FOR_IMPORTANCE = 50
 
@@ -50,7 +50,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Steps:
-    """What to make: one variant each, all of the pruned model where there is one."""
+    """The variants to make, all from the pruned model if there is one."""
 
     prune: float | None = None
     """Share of heads and channels to remove."""

@@ -40,7 +40,7 @@ _LIMITS: dict[tuple[str, str], Schema] = {
     ("V1Toleration", "effect"): {"enum": ["", "NoSchedule", "PreferNoSchedule", "NoExecute"]},
     **{("V1PodSecurityContext", field): _ID for field in ("runAsUser", "runAsGroup", "fsGroup")},
 }
-"""What Kubernetes checks only when a pod is created, by class and field."""
+"""Rules that Kubernetes checks only when a pod is created, by class and field."""
 _MAX_FIELDS = {"V1EnvVar": 2, "V1Volume": 2}
 """Classes with a name and one of several other fields."""
 _SCALARS: dict[str, Schema] = {

@@ -18,7 +18,7 @@ class Rule:
     cel: str
     """The expression."""
     message: str
-    """What is wrong if it does not hold."""
+    """The error message if it does not hold."""
     field: str = ""
     """Path of the wrong field, relative to `self`; empty for `self`."""
 

@@ -57,8 +57,8 @@ _NOT_ABSOLUTE = (
 
 
 def _is_absolute(uri: str) -> str:
-    """Of a text that has the form of a path or an address. The regular expression is short, as the API server takes no
-    longer one for each item of a list."""
+    """The rules of a text that is a path or an address. The regular expression is short, because the API server takes
+    no longer one for each item of a list."""
     return f"{uri}.matches('^([a-z0-9]+:/)?/')"
 
 

@@ -48,7 +48,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What one call of `run` is to do."""
+    """The arguments of one call of `run`."""
 
     job: TrainJob
     source: Path

@@ -42,7 +42,7 @@ class Calibration:
     """Mean over all rows."""
     accuracy: float
     difference_by_chance: float
-    """How far apart these two may be in 95 % of such sets, if each row were right as often as it says."""
+    """The largest such difference in 95 % of sets, if each row were right as often as its probability says."""
 
     @property
     def bias(self) -> Literal["too high", "too low"] | None:

@@ -35,7 +35,7 @@ class Input(Protocol):
     """
 
     noun: ClassVar[str]
-    """What messages call one row: a singular such as "text" or "image"."""
+    """The noun for one row in messages: a singular such as "text" or "image"."""
     packs: ClassVar[bool]
     """Whether `transform` joins short rows and cuts long ones, so that it returns another number of rows."""
     value_type: "ClassVar[pa.DataType]"
@@ -94,11 +94,11 @@ class Input(Protocol):
         ...
 
     def plain(self, rows: "Rows") -> "list[str] | np.ndarray":
-        """What a baseline learns from: the text of each row, or its features, [n, features]."""
+        """The features for a baseline: the text of each row, or numbers, [n, features]."""
         ...
 
     def most_plain_rows(self, classes: int) -> int:
-        """How many rows of a set a baseline deals with in seconds."""
+        """The number of rows of a set that a baseline processes in seconds."""
         ...
 
     def cut_share(self, texts: "Sequence[str]") -> float | None:
@@ -121,7 +121,7 @@ class Input(Protocol):
 
 
 class Target(Protocol):
-    """What is learned of each row, and what an answer looks like. It is fitted on the labels of the training rows.
+    """The label of each row, and the form of an answer. It is fitted on the labels of the training rows.
 
     Picklable, like an input.
     """
@@ -161,8 +161,8 @@ class Target(Protocol):
         ...
 
     def objective(self, spec: "TrainJobSpec | None", module: Any) -> "Objective":
-        """How `module` is trained and scored. A target without labels needs no spec to be scored. Raises UserError
-        where the spec does not fit the labels."""
+        """The objective by which `module` is trained and scored. A target without labels needs no spec for scoring.
+        Raises UserError if the spec does not fit the labels."""
         ...
 
     def answer(self, outputs: "Tensor", module: Any) -> "pa.Table | None":

@@ -20,7 +20,7 @@ def work_file(folder: Path) -> Path:
 
 
 def log_file(folder: Path, rank: int) -> Path:
-    """What a worker prints."""
+    """The file for a worker's output."""
     return folder / f"worker-{rank}.log"
 
 

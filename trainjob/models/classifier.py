@@ -22,5 +22,5 @@ class Classifier(Trainable[Network]):
 
 
 def problem_type(loss: Loss) -> str:
-    """What transformers calls the problem that `loss` solves."""
+    """The name in transformers of the problem that `loss` solves."""
     return "single_label_classification" if loss.cross_entropy is not None else "multi_label_classification"

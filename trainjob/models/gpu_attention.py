@@ -12,7 +12,7 @@ from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
 NAME = "trainjob"
 MOST_CHANNELS = 256
-"""Of a head, which must be a multiple of 8: what the kernel computes."""
+"""Largest head size that the kernel computes; it must be a multiple of 8."""
 
 
 def use(network: PreTrainedModel) -> None:
@@ -22,8 +22,8 @@ def use(network: PreTrainedModel) -> None:
 
 
 def bounds_of(starts: Tensor, length: int) -> Tensor:
-    """Where documents begin, and the last ends, counted over all rows: int32 [n * d + 1]. `starts`, int32 [n, d], has
-    where they begin in their row; rows with fewer than the most documents end with `length`."""
+    """The starts of all documents and the end of the last, counted over all rows: int32 [n * d + 1]. `starts`, int32
+    [n, d], has the starts within each row; rows with fewer documents are padded with `length`."""
     rows = torch.arange(len(starts) + 1, dtype=torch.int32, device=starts.device) * length
     return torch.cat([(starts + rows[:-1, None]).flatten(), rows[-1:]])
 
@@ -52,11 +52,9 @@ def attend(
     cu_seq_lens_q: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """What comes of query, key and value, each [n, heads, length, channels]: [n, length, heads, channels].
-
-    With `cu_seq_lens_q`, as `bounds_of` gives it, each place looks at those before it in its document, whatever the
-    mask; heads of keys and values may be fewer.
-    """
+    """Attention of query, key and value, each [n, heads, length, channels], as [n, length, heads, channels]. With
+    `cu_seq_lens_q` from `bounds_of`, each token attends to the tokens before it in its document, whatever the mask; key
+    and value may have fewer heads."""
     if cu_seq_lens_q is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     rows, heads, length, channels = query.shape
@@ -85,7 +83,7 @@ def attend(
 
 
 def _within_documents(bounds: Tensor, rows: int, length: int, window: int | None) -> Tensor:
-    """Where each place looks, bool [rows, 1, length, length]: the mask for what the kernel cannot compute."""
+    """The attention mask for cases that the kernel cannot compute, bool [rows, 1, length, length]."""
     places = torch.arange(rows * length, device=bounds.device)
     documents, places = torch.bucketize(places, bounds, right=True).view(rows, 1, length), places[:length]
     back = places[:, None] - places

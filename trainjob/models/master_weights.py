@@ -15,7 +15,7 @@ PROBE = 8
 
 
 def call(module: Trainable[PreTrainedModel], **inputs: Any) -> Any:
-    """What the module's network answers, with rounded weights where the module `rounds`."""
+    """The output of the module's network, with rounded weights if the module `rounds`."""
     return _call_rounded(module.network, **inputs) if module.rounds else module.network(**inputs)
 
 

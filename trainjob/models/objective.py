@@ -1,4 +1,4 @@
-"""What a kind of model supplies to be trained and scored; the loop knows no more of it."""
+"""The protocols by which a model is trained and scored; the loop knows no more of it."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +18,7 @@ Gather = Callable[[Any], list[Any]]
 
 
 class Tally(Protocol):
-    """What a model's answers to the batches of a set come to."""
+    """Accumulates the scores of a model's answers to the batches of a set."""
 
     def add(self, batch: "Batch", answers: Tensor) -> None: ...
 
@@ -30,15 +30,15 @@ class Tally(Protocol):
 
 
 class Objective(Protocol):
-    """What is asked of a model, by its answers to a batch."""
+    """Trains and scores a model by its answers to batches."""
 
     @property
     def unit(self) -> str | None:
-        """What the batches' weights count; None where they count rows."""
+        """The unit of the batches' weights; None if they count rows."""
         ...
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
-        """Of whatever counts in the batch: float32 [rows], or [tokens]. A step minimizes their sum over the sum of the
+        """The losses of a batch: float32 [rows], or [tokens]. A step minimizes their sum divided by the sum of the
         batches' weights, over all batches and ranks of the step."""
         ...
 
@@ -47,6 +47,6 @@ class Objective(Protocol):
         ...
 
     def predictions(self, answers: Tensor, batch: "Batch") -> pa.Table | None:
-        """What is worth keeping of the answer to each row of a batch that is scored: a table with the column `row`,
-        its place in the set. None for a model that predicts nothing of a row as a whole."""
+        """The predictions to keep for the rows of a scored batch: a table with the column `row`, the position in the
+        set. None for models without a prediction per row."""
         ...

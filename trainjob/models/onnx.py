@@ -28,7 +28,7 @@ class OnnxConfig(StrictModel):
     problem_type: Annotated[
         Literal["single_label_classification", "multi_label_classification"], Field(alias="problem_type")
     ]
-    """As in transformers."""
+    """The same as in transformers."""
     classes: list[str]
     """Class names in the order of the logits."""
 

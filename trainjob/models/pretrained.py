@@ -1,4 +1,4 @@
-"""What networks of transformers have in common: how they are loaded, refused, frozen and saved."""
+"""Loads, checks, freezes and saves networks of transformers."""
 
 import itertools
 from collections.abc import Generator, Iterable, Iterator
@@ -66,7 +66,7 @@ class PretrainedClassifier(Classifier[PreTrainedModel]):
 
 
 def head_of(network: PreTrainedModel) -> list[nn.Module]:
-    """What comes after the encoder."""
+    """The layers after the encoder."""
     if network.base_model is not network:
         return [part for part in network.children() if part is not network.base_model]
     classifier = getattr(network, "classifier", None)  # CLIP's and SigLIP's have the encoder under another name
@@ -146,7 +146,7 @@ def computing_in_float32(network: PreTrainedModel) -> Generator[None]:
 
 
 def recompute_activations(network: PreTrainedModel) -> None:
-    """Has the backward pass compute the layers' activations anew. Raises UserError where the network cannot."""
+    """Makes the backward pass recompute the layers' activations. Raises UserError if the network cannot."""
     if not network.supports_gradient_checkpointing:
         raise UserError(f"spec.training.activationCheckpointing: transformers has none for {network.config.model_type}")
     network.gradient_checkpointing_enable({"use_reentrant": False})
@@ -180,7 +180,7 @@ def set_dropout(head: list[nn.Module], probability: float) -> bool:
 
 
 def label_config(classes: list[str], loss: Loss) -> dict[str, Any]:
-    """What a network's config.json says of its head."""
+    """The head's settings in a network's config.json."""
     return {
         "num_labels": len(classes),
         "id2label": dict(enumerate(classes)),
@@ -279,7 +279,7 @@ def save_network(network: PreTrainedModel, folder: Path) -> None:
 
 
 def save_network_config(network: PreTrainedModel, folder: Path) -> None:
-    """What `save_network` writes besides the weights."""
+    """Saves what `save_network` does, without the weights."""
     network.config.dtype = "float32"
     network.config.architectures = [type(network).__name__.removeprefix("FSDP")]  # as fully_shard calls the class
     network.config.save_pretrained(folder)

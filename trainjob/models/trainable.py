@@ -24,7 +24,7 @@ class Trainable(nn.Module, ABC, Generic[Network]):
 
     @property
     def weights(self) -> dict[str, Tensor]:
-        """What is saved of the network, parameters and buffers, by name; of those that are tied, the first."""
+        """The saved tensors of the network, parameters and buffers, by name; only the first of tied tensors."""
         found: dict[int, tuple[str, Tensor]] = {}
         for name, tensor in self.network.state_dict(keep_vars=True).items():
             found.setdefault(id(tensor), (name, tensor))
@@ -36,15 +36,15 @@ class Trainable(nn.Module, ABC, Generic[Network]):
         yield self
 
     def recompute_activations(self) -> None:
-        """Has the backward pass compute the layers' activations anew instead of keeping them. Raises UserError where
-        the network cannot."""
+        """Makes the backward pass recompute the layers' activations instead of keeping them. Raises UserError if the
+        network cannot."""
         raise UserError("spec.training.activationCheckpointing: this network cannot")
 
     def use_plain_attention(self) -> None:
-        """Has attention computed by products of matrices alone. See docs/decisions/attention-on-cpus.md."""
+        """Computes attention with matrix products only. See docs/decisions/attention-on-cpus.md."""
 
     def round_weights(self) -> None:
-        """Has the passes to come, which are in bfloat16, round all weights at once, where the network can."""
+        """Makes the following bfloat16 passes round all weights at once, if the network can."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:

@@ -73,8 +73,8 @@ def _copies() -> Path:
 
 
 def _wanted(names: Iterable[str], weights: bool) -> list[str]:
-    """The files that transformers reads; of weights, which may come in several formats, only safetensors if there are
-    any."""
+    """The files that transformers reads; of weights, which may come in several formats, only the safe
+    ones."""
     others = [name for name in names if not _WEIGHTS.fullmatch(name)]
     if not weights:
         return others

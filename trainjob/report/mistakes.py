@@ -32,7 +32,7 @@ class Mistake:
     text: str | None
     """Or its beginning; None for an image."""
     longer_text: str | None
-    """As much as is kept of a text of which `text` is the beginning."""
+    """The stored part of a text that begins with `text`."""
     picture: str | None
     """A data URI; None for a text, and where none is kept."""
 

@@ -16,9 +16,9 @@ class CascadePoint(StrictModel):
     asked: int
     """Rows that the language model is asked about: a request each."""
     tokens: int
-    """Of these requests and their answers."""
+    """Tokens of these requests and their answers."""
     cost: float
-    """Of these tokens, in the currency of the prices."""
+    """Cost of these tokens, in the currency of the prices."""
     accuracy: Estimate
     """Fraction of rows for which the right class is predicted."""
     f1: Estimate
@@ -26,7 +26,7 @@ class CascadePoint(StrictModel):
 
 
 class Cascade(StrictModel):
-    """What a cascade of both would score and cost."""
+    """Score and cost of a cascade of both models."""
 
     rows: int
     """Rows that the language model has answered, which all points are on."""
@@ -38,32 +38,32 @@ class Baseline(StrictModel):
     """A classifier that the model is compared with."""
 
     name: str
-    """As in `spec.baselines`."""
+    """Its name, as in `spec.baselines`."""
     standing: Standing | None = None
-    """How good it is; none where it could not be computed."""
+    """Its score; None if it could not be computed."""
     lead: Lead | None = None
-    """How much better the model is."""
+    """The model's lead."""
     notes: list[str] = []
-    """What was simplified, in words."""
+    """Simplifications, in words."""
     cascade: Cascade | None = None
-    """Of the trained model and this one; none for what is no language model."""
+    """Cascade of the trained model and this one; None unless this is a language model."""
     error: str = ""
     """Why it could not be computed."""
     seconds: float = 0.0
-    """How long it took."""
+    """Seconds that it took."""
 
 
 class Comparison(StrictModel):
     """The model and the baselines on the same rows."""
 
     set_name: Literal["test", "validation"]
-    """Where the rows come from; validation where there is no test set."""
+    """The set of the rows; validation if there is no test set."""
     rows: int
     """Rows that were compared."""
     of_rows: int
     """Rows of the set; where it has more than were compared, these are drawn at random."""
     model: Standing
-    """How good the trained model is on them."""
+    """The trained model's score on them."""
     baselines: list[Baseline]
     """In the order of `spec.baselines`."""
 

@@ -8,7 +8,7 @@ from trainjob.runs.files import LOGS
 from trainjob.storage import Folder
 
 PARTS = ("", "last.", "before-last.")
-"""Of the file names of one log; worker/log_capture.py says when each is written."""
+"""Middle parts of the file names of one log; worker/log_capture.py says when each is written."""
 _SKIPPED = b"\n[trainjob: some lines were not kept]\n"
 
 Sizes = Mapping[str, tuple[int, str]]
@@ -44,8 +44,8 @@ class RankLog:
         self._before_was: tuple[int, str] | None = None
 
     def read(self, sizes: Sizes) -> bytes:
-        """What is new, by `sizes` of the attempt's files. Raises StorageError, and is then as before, where a file was
-        replaced meanwhile."""
+        """The new content, given the `sizes` of the attempt's files. Raises StorageError, and leaves its position
+        unchanged, if a file was replaced meanwhile."""
         data, position, is_in_first = b"", self._position, self._is_in_first
         before = sizes.get(self._before)
         if is_in_first:
@@ -65,7 +65,7 @@ class RankLog:
         return data
 
     def _rest(self, name: str, start: int, sizes: Sizes) -> tuple[bytes, int]:
-        """What a file has from `start` on, and where it ends."""
+        """The content of a file from `start` on, and its end."""
         end = sizes.get(name, (0, ""))[0]
         if end <= start:
             return b"", start

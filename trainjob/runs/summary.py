@@ -32,7 +32,7 @@ class TrainingWorkers(StrictModel):
     count: int
     """Worker processes."""
     device: str
-    """What each of them computed on: `cpu` or the GPU's name."""
+    """The device of each worker: `cpu` or the GPU's name."""
     threads: int
     """PyTorch threads of each worker."""
 
@@ -51,7 +51,7 @@ class Hardware(StrictModel):
 
 
 class Summary(StrictModel):
-    """How a finished run went."""
+    """The summary of a finished run."""
 
     outcome: Literal["Succeeded"] = "Succeeded"
     """The file is written by runs that came to their end."""
@@ -62,17 +62,17 @@ class Summary(StrictModel):
     finished: AwareDatetime
     """When the last attempt ended."""
     attempts: int = 1
-    """How often the run was started."""
+    """Number of starts of the run."""
     parameters: int | None = None
     """Parameters of the model; none for a function."""
     trained_parameters: int | None = None
-    """Of these, those that training changes: an adapter's, or the head's of a frozen encoder."""
+    """Trained parameters among these: those of an adapter, or of the head on a frozen encoder."""
     rows: dict[str, int] = {}
     """Rows of `train`, `validation` and, where there is one, `test`."""
     classes: int | None = None
     """Number of classes; none for what is no classifier."""
     data: DataProfile | None = None
-    """What was counted in the rows: duplicates, overlap of the sets, class sizes; none for a function."""
+    """Counts of the rows: duplicates, overlap of the sets, class sizes; None for a function."""
     workers: TrainingWorkers
     """The processes that trained."""
     precision: str | None = None

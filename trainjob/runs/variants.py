@@ -15,13 +15,13 @@ class Variant(StrictModel):
     """The measurements of one model."""
 
     name: str
-    """Of its folder in `variants`, or `original`."""
+    """Name of its folder in `variants`, or `original`."""
     size: int
     """Bytes of its weights."""
     latency_p50: float
     """Seconds that one row takes on one thread, tokenizing included: the median."""
     latency_p99: float
-    """What 99 of 100 rows are faster than."""
+    """The 99th percentile of the time for one row."""
     rows_per_second: float
     """In batches, on all threads."""
     memory: int
@@ -38,7 +38,7 @@ class Variants(StrictModel):
     """Models measured one after the other on one machine."""
 
     set_name: Literal["test", "validation"]
-    """Where the rows come from; validation where there is no test set."""
+    """The set of the rows; validation if there is no test set."""
     rows: int
     """Rows that were predicted."""
     of_rows: int

@@ -24,11 +24,11 @@ from trainjob.serving.page import HEADERS, page
 from trainjob.serving.requests import Predictions, Refusal, Row, as_table, predictions, question_type
 
 CPU_ROWS = 8
-"""Of the rows of a batch, how many of like length a CPU computes at once: more would be faster by little and padded by
-much."""
+"""The number of rows of similar length that a CPU computes at once: more would be little faster and much more
+padded."""
 MOST_WAITING_ROWS = 2000
 MOST_PROBLEMS = 10
-"""That an answer names."""
+"""Errors that an answer lists."""
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Refusal, "description": description}
@@ -100,7 +100,7 @@ class _NoNumbers(Exception):
 
 
 def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) -> Sequence[np.ndarray]:
-    """Those of each row [C]."""
+    """The probabilities of each row [C]."""
     preprocessor = predictor.preprocessor
     metrics.batch_rows.observe(len(rows))
     with metrics.batch_seconds.time():

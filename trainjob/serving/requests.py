@@ -10,13 +10,13 @@ from trainjob.data import Preprocessor
 from trainjob.kinds.inputs.questions import Question, Row
 
 MOST_ROWS = 1000
-"""Of one request."""
+"""Rows of one request."""
 MOST_PROBABILITIES = 1_000_000
-"""Of one answer: where there are very many classes, a request may have fewer rows."""
+"""Probabilities of one answer: with very many classes, a request may have fewer rows."""
 
 
 class Prediction(BaseModel):
-    """What the model says of one row."""
+    """The model's answer to one row."""
 
     prediction: str = Field(description="The most probable class.")
     probability: float = Field(description="Its probability.")

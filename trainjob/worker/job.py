@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WorkerJob:
-    """What the workers are to do; the same for every worker."""
+    """The work of the workers; the same for every worker."""
 
     spec: TrainJobSpec
     run: Folder

@@ -40,7 +40,7 @@ class TrainerInputs:
     preprocessor: Preprocessor
     module: Trainable[Any]
     model: torch.nn.Module
-    """What is called to train: `module`, or `module` in DistributedDataParallel."""
+    """The module to call in training: `module`, or `module` in DistributedDataParallel."""
     device: torch.device
     batches: TrainingBatches
     batches_per_epoch: int
@@ -50,7 +50,7 @@ class TrainerInputs:
     reporter: Reporter
     history: History
     micro_batches: int = 1
-    """How many micro-batches each of this rank's batches is computed in."""
+    """The number of micro-batches for each batch of this rank."""
     on_rows_scored: Callable[[str, int], None] = lambda name, rows: None
     """See `Scorer`."""
     is_told_to_stop: Callable[[], bool] = lambda: False

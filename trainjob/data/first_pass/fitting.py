@@ -34,7 +34,7 @@ SPLIT_FILE = "split.json"
 
 @dataclass(frozen=True)
 class Fitted:
-    """What every later pass over the rows needs. Picklable."""
+    """The state that all later passes over the rows need. Picklable."""
 
     preprocessor: Preprocessor
     label: str | None
@@ -48,7 +48,7 @@ class Fitted:
     sources: dict[str, Fingerprint] = field(default_factory=dict)
     """The files of each of these sets, as they were before the rows were read."""
     profile: DataProfile | None = None
-    """What was counted in the rows; None where an earlier version fitted them."""
+    """The counts of the rows; None if an earlier version fitted them."""
     sample: list[str] = field(default_factory=list)
     """Beginnings of some training texts, by which the exported tokenizer is compared; empty for images."""
     drops: bool = False
@@ -56,12 +56,12 @@ class Fitted:
 
     @property
     def on_bad_row(self) -> OnBadRow:
-        """What becomes of a row that cannot be used; the first pass has told of it."""
+        """The handler for unusable rows in later passes; the first pass has already reported them."""
         return leave_out if self.drops else refuse
 
     @property
     def columns(self) -> list[str]:
-        """What is read of each labelled row."""
+        """Columns to read of each labeled row."""
         columns = self.preprocessor.input.columns
         return columns if self.label is None else [*columns, self.label]
 
@@ -164,8 +164,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
 
 
 def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]) -> Fitted:
-    """What the training rows say. Where rows must not be dropped, labels of small classes, which are an error already,
-    are known all the same: in other sets, they are no error of their own."""
+    """The state after the training rows. If rows must not be dropped, small classes, which already are an error, count
+    as known, so that their labels in other sets are no further errors."""
     assert spec.dataset is not None
     target = found.target.with_classes(found.small) if spec.dataset.on_bad_rows == "fail" else found.target
     preprocessor = Preprocessor(spec.model.facts.field, found.input, target)

@@ -1,4 +1,4 @@
-"""What is odd about the names of classes: lists, missing values, names that look alike."""
+"""Oddities in class names: lists, missing values, look-alikes."""
 
 import ast
 import json

@@ -11,12 +11,12 @@ from trainjob.api.data_profile import FEW_ROWS, ClassSizes, SetProfile
 
 @dataclass(frozen=True)
 class Keys:
-    """What is kept of each row of a set."""
+    """The data that is kept of each row of a set."""
 
     labels: np.ndarray | None
     """Class of each row, int64 [n]; None where rows have no labels."""
     hashes: np.ndarray
-    """Of the rows' inputs, uint64 [n]."""
+    """Hashes of the rows' inputs, uint64 [n]."""
     is_empty: np.ndarray
     """Whether the row has no text, bool [n]."""
 
@@ -37,7 +37,7 @@ def strata_of(labels: np.ndarray | None, rows: int) -> np.ndarray:
 
 
 def joined(some: Iterable[Keys]) -> Keys:
-    """Of the rows of all, in their order."""
+    """The rows of all, in order."""
     every = list(some)
     labels = [each.labels for each in every if each.labels is not None]
     return Keys(
@@ -60,7 +60,7 @@ def set_profile(keys: Keys, training: np.ndarray | None) -> SetProfile:
 
 
 def class_sizes(classes: list[str], counts: list[int]) -> ClassSizes:
-    """Of the training rows, whose `counts` by class are given."""
+    """The class sizes of the training rows, from `counts` by class."""
     smallest, largest = int(np.argmin(counts)), int(np.argmax(counts))
     return ClassSizes(
         classes=len(classes),

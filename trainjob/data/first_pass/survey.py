@@ -123,7 +123,7 @@ class Division:
 
     split: Split | None
     keys: Keys
-    """Of all rows."""
+    """The keys of all rows."""
     is_training: np.ndarray
     """bool [n]."""
 
@@ -152,18 +152,18 @@ class FittedOn(NamedTuple):
     target: Target
     division: Division
     digest: str
-    """Of all rows."""
+    """The digest of all rows."""
     texts: Sequence[str] = ()
     """A sample of the training texts."""
     notes: Sequence[str] = ()
-    """What else users should know about the rows, in words."""
+    """Further notes on the rows for the user."""
     small: Sequence[str] = ()
     """Classes that were left out because they have too few rows."""
 
 
 @dataclass(frozen=True)
 class _Share(Generic[T]):
-    """What a task has seen of its rows."""
+    """A task's share of the survey."""
 
     names: list[str]
     labels: np.ndarray | None

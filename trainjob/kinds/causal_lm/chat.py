@@ -1,4 +1,4 @@
-"""What a tokenizer's chat template makes of conversations."""
+"""Renders conversations with a tokenizer's chat template."""
 
 import json
 from functools import cached_property
@@ -107,8 +107,8 @@ class ChatTemplate:
 
     @cached_property
     def _calls(self) -> tuple[dict[str, str | None], bool]:
-        """What the template wants as the content of a message that has none beside its calls, and whether it wants
-        arguments as JSON text, and not as an object. It is tried: templates differ."""
+        """The content that the template expects for a message that has only calls, and whether it expects arguments as
+        JSON text instead of objects. Found by trial, because templates differ."""
         for is_text in (False, True):
             for silent in _SILENT:
                 if self._writes_calls(silent, is_text):
@@ -147,7 +147,7 @@ class _Rendering:
         return self._rendered(self._messages[:count], self._tools, asks)
 
     def first_opening(self) -> str:
-        """How the assistant's answer begins where it is the first message."""
+        """The prefix of the assistant's answer if it is the first message."""
         try:
             return self.text(0, asks=True)
         except DataError:

@@ -1,4 +1,4 @@
-"""What users should know about conversations that are trained on all the same."""
+"""Notes for users about conversations that are trained on anyway."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _FIELDS = {"refusal": 8, "reasoning_content": 16, "reasoning": 32, "thinking": 6
 
 
 def conversation_marks(rows: Sequence[Sequence[str | None]]) -> np.ndarray:
-    """What is to be counted of each row of messages, tools and PARALLEL, uint8 [n]; 0 where a row is empty."""
+    """Features to count in each row of messages, tools and PARALLEL, uint8 [n]; 0 for an empty row."""
     return np.array([_mark(*row) for row in rows], np.uint8)
 
 

@@ -73,7 +73,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def arguments_of(function: Message) -> Any:
-    """What a function is called with. Raises ValueError for what is not JSON."""
+    """The arguments of a call. Raises ValueError for text that is not JSON."""
     given = function.get("arguments", {})
     return json.loads(given or "{}") if isinstance(given, str) else given
 

@@ -1,4 +1,4 @@
-"""What a language model reads of a row, and what of that it learns."""
+"""Which parts of a row a language model reads, and which of them it learns."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ class Layout:
 
     @property
     def prompt_columns(self) -> list[str]:
-        """What is needed of a row that the model is to continue."""
+        """Columns needed of a row that the model continues."""
         return self.columns[:1] if self.form == "completion" else self.columns
 
     @property
@@ -53,7 +53,7 @@ class Layout:
         return ["\n".join(value or "" for value in row) for row in zip(*self._values(table, where), strict=True)]
 
     def marks(self, table: pa.Table, where: Where = row_number) -> np.ndarray:
-        """What the first pass counts of each row, uint8 [n]; 0 where a row has no text."""
+        """A feature that the first pass counts for each row, uint8 [n]; 0 for a row without text."""
         if self.form == "messages":
             return conversation_marks(list(zip(*self._values(table, where), strict=True)))
         return np.array([bool(text.strip()) for text in self.sources(table, where)], np.uint8)
@@ -81,7 +81,7 @@ class Layout:
         return [[(prompt or "", False), (completion or "", True)] for prompt, completion in pairs]
 
     def prompts(self, table: pa.Table, where: Where = row_number) -> list[Prompt]:
-        """What the model is to continue of each row; answers at a conversation's end are left out."""
+        """The prompt of each row; an answer at a conversation's end is left out."""
         if self.form == "messages":
             return [conversation.asked() for conversation in self._conversations(table, where)]
         return [*joined_texts(table, self.prompt_columns, where)]
@@ -116,7 +116,7 @@ def row_errors(place: str, kind: str) -> Generator[None]:
 
 
 def layout_of(dataset: Dataset) -> Layout:
-    """Where a language model finds its texts."""
+    """The columns that hold the texts of a language model."""
     if dataset.messages is not None:
         return Layout("messages", list(dict.fromkeys([dataset.messages, TOOLS, PARALLEL])))
     if dataset.prompt is not None and dataset.completion is not None:

@@ -13,8 +13,8 @@ _OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "top_h", "typical_p", 
 
 
 def set_ends(network: PreTrainedModel, tokens: TokensInput) -> None:
-    """Has generation stop at the tokens with which texts and answers end in training, besides those at which the
-    network stops already. Has the configuration be one that transformers saves."""
+    """Makes generation stop at the tokens that end texts and answers in training, in addition to the network's own.
+    Makes the configuration valid for transformers to save."""
     config: Any = cast("Any", network).generation_config
     ends = list(dict.fromkeys([*stop_token_ids(network), *end_token_ids(tokens)]))
     config.eos_token_id = ends if len(ends) > 1 else ends[0]
@@ -31,8 +31,8 @@ def stop_token_ids(network: PreTrainedModel) -> list[int]:
 
 
 def tokens_only(config: Any) -> GenerationConfig:
-    """Of a generation configuration the special tokens alone. Without the rest, each next token is chosen by the
-    network's probabilities and by what a call asks for."""
+    """Keeps only the special tokens of a generation configuration, so that nothing but the network's probabilities and
+    the caller's options choose the next token."""
     names = ("bos_token_id", "eos_token_id", "pad_token_id")
     return GenerationConfig(**{name: getattr(config, name) for name in names})
 

@@ -17,11 +17,11 @@ from trainjob.errors import UserError
 from trainjob.pretrained.remote_model import source_of
 
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-"""What peft calls the files of an adapter."""
+"""Names of peft's files of an adapter."""
 _NAME, _PREFIX = "default", "base_model.model."
-"""Of an adapter in a network, and what begins the names of its weights in a file."""
+"""Name of the adapter in a network, and prefix of its weights in a file."""
 _KEPT = ("r", "lora_alpha", "lora_dropout", "target_modules")
-"""What of an adapter's configuration trainjob sets."""
+"""The part of an adapter's configuration that trainjob sets."""
 
 
 def add(network: PreTrainedModel, spec: api.LoRA, field: str) -> None:
@@ -63,7 +63,7 @@ def has_adapter(network: PreTrainedModel) -> bool:
 
 
 def adapter_weights(network: PreTrainedModel) -> dict[str, Tensor]:
-    """Those that are trained, by the names that peft saves them under."""
+    """The trained weights, by the names that peft saves them under."""
     return {
         _PREFIX + name.replace(f".{_NAME}.", "."): weight
         for name, weight in network.named_parameters()

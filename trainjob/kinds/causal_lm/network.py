@@ -69,7 +69,7 @@ class CausalLM(Trainable[PreTrainedModel]):
         recompute_activations(self.network)
 
     def save(self, folder: Path) -> None:
-        """Of a network with an adapter, that alone."""
+        """Saves only the adapter, if there is one."""
         if lora.has_adapter(self.network):
             lora.save_config(self.network, folder)
             lora.save_weights(self.network, folder)

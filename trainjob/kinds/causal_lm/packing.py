@@ -65,8 +65,8 @@ def next_tokens(codes: np.ndarray) -> np.ndarray:
 
 
 def document_starts(codes: np.ndarray) -> np.ndarray:
-    """Where the documents of each row begin, of codes int32 [n, length] as for `unpacked`: int32 [n, d], filled up with
-    `length` in rows that have fewer than the most. What follows the last document counts as one."""
+    """The start of each document in each row, from codes int32 [n, length] as for `unpacked`: int32 [n, d], padded with
+    `length`. The space after the last document counts as a document."""
     is_pad, begins = codes < 0, codes >= START
     begins[:, 1:] |= is_pad[:, 1:] & ~is_pad[:, :-1]
     begins[:, 0] = True
@@ -77,7 +77,7 @@ def document_starts(codes: np.ndarray) -> np.ndarray:
 
 
 def _pieces(offsets: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each piece starts among the tokens, and how long it is, both int64 [p]."""
+    """The start of each piece among the tokens, and its length, both int64 [p]."""
     sizes = np.diff(offsets)
     counts = np.maximum(-(-(sizes - 1) // (length - 1)), 0)
     number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

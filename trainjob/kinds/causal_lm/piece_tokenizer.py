@@ -17,7 +17,7 @@ from trainjob.kinds.causal_lm.packing import GIVEN
 Pieces = list[tuple[str, bool]]
 """Consecutive parts of a text, and of each whether it is learned."""
 ANCHORS = ("\n", ".", "x")
-"""What a text is put behind to be tokenized as the continuation of another."""
+"""Prefixes behind which a text is tokenized as the continuation of another."""
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,9 @@ class TokensInput:
     tokenizer: Tokenizer
     """Set neither to cut nor to pad."""
     tokenizer_config: dict[str, Any]
-    """What transformers wants to know besides."""
+    """Further settings for transformers."""
     form: Form = "text"
-    """What `columns` hold."""
+    """The kind of content in `columns`."""
 
     @property
     def layout(self) -> Layout:
@@ -60,12 +60,12 @@ class TokensInput:
 
     @property
     def end_token_id(self) -> int:
-        """What follows a text's last token. Raises DataError where the tokenizer has no such token."""
+        """The token after a text's last token. Raises DataError if the tokenizer has none."""
         return _token_id(self, "eos_token")
 
     @property
     def begin_token_id(self) -> int:
-        """What a text's first token is predicted from."""
+        """The token from which a text's first token is predicted."""
         return _token_id(self, "bos_token", "eos_token")
 
     @property
@@ -79,7 +79,7 @@ class TokensInput:
         return round((self.mean_length + 2) * np.int32().itemsize)
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
-        """What the split tells rows by: the text."""
+        """The content by which the split identifies rows: the text."""
         return text_contents(self.layout.sources(table, where))
 
     def is_empty(self, content: bytes) -> bool:
@@ -219,7 +219,7 @@ def check_tokenizer(preprocessor: TokensInput, field: str) -> None:
 
 
 def _token_id(preprocessor: TokensInput, *names: str) -> int:
-    """Of the first of these special tokens that there is."""
+    """The id of the first of these special tokens that exists."""
     number = special_token_id(preprocessor.tokenizer, preprocessor.tokenizer_config, *names)
     if number is None:
         raise DataError(

@@ -100,7 +100,7 @@ def _marks(found: Iterable[Picture]) -> np.ndarray:
 
 
 def _notes(marks: np.ndarray) -> list[str]:
-    """What is done to images with such marks, uint8 [n]."""
+    """Notes on the treatment of images with these marks, uint8 [n]."""
     alpha, turned = (int(np.count_nonzero(marks & bit)) for bit in (_ALPHA, _TURNED))
     notes: list[str] = []
     if alpha:

@@ -98,7 +98,7 @@ def _some(names: list[str]) -> str:
 
 
 def _set_dropout(head: list[nn.Module], probability: float) -> None:
-    """Where a head has no dropout of its own, it gets one before its last layers, which is not saved."""
+    """Adds dropout before the last layers of a head that has none; it is not saved."""
     if set_dropout(head, probability):
         return
     for part in head:

@@ -1,1 +1,1 @@
-"""How the rows of a kind of model are read and turned into arrays."""
+"""Inputs: read the rows of a kind of model and turn them into arrays."""

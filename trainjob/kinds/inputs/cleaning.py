@@ -1,4 +1,4 @@
-"""What is done to a text before it is tokenized, in training and prediction alike."""
+"""Cleans texts before they are tokenized, in training and prediction alike."""
 
 import html
 import re

@@ -58,7 +58,7 @@ def _encoded(image: Any, where: str, as_shown: bool) -> bytes:
 
 
 def as_arrow_table(make: Callable[[], pa.Table]) -> pa.Table:
-    """What `make` returns. Raises UserError where Arrow refuses the rows."""
+    """The result of `make`. Raises UserError if Arrow rejects the rows."""
     try:
         return make()
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:

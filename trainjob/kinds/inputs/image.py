@@ -43,7 +43,7 @@ class ImageInput:
     channels: int
     """1 where all training images are grey, otherwise 3; other images are converted."""
     mean: list[float]
-    """Of each channel over the training part, in 0 to 1."""
+    """Mean of each channel over the training part, 0 to 1."""
     std: list[float]
     resize: bool
     """Whether an image of another size is resized; otherwise it is an error."""
@@ -61,7 +61,7 @@ class ImageInput:
         return self.height * self.width * self.channels + 2 * np.int64().itemsize
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
-        """What the split tells rows by: the encoded files or raw pixels."""
+        """The content by which the split identifies rows: encoded files or raw pixels."""
         return image_contents(table)
 
     def is_empty(self, content: bytes) -> bool:
@@ -100,8 +100,8 @@ class ImageInput:
 
     @property
     def normalization(self) -> tuple[np.ndarray, np.ndarray]:
-        """What pixels are divided by and what is then subtracted, so that over the training part each channel has mean
-        0 and deviation 1: both float32 [C, 1, 1]."""
+        """Divisor and offset of pixels that give each channel mean 0 and standard deviation 1 over the training part:
+        both float32 [C, 1, 1]."""
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.mean, self.std))
         return 255 * std, mean / std
 

@@ -16,16 +16,16 @@ from trainjob.scratch import scratch_folder
 
 FIELD = "spec.model.imageClassifier.pretrained"
 PROCESSOR_FILE = "preprocessor_config.json"
-"""What transformers calls it."""
+"""The file's name in transformers."""
 LONGEST = 32
-"""How many times as long as its shorter side an image may be: many processors bring the shorter one to a fixed size."""
+"""Largest ratio of an image's sides: many processors scale the shorter side to a fixed size."""
 _PROBES = ((640, 480), (480, 640))
 
 
 @dataclass(frozen=True)
 class PretrainedImageInput(ImageInput):
-    """Has transformers' image processor resize and crop images, all as RGB. `mean` and `std` say what it makes of
-    their channels, so that a network gets the same pixels as by transformers."""
+    """Resizes and crops images with transformers' image processor, all as RGB. `mean` and `std` are its normalization,
+    so that a network gets the same pixels as with transformers."""
 
     processor: str
     """The content of `PROCESSOR_FILE`."""
@@ -108,7 +108,7 @@ class Processor:
         return self._levels(image).round().clip(0, 255).astype(np.uint8).transpose(1, 2, 0)
 
     def _levels(self, image: Image.Image) -> np.ndarray:
-        """What the linear function was applied to: 0 to 255, [3, height, width]."""
+        """The inputs of the linear function: 0 to 255, [3, height, width]."""
         return (self._values(image) - self.shift[:, None, None]) / self.scale[:, None, None]
 
     def _values(self, image: Image.Image) -> np.ndarray:

@@ -66,7 +66,7 @@ class TextInput:
     tokenizer: Tokenizer
     """Set to cut at `max_length` and not to pad."""
     tokenizer_config: dict[str, Any]
-    """What transformers wants to know besides."""
+    """Further settings for transformers."""
 
     @property
     def vocabulary_size(self) -> int:
@@ -82,7 +82,7 @@ class TextInput:
         return round(self.mean_length * np.int32().itemsize) + 2 * np.int64().itemsize
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
-        """What the split tells rows by: the text as it came."""
+        """The content by which the split identifies rows: the raw text."""
         return text_contents(joined_texts(table, self.columns, where))
 
     def is_empty(self, content: bytes) -> bool:
@@ -173,8 +173,8 @@ def text_contents(texts: list[str]) -> list[bytes]:
 
 
 def pretrained_text_tokenizer(name: str, max_length: int, texts: Sequence[str]) -> tuple[Tokenizer, dict[str, Any]]:
-    """As `pretrained_tokenizer`, and with a padding token: a decoder's tokenizer that has none pads with its eos_token.
-    Raises DataError where there is neither."""
+    """Like `pretrained_tokenizer`, but with a padding token: a decoder's tokenizer without one pads with its eos_token.
+    Raises DataError if it has neither."""
     tokenizer, config = pretrained_tokenizer(name, max_length, texts=texts)
     if special_token_id(tokenizer, config, "pad_token") is None and config.get("eos_token") is not None:
         config["pad_token"] = config["eos_token"]

@@ -1,1 +1,1 @@
-"""What is learned of a row, and how an answer looks."""
+"""Targets: what is learned of a row, and the form of an answer."""

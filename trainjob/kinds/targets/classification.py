@@ -1,4 +1,4 @@
-"""What is asked of classifiers: the right class of each row."""
+"""The objective of classifiers: the right class of each row."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""How a language model is trained and scored: by the loss of each next token."""
+"""The objective of language models: the loss of each next token."""
 
 from typing import TYPE_CHECKING
 

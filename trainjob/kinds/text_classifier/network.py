@@ -165,7 +165,7 @@ def _set_up_decoder(network: PreTrainedModel, pad_token_id: int) -> None:
 
 
 def _longest_text(network: PreTrainedModel) -> int | None:
-    """How many tokens the encoder has positions for; RoBERTa and similar models count them from `padding_idx` + 1."""
+    """The number of positions of the encoder; RoBERTa and similar models count them from `padding_idx` + 1."""
     limit = getattr(network.config, "max_position_embeddings", None)
     if limit == -1:  # XLNet's way of saying that there is no limit
         return None

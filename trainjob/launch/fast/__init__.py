@@ -1,1 +1,1 @@
-"""What makes a start seconds shorter; without it, runs are the same."""
+"""Makes starts seconds shorter; runs are the same without it."""

@@ -24,7 +24,7 @@ from trainjob.launch.quick_imports import quick_imports
 
 POLL_SECONDS = 0.05
 SECONDS_FOR_OTHERS = 2.0
-"""How long the other workers may take to fail, too, once one has."""
+"""Time for the other workers to fail, too, once one has failed."""
 
 WORKER = "trainjob.launch.local_worker"
 RAY_TRAIN = "ray.train.torch"
@@ -36,7 +36,7 @@ class WorkerGroup:
     """Workers that train together."""
 
     folder: str
-    """Where their files are: see `local_worker`."""
+    """Folder of their files: see `local_worker`."""
     environments: list[dict[str, str]]
     """Environment variables of each worker in order of rank, added to the server's own."""
 

@@ -1,4 +1,4 @@
-"""Has Ray fork its worker processes from one that has imported their libraries, instead of starting Python anew."""
+"""Lets Ray fork its worker processes from one that has imported their libraries, instead of starting Python anew."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from trainjob.launch.fast import ray_worker
 from trainjob.versions import versions
 
 _LIBRARIES = ("torch._dynamo", "torch.utils.tensorboard.writer", "pandas")
-"""What workers import besides the TrainJob's own: an optimizer needs the first, rank 0 the second, Ray the third."""
+"""Further imports of workers: an optimizer needs the first, rank 0 the second, Ray the third."""
 
 
 def runtime_environment(threads: int, modules: Sequence[str], *, own_cluster: bool) -> dict[str, str] | None:

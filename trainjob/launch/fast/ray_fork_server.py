@@ -21,7 +21,7 @@ from trainjob.launch.fast.ray_worker import STARTED, address_of, is_ours
 from trainjob.launch.quick_imports import quick_imports
 
 IDLE_SECONDS = 120.0
-"""How long it waits for the next request. It holds about half a gigabyte."""
+"""Time that it waits for the next request. It holds about half a gigabyte."""
 
 
 def main() -> None:
