@@ -65,7 +65,7 @@ def test_what_a_snapshot_lacks_is_removed(jobs: Jobs, reporter: StatusReporter):
     eventually(lambda: training(jobs).get("failure"))
     reporter.update(TrainingStatus(stage="Preparing"))
     reporter.close()
-    assert training(jobs).keys() == {"stage", "epoch", "epochsCompleted", "step", "percent", "updatedTime"}
+    assert training(jobs).keys() == {"stage", "epoch", "epochsCompleted", "step", "percent", "isBest", "updatedTime"}
 
 
 def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
@@ -93,6 +93,7 @@ def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
         "loss": 1e-30,
         "learningRate": 1e-5,
         "metrics": {"validation_loss": 0.5, "a.b/c d": -1.0},
+        "isBest": True,
         "latestCheckpoint": checkpoint,
         "bestCheckpoint": checkpoint,
         "evaluation": {"test_f1": 0.25},
