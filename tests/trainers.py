@@ -133,7 +133,7 @@ def text_setup(folder: Path, rows: int = 50, model: dict[str, Any] = TEXT, **cha
     train, validation = table(rows), table(23)
     counts = np.bincount(train["label"].to_numpy(), minlength=len(CLASSES)).tolist()
     tokenizer, config = train_wordpiece(train["text"].to_pylist(), 100, 16)
-    texts = TextInput(["text"], Cleaning(), 16, 10.0, tokenizer, config)
+    texts = TextInput(["text"], 16, 10.0, tokenizer, config, Cleaning())
     preprocessor = text_classifier(texts, CLASSES, counts)
     spec = _spec(model, {"train": {"uri": "texts.csv"}, "text": ["text"], "label": "label"}, changes)
 

@@ -31,7 +31,7 @@ def texts(count: int = 400, seed: int = 0) -> list[str]:
 
 def preprocessor(columns: tuple[str, ...] = ("text",), max_length: int = 12) -> TextInput:
     tokenizer, config = train_wordpiece(texts(), 300, max_length)
-    return TextInput([*columns], Cleaning(lowercase=True), max_length, 9.5, tokenizer, config)
+    return TextInput([*columns], max_length, 9.5, tokenizer, config, Cleaning(lowercase=True))
 
 
 def saved(texts: TextInput, folder: Path) -> None:

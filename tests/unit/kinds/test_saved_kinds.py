@@ -23,7 +23,7 @@ TEXTS = ["some text", "another text"] * 10
 
 
 def text(_: Path) -> Preprocessor:
-    texts = TextInput(["text"], Cleaning(), 16, 10.0, *train_wordpiece(TEXTS, 100, 16))
+    texts = TextInput(["text"], 16, 10.0, *train_wordpiece(TEXTS, 100, 16), Cleaning())
     return text_classifier(texts, ["a", "b"], [3, 4])
 
 

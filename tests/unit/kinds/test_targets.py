@@ -40,7 +40,7 @@ def test_a_class_is_read_by_its_name_and_other_labels_are_told() -> None:
 @pytest.mark.parametrize("loss", ["crossEntropy", "binaryCrossEntropy"])
 def test_the_answer_is_the_most_probable_class_beside_the_probabilities_of_all(loss: str) -> None:
     target = OneClass(CLASSES, [3, 4])
-    texts = TextInput(["text"], Cleaning(), 16, 10.0, *train_wordpiece(["some text"] * 9, 100, 16))
+    texts = TextInput(["text"], 16, 10.0, *train_wordpiece(["some text"] * 9, 100, 16), Cleaning())
     spec = Model.model_validate({"textClassifier": {"encoder": {"hiddenSize": 16}, "loss": {loss: {}}}})
     module = cast("Classifier[Any]", build(spec, text_classifier(texts, CLASSES, [3, 4])))
     outputs = torch.tensor([[2.0, 1.0], [-1.0, 3.0]])

@@ -18,7 +18,7 @@ TEXTS = ["the cat sat on the mat", "dogs bark at night", "a cat", "one dog and a
 @pytest.fixture
 def text_preprocessor() -> Preprocessor:
     tokenizer, config = train_wordpiece(TEXTS, 200, 16)
-    texts = TextInput(["text"], Cleaning(), 16, 7.0, tokenizer, config)
+    texts = TextInput(["text"], 16, 7.0, tokenizer, config, Cleaning())
     return text_classifier(texts, ["bird", "cat", "dog"], [10, 30, 60])
 
 

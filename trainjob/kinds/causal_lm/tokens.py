@@ -12,17 +12,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
-from trainjob.data.read.image_tables import ReadTable
-from trainjob.data.read.rows import Part, Rows, row_number
+from trainjob.data.read.rows import Rows, row_number
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.chat import ChatTemplate, template_of
 from trainjob.kinds.causal_lm.documents import Form, Layout, Prompt, opening
 from trainjob.kinds.causal_lm.packing import MOST_TOKENS, code_matrix, document_starts, pack, unpacked
 from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
-from trainjob.kinds.inputs.given import table_of_texts
-from trainjob.kinds.inputs.questions import Question, text_example, text_question
 from trainjob.kinds.inputs.text import text_contents
-from trainjob.pretrained.tokenizer_check import check_export
+from trainjob.kinds.inputs.text_columns import TextColumns
 from trainjob.pretrained.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
 
 PAD, END = "<|pad|>", "<|end|>"
@@ -30,33 +27,18 @@ PAD, END = "<|pad|>", "<|end|>"
 
 
 @dataclass(frozen=True)
-class TokensInput:
+class TokensInput(TextColumns):
     """Tokenizes a row's text, prompt and completion, or conversation; several short ones make one row, a long text
-    several."""
+    several. The tokenizer cuts nothing."""
 
-    noun: ClassVar[str] = "text"
-    value_type: ClassVar[pa.DataType] = pa.int32()
     packs: ClassVar[bool] = True
 
-    columns: list[str]
-    max_length: int
-    """Most tokens of a row."""
-    mean_length: float
-    """Tokens of a training text, on average."""
-    tokenizer: Tokenizer
-    """Set neither to cut nor to pad."""
-    tokenizer_config: dict[str, Any]
-    """Further settings for transformers."""
     form: Form = "text"
     """The kind of content in `columns`."""
 
     @property
     def layout(self) -> Layout:
         return Layout(self.form, self.columns)
-
-    @property
-    def vocabulary_size(self) -> int:
-        return self.tokenizer.get_vocab_size()
 
     @property
     def end_token_id(self) -> int:
@@ -81,9 +63,6 @@ class TokensInput:
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """The content by which the split identifies rows: the text."""
         return text_contents(self.layout.sources(table, where))
-
-    def is_empty(self, content: bytes) -> bool:
-        return not content.strip()
 
     def check(self, rows: Rows) -> None:
         """Raises RowError for the first row that nothing can be learned of."""
@@ -149,22 +128,6 @@ class TokensInput:
         tokens, positions = unpacked(codes, self.pad_token_id)
         return {"input_ids": tokens, "position_ids": positions, "starts": document_starts(codes)}
 
-    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
-        return table_of_texts(rows, self.columns, where)
-
-    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
-        return found
-
-    def question(self, most_rows: int) -> type[Question]:
-        return text_question(self.columns, most_rows)
-
-    def example(self) -> dict[str, Any]:
-        return text_example(self.columns)
-
-    @property
-    def form_columns(self) -> list[str]:
-        return self.columns
-
     def plain(self, rows: Rows) -> list[str]:
         """The text of each row."""
         return self.layout.sources(rows.table, rows.where)
@@ -175,9 +138,6 @@ class TokensInput:
 
     def cut_share(self, texts: Sequence[str]) -> None:
         """Long texts are not cut off but make several rows."""
-
-    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
-        check_export(folder, self.tokenizer, self.tokenizer_config, texts)
 
     def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
         """No row has a prediction of its own."""

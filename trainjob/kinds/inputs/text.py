@@ -14,14 +14,11 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from trainjob.api import Cleaning
 from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
-from trainjob.data.read.image_tables import ReadTable
-from trainjob.data.read.rows import Part, Rows, as_text, check_columns, row_number
+from trainjob.data.read.rows import Rows, as_text, check_columns, row_number
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.cleaning import clean
-from trainjob.kinds.inputs.given import table_of_texts
-from trainjob.kinds.inputs.questions import Question, text_example, text_question
+from trainjob.kinds.inputs.text_columns import TextColumns
 from trainjob.pretrained.hub import FIELD
-from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
     cut_share,
@@ -50,27 +47,12 @@ FEW_CLASSES = 30
 
 
 @dataclass(frozen=True)
-class TextInput:
-    """Joins a row's text columns, cleans the text and tokenizes it."""
+class TextInput(TextColumns):
+    """Joins a row's text columns, cleans the text and tokenizes it. The tokenizer cuts at `max_length`."""
 
-    noun: ClassVar[str] = "text"
-    value_type: ClassVar[pa.DataType] = pa.int32()
     packs: ClassVar[bool] = False
 
-    columns: list[str]
     cleaning: Cleaning
-    max_length: int
-    """Most tokens of a row, special ones included."""
-    mean_length: float
-    """Tokens of a training row, on average."""
-    tokenizer: Tokenizer
-    """Set to cut at `max_length` and not to pad."""
-    tokenizer_config: dict[str, Any]
-    """Further settings for transformers."""
-
-    @property
-    def vocabulary_size(self) -> int:
-        return self.tokenizer.get_vocab_size()
 
     @property
     def pad_token_id(self) -> int:
@@ -84,9 +66,6 @@ class TextInput:
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """The content by which the split identifies rows: the raw text."""
         return text_contents(joined_texts(table, self.columns, where))
-
-    def is_empty(self, content: bytes) -> bool:
-        return not content.strip()
 
     def check(self, rows: Rows) -> None:
         """Any text can be used."""
@@ -108,22 +87,6 @@ class TextInput:
         input_ids[places < examples.lengths[:, None]] = examples.values
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
 
-    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
-        return table_of_texts(rows, self.columns, where)
-
-    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
-        return found
-
-    def question(self, most_rows: int) -> type[Question]:
-        return text_question(self.columns, most_rows)
-
-    def example(self) -> dict[str, Any]:
-        return text_example(self.columns)
-
-    @property
-    def form_columns(self) -> list[str]:
-        return self.columns
-
     def plain(self, rows: Rows) -> list[str]:
         """The cleaned text of each row, as far as the network can read it."""
         longest = CHARACTERS_PER_TOKEN * self.max_length
@@ -135,9 +98,6 @@ class TextInput:
 
     def cut_share(self, texts: Sequence[str]) -> float | None:
         return cut_share(self.tokenizer, texts)
-
-    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
-        check_export(folder, self.tokenizer, self.tokenizer_config, texts)
 
     def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
         texts = joined_texts(rows.table, self.columns, rows.where)

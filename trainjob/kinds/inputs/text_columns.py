@@ -1,0 +1,60 @@
+"""Inputs that read text columns with a tokenizer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from tokenizers import Tokenizer
+
+from trainjob.data.read.image_tables import ReadTable
+from trainjob.data.read.rows import Part
+from trainjob.kinds.inputs.given import table_of_texts
+from trainjob.kinds.inputs.questions import Question, text_example, text_question
+from trainjob.pretrained.tokenizer_check import check_export
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """The part of `trainjob.kinds.kind.Input` that is the same for all such inputs."""
+
+    noun: ClassVar[str] = "text"
+    value_type: ClassVar[pa.DataType] = pa.int32()
+
+    columns: list[str]
+    max_length: int
+    """Most tokens of a row, special ones included."""
+    mean_length: float
+    """Tokens of a training text, on average."""
+    tokenizer: Tokenizer
+    """Set not to pad."""
+    tokenizer_config: dict[str, Any]
+    """Further settings for transformers."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self.tokenizer.get_vocab_size()
+
+    def is_empty(self, content: bytes) -> bool:
+        return not content.strip()
+
+    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+        return table_of_texts(rows, self.columns, where)
+
+    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
+        return found
+
+    def question(self, most_rows: int) -> type[Question]:
+        return text_question(self.columns, most_rows)
+
+    def example(self) -> dict[str, Any]:
+        return text_example(self.columns)
+
+    @property
+    def form_columns(self) -> list[str]:
+        return self.columns
+
+    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
+        check_export(folder, self.tokenizer, self.tokenizer_config, texts)
