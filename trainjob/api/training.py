@@ -188,3 +188,9 @@ class Checkpoints(StrictModel):
     @property
     def lower_is_better(self) -> bool:
         return (self.mode or direction_of(self.metric)) == "min"
+
+    def improves(self, value: float, best: float | None, min_delta: float = 0.0) -> bool:
+        """Whether a value of the metric is better than the best so far, by more than `min_delta`."""
+        if best is None:
+            return True
+        return (best - value if self.lower_is_better else value - best) > min_delta

@@ -118,26 +118,19 @@ class Reporter:
         """The model was validated after `completed` epochs; its checkpoint is being saved."""
         self._clock = PhaseClock()
         self._validations += 1
+        value = metrics[self._checkpoints.metric]
+        is_best = self._checkpoints.improves(value, self._best)
+        if is_best:
+            self._best = value
         self._update(
             always=True,
             epochs_completed=completed,
             metrics=metrics,
-            is_best=self._improves(metrics),
+            is_best=is_best,
             phase=None,
             eta=self._eta,
             percent=self._percent(self._trained),
         )
-
-    def _improves(self, metrics: dict[str, float]) -> bool:
-        """Whether these are the best metrics so far. Saved checkpoints alone cannot tell: the last one is still being
-        saved."""
-        value, best = metrics.get(self._checkpoints.metric), self._best
-        if value is None or (
-            best is not None and not (value < best if self._checkpoints.lower_is_better else value > best)
-        ):
-            return False
-        self._best = value
-        return True
 
     def checkpoint(self, name: str, step: int, metrics: dict[str, float]) -> None:
         """A checkpoint was saved; `metrics` is empty unless it was validated."""

@@ -59,8 +59,7 @@ class Board:
         trial = self.trials[number]
         if trial.state != "running" or epoch <= trial.epochs:
             return
-        better = min if self._checkpoints.lower_is_better else max
-        best = value if trial.value is None else better(value, trial.value)
+        best = value if self._checkpoints.improves(value, trial.value) else trial.value
         self._change(trial, epochs=epoch, value=best)
 
     def stepped(self, steps: TrialSteps) -> None:

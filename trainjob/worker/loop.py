@@ -262,9 +262,8 @@ class Trainer:
     def _compare_with_best(self, value: float) -> None:
         """Counts the validations since the best value, and stops training when early stopping's patience is used up."""
         state, early = self.state, self.spec.training.early_stopping
-        sign = 1 if self.spec.checkpoints.lower_is_better else -1
         min_delta = early.min_delta if early is not None else 0.0
-        if state.best is None or sign * (state.best - value) > min_delta:
+        if self.spec.checkpoints.improves(value, state.best, min_delta):
             state.best, state.validations_since_best = value, 0
         else:
             state.validations_since_best += 1
