@@ -60,7 +60,7 @@ class LocalWorkers:
                 codes = self._processes.run(WorkerGroup(str(folder), environments))
             except ServerDied as death:
                 message = f"the process that starts the workers {_ended(death.code)}"
-                raise WorkerError(0, "WorkerDied", message, death.log, time=0.0) from None
+                raise WorkerError.died(0, message, death.log) from None
         errors = [error for rank, code in enumerate(codes) if (error := _error(folder, rank, code)) is not None]
         if errors:
             raise first_failure(errors)
@@ -83,7 +83,7 @@ def _error(folder: Path, rank: int, code: int | None) -> Exception | None:
         return None
     with suppress(FileNotFoundError):
         return pickle.loads(result_file(folder, rank).read_bytes())[1]
-    return WorkerError(rank, "WorkerDied", _ended(code), log_file(folder, rank).read_text(errors="replace"), time=0.0)
+    return WorkerError.died(rank, _ended(code), log_file(folder, rank).read_text(errors="replace"))
 
 
 def _ended(code: int) -> str:

@@ -1,11 +1,20 @@
 """Errors that workers raise, as they travel to the driver, and how the driver classifies them."""
 
+import time as clock
 import traceback as tracebacks
+from typing import Self
 
 from trainjob.api.training_status import Failure
 from trainjob.errors import UserError, is_transient
 from trainjob.launch.fast.ray_internals import has_died
 from trainjob.redaction import without_secrets
+
+_DIED = "WorkerDied"
+_ENDED = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+_OUT_OF_MEMORY = (
+    "Ray ended its process because memory was running out: give it more (on a cluster, spec.workers.memory), "
+    "or have it need less (spec.training.batchSize, spec.workers.count)"
+)
 
 
 class WorkerError(Exception):
@@ -15,6 +24,17 @@ class WorkerError(Exception):
         message, traceback = without_secrets(message), without_secrets(traceback)
         super().__init__(rank, exception, message, traceback, time)
         self.rank, self.exception, self.message, self.traceback, self.time = rank, exception, message, traceback, time
+
+    @classmethod
+    def caught(cls, rank: int, error: Exception) -> Self:
+        """The error for an exception that a worker has just raised: its own type may not travel between processes."""
+        trace = "".join(tracebacks.format_exception(error))
+        return cls(rank, type(error).__name__, str(error), trace, clock.time())
+
+    @classmethod
+    def died(cls, rank: int, why: str, log: str) -> Self:
+        """The error for a worker whose process ended unexpectedly. It counts as the earliest one."""
+        return cls(rank, _DIED, why, log, time=0.0)
 
     def __str__(self) -> str:
         return f"worker {self.rank} failed: {self.exception}: {self.message}"
@@ -26,20 +46,13 @@ def first_failure(errors: list[Exception]) -> Exception:
     return min(errors, key=lambda error: (is_transient(error), error.time if isinstance(error, WorkerError) else 0.0))
 
 
-_ENDED = "its process ended unexpectedly; perhaps the system killed it for want of memory"
-_OUT_OF_MEMORY = (
-    "Ray ended its process because memory was running out: give it more (on a cluster, spec.workers.memory), "
-    "or have it need less (spec.training.batchSize, spec.workers.count)"
-)
-
-
 def worker_error(rank: int, error: Exception) -> Exception:
     """Converts the error that Ray Train reports for a worker."""
     if isinstance(error, UserError | WorkerError):
         return error
     if has_died(error):
         why = _OUT_OF_MEMORY if "running low on memory" in str(error) else _ENDED
-        return WorkerError(rank, "WorkerDied", why, str(error), time=0.0)
+        return WorkerError.died(rank, why, str(error))
     return WorkerError(rank, type(error).__name__, str(error), "", time=0.0)
 
 
@@ -47,7 +60,7 @@ def lost_a_worker(error: Exception) -> bool:
     """Whether a worker's process, or its node, has died, or a worker has lost its connection to one that died."""
     if not isinstance(error, WorkerError) or error.message == _OUT_OF_MEMORY:
         return False
-    return error.exception == "WorkerDied" or error.exception.startswith("Dist") or "gloo" in error.message
+    return error.exception == _DIED or error.exception.startswith("Dist") or "gloo" in error.message
 
 
 def ran_out_of_memory(error: Exception) -> bool:

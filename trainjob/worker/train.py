@@ -1,7 +1,6 @@
 """Trains and evaluates a model on one worker, on a Ray cluster and in local processes alike."""
 
 import time
-import traceback
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,9 +63,7 @@ def train_and_score(job: WorkerJob) -> Outcome | Stopped | None:
             raise out_of_memory(job.spec, error) from None
         if job.spec.training.compile and (reason := why_not_compiled(error)):
             raise UserError(f"spec.training.compile: {reason}") from None
-        raise WorkerError(
-            rank(), type(error).__name__, str(error), traceback.format_exc(), time.time()
-        ) from None  # its own type may not travel between processes
+        raise WorkerError.caught(rank(), error) from None
 
 
 def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:

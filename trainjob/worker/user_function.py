@@ -79,9 +79,7 @@ def run_function(function: Function, source: Path, run: Folder, target: LogTarge
         if error.code:  # without a code the function has finished, as a script would have
             raise exit_error(error, rank, source) from None
     except Exception as error:
-        raise WorkerError(
-            rank, type(error).__name__, str(error), traceback.format_exc(), time.time()
-        ) from None  # its own type may not travel between processes
+        raise WorkerError.caught(rank, error) from None
 
 
 def exit_error(error: SystemExit, rank: int, source: Path) -> WorkerError:
