@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from trainjob.api.trainjob_status import Condition, ConditionType
+from trainjob.api.trainjob_status import FINAL, Condition, ConditionType
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.verdict import Verdict
 
@@ -61,5 +61,5 @@ def _is_stalled(verdict: Verdict) -> bool:
 def _is_reconciling(verdict: Verdict) -> bool:
     """Whether the operator, KubeRay, a queue or the training is at work. A job that its user has suspended is neither
     reconciling nor stalled."""
-    is_over = verdict.phase in ("Succeeded", "Failed") or verdict.reason == "Suspended"
+    is_over = verdict.phase in FINAL or verdict.reason == "Suspended"
     return not is_over and not _is_stalled(verdict)

@@ -13,7 +13,7 @@ from typing import Any
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject, seconds
-from trainjob.api.trainjob_status import TrainJobStatus, read_status
+from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 from trainjob_operator.api import TRAIN_JOBS, WORKLOADS, Api
 from trainjob_operator.deadlines import add_clamped, start_deadline, total_deadline
 from trainjob_operator.errors import RayJobError
@@ -28,7 +28,7 @@ from trainjob_operator.refusals import event_sources
 from trainjob_operator.render import start_seconds, storage_of, with_storage
 from trainjob_operator.settings import Settings
 from trainjob_operator.snapshot import keep_config
-from trainjob_operator.status import FINAL, derive, is_starting, same_operator_fields
+from trainjob_operator.status import derive, is_starting, same_operator_fields
 from trainjob_operator.train_job import read_train_job, status_patch
 from trainjob_operator.verdict import DELETING, Observed
 

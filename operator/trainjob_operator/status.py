@@ -7,7 +7,7 @@ from datetime import datetime
 
 from trainjob.api import TrainJob
 from trainjob.api.training_status import TrainingStatus
-from trainjob.api.trainjob_status import Interruptions, Phase, TrainJobStatus, Waiting, WorkersStatus
+from trainjob.api.trainjob_status import FINAL, Interruptions, TrainJobStatus, Waiting, WorkersStatus
 from trainjob_operator.conditions import conditions_of, with_generation
 from trainjob_operator.deadlines import add_clamped, deadline_verdict, with_waiting_reasons
 from trainjob_operator.diagnosis import diagnose, waiting_message
@@ -19,8 +19,6 @@ from trainjob_operator.refusals import refusals, unexplained_wait
 from trainjob_operator.render import storage_of
 from trainjob_operator.snapshot import workers_of
 from trainjob_operator.verdict import Object, Observed, Verdict, failure_message, is_current, ray_pods, verdict_of
-
-FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
 
 DEADLINE_REASONS = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
 """Reasons of a job or an attempt that was ended by a deadline."""

@@ -11,6 +11,8 @@ from trainjob.schema.base import StrictModel
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]
 ConditionType = Literal["Accepted", "Complete", "Failed", "Suspended", "Reconciling", "Stalled", "Ready"]
+FINAL: tuple[Phase, ...] = ("Succeeded", "Failed")
+"""Phases that a job stays in."""
 Count = Annotated[int, Field(ge=0)]
 
 

@@ -63,10 +63,10 @@ def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
     from trainjob.cli.job_table import age
 
     status = job.status
-    yield "TrainJob", f"{job.name}" + (f" in {job.namespace}" if job.namespace else "")
+    yield "TrainJob", f"{job.name} in {job.namespace}"
     yield "Phase", _phase(job)
     yield "Age", age((now - job.created).total_seconds()) + _duration(status)
-    yield from _training(status)
+    yield from _training(job)
     if status.workers is not None:
         yield "Workers", f"{status.workers.ready} of {status.workers.desired} ready"
     if status.interruptions is not None:
@@ -96,15 +96,15 @@ def _duration(status: "TrainJobStatus") -> str:
     return f"; took {duration((status.completion_time - status.start_time).total_seconds())}"
 
 
-def _training(status: "TrainJobStatus") -> Iterator[tuple[str, str]]:
+def _training(job: "Job") -> Iterator[tuple[str, str]]:
     from trainjob.cli.progress import first_of, position, reported, said, speed
     from trainjob.formatting import score
 
-    training = status.training
+    training = job.status.training
     if training is None:
         return
     yield "Training", said(training)
-    if status.phase not in ("Succeeded", "Failed"):
+    if not job.has_ended:
         yield "Progress", ", ".join(position(training))
         yield "Speed", ", ".join(speed(training))
     elif training.percent is not None:

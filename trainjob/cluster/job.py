@@ -8,10 +8,7 @@ from typing import Any, Self
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import run_name
 from trainjob.api.trainjob import GROUP, KIND
-from trainjob.api.trainjob_status import TrainJobStatus, read_status
-
-FINAL = ("Succeeded", "Failed")
-"""Phases that a job stays in."""
+from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 
 
 @dataclass(frozen=True)

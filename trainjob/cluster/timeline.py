@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from trainjob.api.trainjob_status import TrainJobStatus
-from trainjob.cluster.job import FINAL, Event, Job
+from trainjob.api.trainjob_status import FINAL, TrainJobStatus
+from trainjob.cluster.job import Event, Job
 
 
 def timeline(job: Job, events: Sequence[Event]) -> list[Event]:

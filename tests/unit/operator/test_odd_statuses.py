@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operator_objects import Object, document
 
-from trainjob.api.trainjob_status import TrainJobStatus, read_status
+from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import events_for_change
 from trainjob_operator.reconcile import requeue_after
-from trainjob_operator.status import FINAL, derive, same_operator_fields
+from trainjob_operator.status import derive, same_operator_fields
 from trainjob_operator.train_job import read_train_job, status_patch
 from trainjob_operator.verdict import Observed
 
