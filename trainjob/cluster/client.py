@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
@@ -9,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from trainjob.api.apply import APPLY
-from trainjob.api.cluster import KubernetesObject
+from trainjob.api.cluster import RESOURCE_NAME, KubernetesObject
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
 from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound, Resource
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs, Refused
@@ -71,6 +72,8 @@ class Client:
     def job(self, name: str, namespace: str | None = None) -> Job:
         """Raises NoSuchJob, with the name that may have been meant."""
         namespace = namespace or self.namespace
+        if not re.fullmatch(RESOURCE_NAME, name):  # in a path it may stand for something else
+            raise NoSuchJob(f"{name!r} cannot be the name of a TrainJob; `trainjob list` shows all")
         try:
             return Job(self.connection.request("GET", TRAIN_JOBS, namespace, name))
         except NotFound as error:
@@ -232,7 +235,10 @@ class Client:
             )
         except ClusterError:
             return error
-        served = ", ".join(each["groupVersion"] for each in group["versions"])
+        versions = [each["groupVersion"] for each in group["versions"]]
+        if f"{GROUP}/{VERSION}" in versions:
+            return error
+        served = ", ".join(versions)
         return NoTrainJobs(
             f"the cluster {self.connection.url} has TrainJobs of {served}, and this trainjob knows {GROUP}/{VERSION}: "
             "install the trainjob of the operator's version"

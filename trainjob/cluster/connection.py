@@ -1,6 +1,7 @@
 """The connection to a cluster's API server: kubectl's configuration, and requests of plain JSON."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from trainjob.api.apply import APPLY, as_yaml
+from trainjob.api.cluster import RESOURCE_NAME
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoCluster, NotPermitted, Refused
 
 TIMEOUT_SECONDS = 30.0
@@ -58,8 +60,10 @@ class Connection:
     """Requests to one API server."""
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
+        """`namespace` is the default of commands. Raises ClusterError if it cannot be the name of one."""
+        if not re.fullmatch(RESOURCE_NAME, namespace):
+            raise ClusterError(f"{namespace!r} cannot be the name of a namespace; `kubectl get namespaces` shows all")
         self._client, self.namespace = client, namespace
-        """`namespace` is the one that commands mean where they name none."""
 
     @property
     def url(self) -> str:
@@ -184,7 +188,7 @@ def connect(context: str | None = None, namespace: str | None = None) -> Connect
     Without one, in a pod, it connects to the pod's cluster. The namespace is the context's or the pod's, or else
     `default`.
 
-    Raises NoCluster.
+    Raises NoCluster, or ClusterError for a namespace that cannot exist.
     """
     files = os.environ.get("KUBECONFIG") or "~/.kube/config"
     configuration = Configuration()

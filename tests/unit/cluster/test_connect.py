@@ -1,0 +1,37 @@
+"""Kubeconfigs and names that lead nowhere, without a cluster."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainjob.cluster import Client, ClusterError, NoSuchJob, connect
+
+
+def kubeconfig(folder: Path, **user: Any) -> str:
+    """A file that names an API server which nobody runs."""
+    path = folder / "config"
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "away", "cluster": {"server": "https://127.0.0.1:1"}}],
+                "users": [{"name": "me", "user": user}],
+                "contexts": [{"name": "away", "context": {"cluster": "away", "user": "me"}}],
+                "current-context": "away",
+            }
+        )
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "tags/status", "tags?watch=1", "a%b", "A B", "tags\n"])
+def test_a_name_that_no_object_can_have_is_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, token="secret"))
+    with pytest.raises(NoSuchJob, match="cannot be the name of a TrainJob"):
+        Client(connect()).job(name)
+    if name:
+        with pytest.raises(ClusterError, match="cannot be the name of a namespace"):
+            connect(namespace=name)
