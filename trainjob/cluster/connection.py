@@ -1,8 +1,10 @@
 """The connection to a cluster's API server: kubectl's configuration, and requests of plain JSON."""
 
+import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -201,7 +203,8 @@ def connect(context: str | None = None, namespace: str | None = None) -> Connect
         chosen = context or current["name"]
         if chosen not in known:
             raise NoCluster(f"{files} has no context {chosen}: it has {', '.join(sorted(known))}")
-        config.load_kube_config(files, chosen, configuration)
+        with _failures_raised():
+            config.load_kube_config(files, chosen, configuration)
     except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError) as error:
         reason = " ".join(str(error).split())
         raise NoCluster(f"the kubeconfig {files} cannot be used: {reason}; `kubectl config view` shows it") from None
@@ -215,6 +218,24 @@ def _in_cluster(configuration: Configuration, files: str, namespace: str | None)
         raise NoCluster(f"there is no kubeconfig at {files}: set KUBECONFIG to the file of your cluster") from None
     own = _ACCOUNT / "namespace"
     return Connection(ApiClient(configuration), namespace or (own.read_text().strip() if own.exists() else "default"))
+
+
+@contextmanager
+def _failures_raised() -> Generator[None]:
+    """Raises ConfigException where the library, after a credential plugin has failed, logs the error and goes on
+    without credentials."""
+
+    def fail(record: logging.LogRecord) -> bool:
+        if record.module == "kube_config":
+            raise config.ConfigException(record.getMessage())
+        return True
+
+    root = logging.getLogger()
+    root.addFilter(fail)
+    try:
+        yield
+    finally:
+        root.removeFilter(fail)
 
 
 def _status_of(answer: bytes) -> dict[str, Any]:

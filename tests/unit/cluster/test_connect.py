@@ -1,12 +1,13 @@
 """Kubeconfigs and names that lead nowhere, without a cluster."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trainjob.cluster import Client, ClusterError, NoSuchJob, connect
+from trainjob.cluster import Client, ClusterError, NoCluster, NoSuchJob, connect
 
 
 def kubeconfig(folder: Path, **user: Any) -> str:
@@ -25,6 +26,25 @@ def kubeconfig(folder: Path, **user: Any) -> str:
         )
     )
     return str(path)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        (["no-such-plugin"], "No such file or directory: 'no-such-plugin'"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "process returned 3"),
+        ([sys.executable, "-c", "print('{}')"], "exec: malformed response"),
+    ],
+)
+def test_a_credential_plugin_that_fails_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: list[str], problem: str
+):
+    command, *arguments = plugin
+    version = "client.authentication.k8s.io/v1"
+    provider = {"apiVersion": version, "command": command, "args": arguments, "interactiveMode": "Never"}
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, exec=provider))
+    with pytest.raises(NoCluster, match=problem):
+        connect()
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "tags/status", "tags?watch=1", "a%b", "A B", "tags\n"])
