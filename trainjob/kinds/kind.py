@@ -140,11 +140,6 @@ class Target(Protocol):
         """The same target, which also accepts these classes as labels."""
         ...
 
-    @property
-    def width(self) -> int | None:
-        """The number of outputs for a row; None where the network decides it, as with the tokens of a vocabulary."""
-        ...
-
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
         """The rows with a usable label in `column`, and these labels [n, ...]. `on_bad` is called for each other
         row."""

@@ -31,10 +31,6 @@ class NextToken:
     def class_counts(self) -> list[int]:
         return []
 
-    @property
-    def width(self) -> None:
-        return None
-
     def with_classes(self, names: Sequence[str]) -> Self:
         return self
 

@@ -30,10 +30,6 @@ class OneClass:
     class_counts: list[int]
     """Training rows of each class."""
 
-    @property
-    def width(self) -> int:
-        return len(self.classes)
-
     def with_classes(self, names: Sequence[str]) -> Self:
         return replace(self, classes=sorted([*self.classes, *names]))
 
