@@ -59,11 +59,39 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
 
     Raises UserError if the folder holds no classifier, or a damaged one.
     """
-    preprocessor = load_preprocessor(folder) if (folder / PREPROCESSOR_FILE).is_file() else None
+    preprocessor = _preprocessor_in(folder)
     if preprocessor is not None and _generates(preprocessor):
         raise UserError(
             f"{folder} holds a language model, and no classifier: `trainjob predict` continues texts with it"
         )
+    return _classifier_in(folder, preprocessor)
+
+
+def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
+    """The same for a language model."""
+    preprocessor = load_preprocessor(folder)
+    if not _generates(preprocessor):
+        raise UserError(f"{folder} holds no language model")
+    return _language_model_in(folder, preprocessor)
+
+
+def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
+    """The same for a model of any kind."""
+    preprocessor = _preprocessor_in(folder)
+    if preprocessor is not None and _generates(preprocessor):
+        return _language_model_in(folder, preprocessor)
+    return _classifier_in(folder, preprocessor)
+
+
+def _preprocessor_in(folder: Path) -> Preprocessor | None:
+    return load_preprocessor(folder) if (folder / PREPROCESSOR_FILE).is_file() else None
+
+
+def _generates(preprocessor: Preprocessor) -> bool:
+    return "generation" in KINDS[preprocessor.kind].abilities
+
+
+def _classifier_in(folder: Path, preprocessor: Preprocessor | None) -> tuple[Classifier[Any], Preprocessor]:
     with _sound(folder):
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} holds no model of trainjob: it has no config.json")
@@ -76,6 +104,15 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
         return module.eval(), preprocessor
 
 
+def _language_model_in(folder: Path, preprocessor: Preprocessor) -> tuple[Any, Preprocessor]:
+    with _sound(folder):
+        return _saved(folder, preprocessor).eval(), preprocessor
+
+
+def _saved(folder: Path, preprocessor: Preprocessor) -> Trainable[Any]:
+    return load_kind(preprocessor.kind).load(folder, preprocessor.input)
+
+
 @contextmanager
 def _sound(folder: Path) -> Generator[None]:
     """Says which model is damaged when one cannot be loaded."""
@@ -83,28 +120,3 @@ def _sound(folder: Path) -> Generator[None]:
         yield
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(f"{folder}: the model is damaged: {error}") from error
-
-
-def _generates(preprocessor: Preprocessor) -> bool:
-    return "generation" in KINDS[preprocessor.kind].abilities
-
-
-def _saved(folder: Path, preprocessor: Preprocessor) -> Trainable[Any]:
-    return load_kind(preprocessor.kind).load(folder, preprocessor.input)
-
-
-def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
-    """The same for a model of any kind."""
-    if (folder / PREPROCESSOR_FILE).is_file() and _generates(load_preprocessor(folder)):
-        return load_language_model(folder)
-    return load_model(folder)
-
-
-def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
-    """The same for a language model."""
-    preprocessor = load_preprocessor(folder)
-    if not _generates(preprocessor):
-        raise UserError(f"{folder} holds no language model")
-    with _sound(folder):
-        module: Any = _saved(folder, preprocessor)
-        return module.eval(), preprocessor
