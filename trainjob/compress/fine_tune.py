@@ -1,15 +1,14 @@
 """A short training of a model that was changed: the run's own loop, on the run's training rows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from trainjob.api import Scheduler, TrainJobSpec, WarmUp
-from trainjob.data import Examples, Fitted, Preprocessor, prepare_examples
+from trainjob.data import Fitted, prepare_examples
 from trainjob.data.batches.batch import Batch
-from trainjob.data.batches.loaders import BucketSampler, Shard, collate, memory_windows, scoring_batches
+from trainjob.data.batches.loaders import InMemoryBatches, Shard, memory_windows, scoring_batches
 from trainjob.kinds.targets.class_losses import SampleLosses, sample_losses
 from trainjob.kinds.text_classifier.network import TextClassifier
 from trainjob.progress.reporter import Reporter
@@ -34,26 +33,11 @@ class TrainingRows:
         self.losses: SampleLosses = sample_losses(spec.model, fitted.preprocessor.target)
         self.shard = Shard(0, 1, spec.training.batch_size, spec.training.seed)
 
-    def training(self) -> "ShuffledBatches":
-        return ShuffledBatches(self.examples["train"], self.preprocessor, self.shard)
+    def training(self) -> InMemoryBatches:
+        return InMemoryBatches(self.examples["train"], self.preprocessor, self.shard)
 
     def scored(self, name: str) -> Iterator[Batch]:
         return scoring_batches(memory_windows(self.examples[name], self.shard.window), self.preprocessor, self.shard)
-
-
-@dataclass(frozen=True)
-class ShuffledBatches:
-    """Training batches, in another order in each epoch."""
-
-    examples: Examples
-    preprocessor: Preprocessor
-    shard: Shard
-
-    def epoch(self, epoch: int) -> Iterator[Batch]:
-        sampler = BucketSampler(self.examples.lengths, self.shard)
-        sampler.epoch = epoch
-        for indices in sampler:
-            yield collate(self.preprocessor, self.examples.take(indices))
 
 
 def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows, scratch: Path) -> None:
