@@ -16,7 +16,6 @@ from gpu_cases import BATCHES, LEARNING_RATE, Case, Tokens, Trained, trainer_of
 from gpu_checks import NotMeasured
 
 from trainjob.data.batches.loaders import InMemoryBatches, Shard, ahead
-from trainjob.models import objective_of
 from trainjob.precision import allow_tf32
 from trainjob.worker.loop import DueAfterStep, Trainer
 from trainjob.worker.optim import build_optimizer
@@ -49,7 +48,7 @@ def bare(case: Case) -> float:
     """A hand-written loop: only the steps, with batches prefetched by a thread."""
     clock, module = Clock(case), case.module()
     tokens = case.tokens
-    objective = objective_of(case.spec, tokens, module)  # pyrefly: ignore[bad-argument-type]
+    objective = tokens.target.objective(case.spec, module)
     if case.spec.training.compile:
         module.compile()
     optimizer = build_optimizer(case.spec.training.optimizer, module.parameters())

@@ -19,7 +19,7 @@ from trainjob.errors import UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.kinds import KINDS
 from trainjob.kinds.inputs.parts import table_parts
-from trainjob.models import load_trained, objective_of
+from trainjob.models import load_trained
 from trainjob.models.scoring import tally_batches
 from trainjob.precision import PRECISIONS, allow_tf32, has_units
 from trainjob.runs.files import FITTED, TRAINJOB
@@ -48,7 +48,7 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
     spec = _spec(run, preprocessor)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     allow_tf32(spec.training.precision if spec is not None else "float32")
-    objective = objective_of(spec, preprocessor, module)
+    objective = preprocessor.target.objective(spec, module)
     bad, drops = BadRows(data), spec is not None and spec.dataset is not None and spec.dataset.on_bad_rows == "drop"
     examples = list[int]()
 

@@ -7,7 +7,6 @@ from trainjob.models.store import (
     load_language_model,
     load_model,
     load_trained,
-    objective_of,
     save_config,
     save_model,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "load_language_model",
     "load_model",
     "load_trained",
-    "objective_of",
     "save_config",
     "save_model",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from trainjob.api import Model, TrainJobSpec
+from trainjob.api import Model
 from trainjob.data import Preprocessor, load_preprocessor
 from trainjob.data.preprocessor import PREPROCESSOR_FILE
 from trainjob.errors import UserError
@@ -19,7 +19,6 @@ from trainjob.kinds import KINDS
 from trainjob.kinds.registry import load_kind
 from trainjob.models import onnx
 from trainjob.models.classifier import Classifier
-from trainjob.models.objective import Objective
 from trainjob.models.trainable import Trainable
 
 
@@ -33,12 +32,6 @@ def build(model: Model, preprocessor: Preprocessor, *, as_stored: bool = False) 
     if model.facts.field != preprocessor.kind:
         raise ValueError(f"no model.{model.chosen} can be built for a {preprocessor.input.noun} preprocessor")
     return load_kind(preprocessor.kind).build(model.kind, preprocessor.input, preprocessor.target, as_stored)
-
-
-def objective_of(spec: TrainJobSpec | None, preprocessor: Preprocessor, module: Trainable[Any]) -> Objective:
-    """How `module` is trained and scored. A model that learns no labels can be scored without a spec. Raises UserError
-    if the class weights do not name exactly the classes of the data."""
-    return preprocessor.target.objective(spec, module)
 
 
 def save_model(module: Trainable[Any], preprocessor: Preprocessor, folder: Path) -> None:

@@ -16,7 +16,7 @@ from trainjob.data import Preprocessor
 from trainjob.data.batches.batch import Batch
 from trainjob.data.batches.loaders import TrainingBatches, ahead
 from trainjob.evaluation import Scores, check_finite
-from trainjob.models import Trainable, objective_of
+from trainjob.models import Trainable
 from trainjob.precision import resolve_precision
 from trainjob.progress.reporter import Reporter
 from trainjob.runs.checkpoints import CheckpointStore
@@ -78,7 +78,7 @@ class Trainer:
         self.dtype = resolve_precision(spec.training.precision, device)
         if device.type == "cpu" and self.dtype != torch.float32:
             module.use_plain_attention()
-        self.objective = objective_of(spec, inputs.preprocessor, module)
+        self.objective = inputs.preprocessor.target.objective(spec, module)
         self.scorer = Scorer(inputs.sets, self.objective, device, self.dtype, inputs.on_rows_scored)
         self.optimizer = build_optimizer(spec.training.optimizer, module.parameters())
         self.scheduler = build_scheduler(spec.training.scheduler, self.optimizer, self.plan.steps)

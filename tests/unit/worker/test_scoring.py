@@ -15,7 +15,7 @@ from trainjob.evaluation import ClassificationScores, Confusion
 from trainjob.evaluation.predictions import with_names
 from trainjob.kinds.targets.class_losses import sample_losses
 from trainjob.kinds.targets.classification import ClassTally
-from trainjob.models import build, objective_of
+from trainjob.models import build
 from trainjob.worker.distributed import rank, world_size
 from trainjob.worker.scoring import Predicted, Scorer
 
@@ -151,7 +151,7 @@ def test_the_model_computes_in_the_type_it_is_given(tmp_path: Path):
     linear = next(layer for layer in module.modules() if isinstance(layer, torch.nn.Linear))
     linear.register_forward_hook(lambda *arguments: types.append(arguments[2].dtype))  # pyrefly: ignore[missing-attribute]
     batch = collate(setup.preprocessor, setup.examples["validation"])
-    objective = objective_of(setup.spec, setup.preprocessor, module)
+    objective = setup.preprocessor.target.objective(setup.spec, module)
     Scorer(lambda _: iter([batch]), objective, torch.device("cpu"), torch.float16).score(module, "validation")
     assert types == [torch.float16]
 
