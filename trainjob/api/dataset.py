@@ -106,6 +106,11 @@ class Dataset(StrictModel):
     """rayData prepares rows with Ray Data and streams sets that do not fit in memory; dataLoader keeps rows in memory
     in a PyTorch DataLoader and starts faster on one machine, because it needs no Ray cluster."""
 
+    @property
+    def held_out_set(self) -> Literal["test", "validation"]:
+        """The set whose rows judge the trained model: test, or validation if there is no test set."""
+        return "validation" if self.test is None else "test"
+
     @model_validator(mode="after")
     def _columns_differ(self) -> Self:
         refuse_conflicts(self._conflicts())

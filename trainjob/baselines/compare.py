@@ -29,7 +29,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
     DOING.begin("reading rows for the baselines")
     assert job.spec.dataset is not None
     fitted = Fitted.load(run / FITTED)
-    set_name = "validation" if job.spec.dataset.test is None else "test"
+    set_name = job.spec.dataset.held_out_set
     held = sample(job.spec, fitted, set_name)
     train = sample(job.spec, fitted, "train")
     model = _model_on(run, held, fitted.preprocessor.target.classes)

@@ -34,9 +34,7 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
     """
     total = fitted.rows[name]
-    chosen = np.arange(total)
-    if (most := most_rows(fitted)) < total:
-        chosen = np.sort(np.random.default_rng(spec.training.seed).choice(total, most, replace=False))
+    chosen = drawn(total, most_rows(fitted), spec.training.seed)
     values: list[list[str] | np.ndarray] = []
     labels: list[np.ndarray] = []
     for rows, classes in taken(read_set(spec, fitted, name), chosen):
@@ -50,6 +48,13 @@ def most_rows(fitted: Fitted) -> int:
     """The number of rows of a set that are worth their time; more classes make each row slower."""
     preprocessor = fitted.preprocessor
     return max(1, min(MOST_ROWS, preprocessor.input.most_plain_rows(len(preprocessor.target.classes))))
+
+
+def drawn(total: int, most: int, seed: int) -> np.ndarray:
+    """At most `most` of the indices below `total`, drawn by the seed: sorted, int64 [m]."""
+    if total <= most:
+        return np.arange(total)
+    return np.sort(np.random.default_rng(seed).choice(total, most, replace=False))
 
 
 def taken(tables: Iterator[tuple[Rows, np.ndarray | None]], chosen: np.ndarray) -> Iterator[tuple[Rows, np.ndarray]]:

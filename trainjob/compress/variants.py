@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from trainjob.api import TrainJob
-from trainjob.baselines.rows import taken
+from trainjob.baselines.rows import drawn, taken
 from trainjob.compress.export import export, quantize
 from trainjob.compress.fine_tune import TrainingRows, fine_tune
 from trainjob.compress.measure import BATCH_SIZE, all_threads, measure
@@ -138,21 +138,17 @@ def _examples(job: TrainJob, fitted: Fitted) -> list[dict[str, torch.Tensor]]:
 
 def _held_back(job: TrainJob, fitted: Fitted, most: int) -> tuple[pa.Table, np.ndarray]:
     """At most so many rows that the model was not trained on, and their classes int64 [n]; drawn by the seed."""
-    name = _set_name(job)
-    chosen = np.arange(fitted.rows[name])
-    if most < len(chosen):
-        chosen = np.sort(np.random.default_rng(job.spec.training.seed).choice(chosen, most, replace=False))
+    assert job.spec.dataset is not None
+    name = job.spec.dataset.held_out_set
+    chosen = drawn(fitted.rows[name], most, job.spec.training.seed)
     columns = fitted.preprocessor.input.columns
     found = [(rows.table.select(columns), labels) for rows, labels in taken(read_set(job.spec, fitted, name), chosen)]
     return pa.concat_tables([table for table, _ in found]), np.concatenate([labels for _, labels in found])
 
 
-def _set_name(job: TrainJob) -> Any:
-    assert job.spec.dataset is not None
-    return "validation" if job.spec.dataset.test is None else "test"
-
-
 def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratch: Path, say: Say) -> Variants:
+    assert job.spec.dataset is not None
+    set_name = job.spec.dataset.held_out_set
     rows, labels = _held_back(job, fitted, MOST_ROWS)
     classes, threads = len(fitted.preprocessor.target.classes), all_threads()
     measured: dict[str, dict[str, Any]] = {}
@@ -163,9 +159,9 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
     predicted = {name: each.pop("predicted") for name, each in measured.items()}
     standings = {name: standing(labels, each, classes) for name, each in predicted.items()}
     return Variants(
-        set_name=_set_name(job),
+        set_name=set_name,
         rows=len(rows),
-        of_rows=fitted.rows[_set_name(job)],
+        of_rows=fitted.rows[set_name],
         batch_size=BATCH_SIZE,
         threads=threads,
         cpu=hardware("cpu").cpu,

@@ -29,7 +29,7 @@ def add_sources(spec: TrainJobSpec, run: Folder, fitted: Fitted) -> None:
     files: list[str] = []
     numbers: list[int | None] = []
     excerpts = defaultdict[str, list[pa.Array]](list)
-    for rows, _ in read_set(spec, fitted, "validation" if spec.dataset.test is None else "test"):
+    for rows, _ in read_set(spec, fitted, spec.dataset.held_out_set):
         first = len(files)
         places = [rows.where(index) for index in range(len(rows.table))]
         files += [without_secrets(place.file) for place in places]
