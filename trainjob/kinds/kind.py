@@ -186,7 +186,7 @@ class Kind(Protocol):
         ...
 
     def fit(
-        self, dataset: "Dataset", spec: Any, train: "Sequence[Part]", seed: int, mapped: "Mapper", bad: "BadRows"
+        self, dataset: "Dataset", spec: Any, train: "Sequence[Part]", seed: int, mapped: "Mapper", bad: "BadRows", /
     ) -> "FittedOn":
         """Fits input and target on the training rows, which `mapped` reads. `spec` is the kind's own section of
         `spec.model`. Rows that cannot be used are counted in `bad`. Raises DataError where nothing can be trained."""

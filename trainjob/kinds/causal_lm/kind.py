@@ -1,13 +1,9 @@
 """The language model: what `trainjob.kinds.kind.Kind` asks of it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import CausalLM, Dataset, Source
-from trainjob.data.first_pass.survey import FittedOn
-from trainjob.data.read.bad_rows import BadRows
-from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.rows import Part
 from trainjob.kinds.causal_lm.documents import layout_of
 from trainjob.kinds.causal_lm.fit import fit_language_model
@@ -21,6 +17,7 @@ if TYPE_CHECKING:
 
 class CausalLMKind:
     facts = CausalLM.facts
+    fit = staticmethod(fit_language_model)
 
     def label_column(self, dataset: Dataset) -> None:
         return None
@@ -28,11 +25,6 @@ class CausalLMKind:
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
         layout = layout_of(dataset)
         return table_parts(source, endpoint, self.facts.field, layout.nested, layout.optional)
-
-    def fit(
-        self, dataset: Dataset, spec: CausalLM, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
-    ) -> FittedOn:
-        return fit_language_model(dataset, spec, train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TokensInput, NextToken]:
         return TokensInput.load(folder, state), NextToken()

@@ -1,14 +1,9 @@
 """The image classifier: what `trainjob.kinds.kind.Kind` asks of it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainjob.api import Dataset, ImageClassifier, Source
-from trainjob.data.first_pass.survey import FittedOn
-from trainjob.data.read.bad_rows import BadRows
-from trainjob.data.read.chunking import Mapper
-from trainjob.data.read.rows import Part
+from trainjob.api import Dataset, ImageClassifier
 from trainjob.kinds.image_classifier.fit import fit_images
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput
@@ -21,18 +16,12 @@ if TYPE_CHECKING:
 
 class ImageClassifierKind:
     facts = ImageClassifier.facts
+    parts = staticmethod(image_parts)
+    fit = staticmethod(fit_images)
 
     def label_column(self, dataset: Dataset) -> str | None:
         """Readers of images name it so, whatever the column of a table is called."""
         return "label"
-
-    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
-        return image_parts(dataset, source, endpoint, labelled)
-
-    def fit(
-        self, dataset: Dataset, spec: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
-    ) -> FittedOn:
-        return fit_images(dataset, spec, train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[ImageInput, OneClass]:
         target, is_pretrained = OneClass.load(state), state.pop("pretrained", False) or saved_as == "pretrained-image"

@@ -1,13 +1,9 @@
 """The text classifier: what `trainjob.kinds.kind.Kind` asks of it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TextClassifier
-from trainjob.data.first_pass.survey import FittedOn
-from trainjob.data.read.bad_rows import BadRows
-from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.rows import Part
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
@@ -20,17 +16,13 @@ if TYPE_CHECKING:
 
 class TextClassifierKind:
     facts = TextClassifier.facts
+    fit = staticmethod(fit_classifier)
 
     def label_column(self, dataset: Dataset) -> str | None:
         return dataset.label
 
     def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
         return table_parts(source, endpoint, self.facts.field)
-
-    def fit(
-        self, dataset: Dataset, spec: TextClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
-    ) -> FittedOn:
-        return fit_classifier(dataset, spec, train, seed, mapped, bad)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TextInput, OneClass]:
         target = OneClass.load(state)
