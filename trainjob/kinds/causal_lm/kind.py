@@ -9,6 +9,7 @@ from trainjob.kinds.causal_lm.documents import layout_of
 from trainjob.kinds.causal_lm.fit import fit_language_model
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.kinds.inputs.parts import table_parts
+from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.next_token import NextToken
 
 if TYPE_CHECKING:
@@ -43,4 +44,4 @@ class CausalLMKind:
         return ["trainjob.kinds.causal_lm.network"]
 
 
-KIND = CausalLMKind()
+KIND: Kind = CausalLMKind()

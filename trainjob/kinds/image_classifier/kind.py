@@ -8,6 +8,7 @@ from trainjob.kinds.image_classifier.fit import fit_images
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput
 from trainjob.kinds.inputs.parts import image_parts
+from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.one_class import OneClass
 
 if TYPE_CHECKING:
@@ -49,4 +50,4 @@ class ImageClassifierKind:
         return [] if spec.pretrained is None else ["trainjob.kinds.image_classifier.pretrained"]
 
 
-KIND = ImageClassifierKind()
+KIND: Kind = ImageClassifierKind()

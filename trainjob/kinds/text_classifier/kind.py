@@ -7,6 +7,7 @@ from trainjob.api import Dataset, Source, TextClassifier
 from trainjob.data.read.rows import Part
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
+from trainjob.kinds.kind import Kind
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.kinds.text_classifier.fit import fit_classifier
 
@@ -42,4 +43,4 @@ class TextClassifierKind:
         return ["trainjob.kinds.text_classifier.network"]
 
 
-KIND = TextClassifierKind()
+KIND: Kind = TextClassifierKind()
