@@ -1,6 +1,6 @@
 """Which parts of a row a language model reads, and which of them it learns."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -50,13 +50,15 @@ class Layout:
         """The row's text as it came, by which rows are told apart."""
         if self.form == "text":
             return joined_texts(table, self.columns, where)
-        return ["\n".join(value or "" for value in row) for row in zip(*self._values(table, where), strict=True)]
+        return [_source(row) for row in zip(*self._values(table, where), strict=True)]
 
-    def marks(self, table: pa.Table, where: Where = row_number) -> np.ndarray:
-        """A feature that the first pass counts for each row, uint8 [n]; 0 for a row without text."""
+    def sources_and_marks(self, table: pa.Table, where: Where = row_number) -> tuple[list[str], np.ndarray]:
+        """The sources, and the features of each row that the first pass counts, uint8 [n]; 0 for a row without text."""
         if self.form == "messages":
-            return conversation_marks(list(zip(*self._values(table, where), strict=True)))
-        return np.array([bool(text.strip()) for text in self.sources(table, where)], np.uint8)
+            rows = list(zip(*self._values(table, where), strict=True))
+            return [_source(row) for row in rows], conversation_marks(rows)
+        texts = self.sources(table, where)
+        return texts, np.array([bool(text.strip()) for text in texts], np.uint8)
 
     def texts(self, table: pa.Table, where: Where = row_number) -> list[str]:
         """The text of each row, where columns hold texts."""
@@ -102,6 +104,10 @@ class Layout:
             read(table[name], name, where).to_pylist() if name in there else [None] * len(table)
             for name in self.columns
         ]
+
+
+def _source(row: Sequence[str | None]) -> str:
+    return "\n".join(value or "" for value in row)
 
 
 @contextmanager

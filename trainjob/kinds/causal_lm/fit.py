@@ -95,8 +95,7 @@ def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Row
     """Hashes the rows' texts, and offers what is `kept` of each to the sample."""
 
     def see(rows: Rows) -> Seen[str]:
-        texts = layout.sources(rows.table, rows.where)
-        marks = layout.marks(rows.table, rows.where)
+        texts, marks = layout.sources_and_marks(rows.table, rows.where)
         return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), marks)
 
     return see
