@@ -46,6 +46,8 @@ def known_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
 
 def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | None = None) -> Iterator[RowError]:
     """An error for each of the `bad` rows: its label is empty, or none of the `classes`."""
+    if not len(bad):
+        return
     names, indices = _encoded(rows, column)
     for number, row in enumerate(bad.tolist()):
         place, label = rows.where(row), names[indices[row]]
