@@ -19,23 +19,17 @@ from pydantic_core import from_json
 
 from trainjob.api.apply import APPLY, as_yaml
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.trainjob import GROUP, PLURAL, VERSION
+from trainjob.api.resources import METADATA, Resource
 from trainjob.errors import UserError
 from trainjob_operator.names import MANAGER
 
-TRAIN_JOBS = f"/apis/{GROUP}/{VERSION}", PLURAL
-RAY_JOBS = "/apis/ray.io/v1", "rayjobs"
-PODS = "/api/v1", "pods"
-EVENTS = "/api/v1", "events"
-NETWORK_POLICIES = "/apis/networking.k8s.io/v1", "networkpolicies"
-WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2", "workloads"
-POLICIES = "/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"
-POLICY_BINDINGS = "/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"
-
-Resource = tuple[str, str]
+RAY_JOBS = Resource("/apis/ray.io/v1", "rayjobs")
+NETWORK_POLICIES = Resource("/apis/networking.k8s.io/v1", "networkpolicies")
+WORKLOADS = Resource("/apis/kueue.x-k8s.io/v1beta2", "workloads")
+POLICIES = Resource("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
+POLICY_BINDINGS = Resource("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings")
 
 MERGE = "application/merge-patch+json"
-METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 TIMEOUT_SECONDS = 30
 
@@ -75,7 +69,7 @@ class Api:
     async def get(self, resource: Resource, namespace: str | None, name: str) -> KubernetesObject | None:
         """The object, or None if it does not exist. The namespace of cluster-scoped objects is None."""
         try:
-            return await self._send("GET", _path(resource, namespace, name))
+            return await self._send("GET", resource.path(namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -83,7 +77,7 @@ class Api:
 
     async def list(self, resource: Resource, namespace: str, **query: str) -> list[KubernetesObject]:
         """All objects that match the query, such as a `labelSelector`."""
-        return (await self._send("GET", _path(resource, namespace), query=query))["items"]
+        return (await self._send("GET", resource.path(namespace), query=query))["items"]
 
     async def pages(
         self,
@@ -97,7 +91,7 @@ class Api:
         objects: one object may take a megabyte."""
         query["limit"] = str(page)
         while True:
-            answer = await self._send("GET", _path(resource, namespace), query=query, accept=accept)
+            answer = await self._send("GET", resource.path(namespace), query=query, accept=accept)
             yield answer["items"] or []
             if not (token := answer["metadata"].get("continue")):
                 return
@@ -113,7 +107,7 @@ class Api:
 
     async def check_list(self, resource: Resource, namespace: str | None) -> None:
         """Raises ApiError if the resource cannot be listed in the namespace (None: in the whole cluster)."""
-        await self._send("GET", _path(resource, namespace), query={"limit": "1"}, accept=METADATA)
+        await self._send("GET", resource.path(namespace), query={"limit": "1"}, accept=METADATA)
 
     async def discover(self, resource: Resource) -> None:
         """Raises ApiError while the API server's discovery, which lags behind a new CRD, does not have the resource."""
@@ -125,7 +119,7 @@ class Api:
             raise ApiError(404, "the API server's discovery does not list them yet")
 
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> KubernetesObject:
-        return await self._send("POST", _path(resource, namespace), body, {"fieldManager": MANAGER})
+        return await self._send("POST", resource.path(namespace), body, {"fieldManager": MANAGER})
 
     async def apply(
         self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any], version: str | None = None
@@ -135,30 +129,30 @@ class Api:
         query = {"fieldManager": MANAGER, "force": "true"}
         if version is not None:
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
-        return await self._send("PATCH", _path(resource, namespace, name), as_yaml(body), query, APPLY)
+        return await self._send("PATCH", resource.path(namespace, name), as_yaml(body), query, APPLY)
 
     async def merge(
         self, resource: Resource, namespace: str, name: str, changes: Mapping[str, Any]
     ) -> KubernetesObject:
         query = {"fieldManager": MANAGER}
-        return await self._send("PATCH", _path(resource, namespace, name), changes, query, MERGE)
+        return await self._send("PATCH", resource.path(namespace, name), changes, query, MERGE)
 
     async def patch(
         self, resource: Resource, namespace: str, name: str, patch: Sequence[Mapping[str, Any]]
     ) -> KubernetesObject:
         """Applies a JSON Patch, to the object's status if the name ends in /status."""
-        path, query = _path(resource, namespace, name), {"fieldManager": MANAGER}
+        path, query = resource.path(namespace, name), {"fieldManager": MANAGER}
         return await self._send("PATCH", path, patch, query, "application/json-patch+json")
 
     async def replace(self, resource: Resource, namespace: str, name: str, body: Mapping[str, Any]) -> KubernetesObject:
         """Replaces the whole object. Fails if it has changed since its `resourceVersion`."""
-        return await self._send("PUT", _path(resource, namespace, name), body, {"fieldManager": MANAGER})
+        return await self._send("PUT", resource.path(namespace, name), body, {"fieldManager": MANAGER})
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
         """Deletes the object with this UID and, in the background, its dependents. A missing object is not an error."""
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
-            await self._send("DELETE", _path(resource, namespace, name), body)
+            await self._send("DELETE", resource.path(namespace, name), body)
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
@@ -241,9 +235,3 @@ def _message(answer: bytes) -> str:
         return json.loads(answer)["message"]
     except (ValueError, KeyError, TypeError):
         return answer.decode(errors="replace")[:1024].strip()
-
-
-def _path(resource: Resource, namespace: str | None, name: str = "") -> str:
-    root, plural = resource
-    within = f"/namespaces/{namespace}" if namespace is not None else ""
-    return f"{root}{within}/{plural}" + (f"/{name}" if name else "")

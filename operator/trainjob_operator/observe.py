@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import UID_LABEL
-from trainjob_operator.api import EVENTS, PODS, WORKLOADS, Api, ApiError, Resource
+from trainjob.api.resources import EVENTS, PODS, Resource
+from trainjob_operator.api import WORKLOADS, Api, ApiError
 from trainjob_operator.names import QUEUE_LABEL
 from trainjob_operator.refusals import Source, event_source, event_sources
 from trainjob_operator.status import is_starting

@@ -13,8 +13,9 @@ from typing import Any
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject, seconds
+from trainjob.api.resources import TRAIN_JOBS
 from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
-from trainjob_operator.api import TRAIN_JOBS, WORKLOADS, Api
+from trainjob_operator.api import WORKLOADS, Api
 from trainjob_operator.deadlines import add_clamped, start_deadline, total_deadline
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import Recorder, change_origin, events_for_change

@@ -14,9 +14,10 @@ import kopf
 from aiohttp import ClientError, web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from trainjob.api.resources import TRAIN_JOBS
 from trainjob.errors import UserError
 from trainjob_operator.access import AccessCheck
-from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, api_client
+from trainjob_operator.api import Api, ApiError, api_client
 from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import REQUEST_SECONDS, Lease

@@ -15,7 +15,8 @@ from kubernetes.aio.config.incluster_config import load_incluster_config
 from pydantic_core import from_json
 
 from trainjob.api.names import UID_LABEL
-from trainjob_operator.api import PODS, RAY_JOBS
+from trainjob.api.resources import PODS
+from trainjob_operator.api import RAY_JOBS
 
 WATCH_RETRY_SECONDS = 1.0
 """Delay after a watch, or all of them, has failed. Kopf itself has retried a refused watch for a minute by then."""
@@ -47,7 +48,7 @@ async def login(**arguments: Any) -> kopf.AiohttpSession | None:
 async def _request_metadata_only(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
     """Requests only the metadata of RayJobs and pods, as nothing else is used. Whole objects would take most of the
     startup time."""
-    if request.url.path.rpartition("/")[2] in (RAY_JOBS[1], PODS[1]):
+    if request.url.path.rpartition("/")[2] in (RAY_JOBS.plural, PODS.plural):
         kind = "PartialObjectMetadata" if "watch" in request.url.query else "PartialObjectMetadataList"
         request.headers["Accept"] = f"application/json;as={kind};g=meta.k8s.io;v=v1"
     return await send(request)

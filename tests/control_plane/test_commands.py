@@ -17,9 +17,9 @@ from operator_process import account
 from typer.testing import CliRunner
 
 from cluster.jobs import Jobs, document, eventually
+from trainjob.api.resources import Resource
 from trainjob.cli.app import app
 from trainjob.cluster import client as cluster_client
-from trainjob.cluster.connection import Resource
 from trainjob.errors import UserError
 
 TIME = "2026-01-02T03:04:05Z"

@@ -20,8 +20,9 @@ from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from tcp_proxy import proxy_to
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.resources import TRAIN_JOBS, Resource
 from trainjob.api.trainjob_status import read_status
-from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, Resource, writes_only_while
+from trainjob_operator.api import Api, ApiError, writes_only_while
 from trainjob_operator.events import Recorder
 from trainjob_operator.lease import LEASES, NAME, Lease
 from trainjob_operator.reconcile import Reconciler
@@ -164,7 +165,10 @@ def test_only_who_has_the_lease_gives_it_up(jobs: Jobs):
 
 
 def test_who_leads_no_more_writes_nothing(jobs: Jobs):
-    kind, body = ("/api/v1", "configmaps"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}}
+    kind, body = (
+        Resource("/api/v1", "configmaps"),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}},
+    )
 
     async def write(client: ApiClient) -> None:
         lease = Lease(Api(client), jobs.namespace)

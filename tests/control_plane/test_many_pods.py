@@ -13,7 +13,7 @@ from cluster.client import Cluster
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, document
 from tcp_proxy import proxy_to
-from trainjob.api import TrainJob
+from trainjob.api import TrainJob, resources
 from trainjob.api.cluster import KubernetesObject
 from trainjob_operator.api import Api
 from trainjob_operator.diagnosis import diagnose
@@ -93,10 +93,10 @@ def test_liveness_counts_single_requests(control_plane: ControlPlane, jobs: Jobs
             async with await new_client_from_config(environment["KUBECONFIG"]) as client:
                 api = Api(client)
                 for _ in range(3):
-                    await api.get(("/api/v1", "pods"), jobs.namespace, "none")
+                    await api.get(resources.PODS, jobs.namespace, "none")
                 assert api.longest_wait == 0
                 proxy.fall_silent()
-                asked = asyncio.create_task(api.get(("/api/v1", "pods"), jobs.namespace, "none"))
+                asked = asyncio.create_task(api.get(resources.PODS, jobs.namespace, "none"))
                 await asyncio.sleep(1)
                 assert api.longest_wait >= 0.9
                 proxy.recover()

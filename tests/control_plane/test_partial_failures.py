@@ -15,7 +15,8 @@ from operator_process import OperatorProcess, account, operator
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
 from trainjob.api.cluster import KubernetesObject
-from trainjob_operator.api import TRAIN_JOBS, Api, ApiError, Resource
+from trainjob.api.resources import TRAIN_JOBS, Resource
+from trainjob_operator.api import Api, ApiError
 from trainjob_operator.events import Recorder
 from trainjob_operator.reconcile import Reconciler
 from trainjob_operator.settings import Settings

@@ -13,7 +13,8 @@ from operator_process import OperatorProcess, account, answer_at, operator
 from cluster.control_plane import ControlPlane
 from cluster.jobs import Jobs, eventually
 from nightly import at_night
-from trainjob_operator.api import TRAIN_JOBS, Api
+from trainjob.api.resources import TRAIN_JOBS
+from trainjob_operator.api import Api
 
 
 def _error(code: int) -> bytes:

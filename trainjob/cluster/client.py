@@ -11,19 +11,16 @@ from typing import Any, Literal, NamedTuple
 
 from trainjob.api.apply import APPLY
 from trainjob.api.cluster import RESOURCE_NAME, KubernetesObject
+from trainjob.api.resources import EVENTS, METADATA, TRAIN_JOBS, Resource
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
-from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound, Resource
+from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs, Refused
 from trainjob.cluster.job import Event, Job
 
-TRAIN_JOBS = Resource(f"/apis/{GROUP}/{VERSION}", PLURAL)
-PODS = Resource("/api/v1", "pods")
-EVENTS = Resource("/api/v1", "events")
 MANAGER = "trainjob-client"
 """Field manager of what a user has this client write."""
 
 PAGE = 500
-METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 WATCH_SECONDS = 240
 """After that the API server ends a watch, and another one begins."""
 PAUSE_SECONDS = 2.0

@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from kubernetes import config
@@ -18,35 +18,13 @@ from urllib3.response import BaseHTTPResponse
 
 from trainjob.api.apply import APPLY, as_yaml
 from trainjob.api.cluster import RESOURCE_NAME
+from trainjob.api.resources import Resource
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoCluster, NotPermitted, Refused
 
 TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
-
-
-class Resource(NamedTuple):
-    """Objects of one type, such as all pods."""
-
-    root: str
-    """Such as `/api/v1`."""
-    plural: str
-
-    def path(self, namespace: str | None, name: str = "") -> str:
-        """The path of one object, or of all. A namespace of None means all namespaces, or objects without one."""
-        within = f"/namespaces/{namespace}" if namespace is not None else ""
-        return f"{self.root}{within}/{self.plural}" + (f"/{name}" if name else "")
-
-    @property
-    def group(self) -> str:
-        """Empty for Kubernetes' own core types."""
-        return self.root.split("/")[2] if self.root.startswith("/apis/") else ""
-
-    @property
-    def full_name(self) -> str:
-        """With its group, such as `trainjobs.trainjob.dev`."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 class NotFound(ClusterError):

@@ -6,7 +6,8 @@ from typing import Any
 
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
-from trainjob.cluster.client import PODS, Client
+from trainjob.api.resources import PODS
+from trainjob.cluster.client import Client
 from trainjob.cluster.connection import NotFound
 from trainjob.cluster.errors import ClusterUnreachable
 from trainjob.cluster.job import Job

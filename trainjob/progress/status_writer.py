@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from trainjob.api import TrainJob
 from trainjob.api.numbers import finite
+from trainjob.api.resources import TRAIN_JOBS
 from trainjob.api.training_status import LONGEST_KEY, LONGEST_TEXT, MOST_ENTRIES, TrainingStatus
-from trainjob.api.trainjob import GROUP, PLURAL, VERSION
 from trainjob.progress.api_server import ApiServer, Operation, Refusal
 
 MANAGER = "trainjob-trainer"
@@ -105,7 +105,7 @@ class StatusReporter:
             {"op": "test", "path": "/metadata/uid", "value": job.uid},
             {"op": "add", "path": "/status/training", "value": as_json(status, datetime.now(UTC))},
         ]
-        path = f"/apis/{GROUP}/{VERSION}/namespaces/{job.namespace}/{PLURAL}/{job.name}/status"
+        path = TRAIN_JOBS.path(job.namespace, f"{job.name}/status")
         try:
             body = self._server.patch(path, operations, MANAGER)
         except Refusal as refusal:
