@@ -136,7 +136,7 @@ EXPLANATIONS = [
         ),
         "Pending, Starting, Retrying",
         "KubeRay cannot create the object for another reason",
-        "as above",
+        "fix what `message` names; KubeRay and the Job controller try again, after up to a quarter of an hour",
     ),
     Explanation(
         "PodsNotCreated",
@@ -244,13 +244,16 @@ EXPLANATIONS = [
         "create the TrainJob again",
     ),
     Explanation(
-        "Suspended, Queued",
         "Suspended",
-        ("`spec.suspend` is true; a queue has no room, in Kueue's words, or Kueue has made no Workload for the job"),
-        (
-            "set `spec.suspend: false`; wait for the queue, or see whether Kueue is installed and runs with its "
-            "integration `ray.io/rayjob`"
-        ),
+        "Suspended",
+        "`spec.suspend` is true",
+        "set `spec.suspend: false`",
+    ),
+    Explanation(
+        "Queued",
+        "Suspended",
+        "a queue has no room, in Kueue's words, or Kueue has made no Workload for the job",
+        "wait for the queue, or see whether Kueue is installed and runs with its integration `ray.io/rayjob`",
     ),
     Explanation(
         "TrainingFailed",

@@ -142,3 +142,11 @@ def test_explanations_are_without_markdown():
             assert found is not None
             assert not set("`[]") & set(found.meaning + found.remedy), reason
     assert explanation("Nothing") is None
+
+
+def test_each_reason_has_an_explanation_of_its_own():
+    [queued] = causes(job(phase="Suspended", reason="Queued", message="too few GPUs").status)
+    assert "spec.suspend" not in queued.meaning + queued.remedy
+    assert queued.remedy.startswith("wait for the queue, or see whether Kueue is installed")
+    [uncreated] = causes(job(phase="Pending", reason="FailedToCreateRayCluster", message="no").status)
+    assert uncreated.remedy.startswith("fix what message names; KubeRay and the Job controller try again")
