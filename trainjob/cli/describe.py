@@ -114,7 +114,8 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
         at_best = f"; best {best.number}: {score(best.value)}" if best is not None else ""
         yield "Trials", f"{training.tuning.ended}{at_best}"
     scores = training.evaluation or reported(training)
-    yield "Metrics", "  ".join(first_of([f"{name} {score(value)}" for name, value in scores.items()])[:_MOST_METRICS])
+    metrics = [f"{name} {score(value)}" for name, value in scores.items()]
+    yield "Metrics", "  ".join(first_of(metrics, _MOST_METRICS))
     for label, found in (("Best", training.best_checkpoint), ("Latest", training.latest_checkpoint)):
         if found is not None and found.uri:
             value = f", {found.metric} {score(found.value)}" if found.metric and found.value is not None else ""

@@ -105,10 +105,10 @@ def reported(status: TrainingStatus) -> dict[str, float]:
     return {name: value for name, value in status.metrics.items() if name != "epoch"}
 
 
-def first_of(texts: list[str]) -> list[str]:
-    """The texts that fit on a line, and the number of the others."""
-    more = [f"and {len(texts) - MOST_METRICS:,} more"] if len(texts) > MOST_METRICS else []
-    return texts[:MOST_METRICS] + more
+def first_of(texts: list[str], most: int = MOST_METRICS) -> list[str]:
+    """The first texts, `most` of them, and the number of the others."""
+    more = [f"and {len(texts) - most:,} more"] if len(texts) > most else []
+    return texts[:most] + more
 
 
 def said(status: TrainingStatus) -> str:

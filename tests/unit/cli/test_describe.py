@@ -150,3 +150,11 @@ def test_each_reason_has_an_explanation_of_its_own():
     assert queued.remedy.startswith("wait for the queue, or see whether Kueue is installed")
     [uncreated] = causes(job(phase="Pending", reason="FailedToCreateRayCluster", message="no").status)
     assert uncreated.remedy.startswith("fix what message names; KubeRay and the Job controller try again")
+
+
+def test_metrics_that_are_left_out_are_counted():
+    training = {"stage": "Finished", "evaluation": {f"test_{number}": 0.5 for number in range(15)}}
+    lines = " ".join(described(job(phase="Succeeded", reason="Succeeded", training=training)))
+    assert "test_11 0.5000" in lines
+    assert "test_12" not in lines
+    assert "and 3 more" in lines
