@@ -114,8 +114,8 @@ class Client:
     def events(self, job: Job) -> list[Event]:
         """The Events of a job, the oldest first. A cluster keeps them for an hour, unless it is told otherwise."""
         selector = f"involvedObject.kind={KIND},involvedObject.name={job.name},involvedObject.uid={job.uid}"
-        documents = self._pages(EVENTS, job.namespace, fieldSelector=selector)
-        return sorted(map(Event.of, documents), key=lambda event: event.time)
+        pages = self._pages(EVENTS, job.namespace, fieldSelector=selector)
+        return sorted((Event.of(each) for items, _ in pages for each in items), key=lambda event: event.time)
 
     def apply(self, document: Mapping[str, Any]) -> Applied:
         """Creates an object of any kind, or changes it, by server-side apply; without a namespace of its own it goes
@@ -179,22 +179,21 @@ class Client:
 
     def _list(self, namespace: str | None, **query: str) -> tuple[list[Job], str]:
         """Jobs, and the version of the list that a watch continues from."""
-        version: list[str] = []
         try:
-            documents = list(self._pages(TRAIN_JOBS, namespace, version, **query))
+            pages = list(self._pages(TRAIN_JOBS, namespace, **query))
         except NotFound as error:
             raise self._unknown(error) from None
-        return [Job({"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, **each}) for each in documents], version[-1]
+        kind = {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND}  # which the items of a list lack
+        return [Job(kind | each) for items, _ in pages for each in items], pages[-1][1]
 
     def _pages(
-        self, resource: Resource, namespace: str | None, version: list[str] | None = None, **query: str
-    ) -> Iterator[KubernetesObject]:
+        self, resource: Resource, namespace: str | None, **query: str
+    ) -> Iterator[tuple[list[KubernetesObject], str]]:
+        """The objects of each page, and the version of the list."""
         query["limit"] = str(PAGE)
         while True:
             answer = self.connection.request("GET", resource, namespace, query=query)
-            yield from answer.get("items") or []
-            if version is not None:
-                version.append(answer["metadata"]["resourceVersion"])
+            yield answer.get("items") or [], answer["metadata"]["resourceVersion"]
             if not (token := answer["metadata"].get("continue")):
                 return
             query["continue"] = token
