@@ -61,6 +61,13 @@ class Document:
         return self.places[path]
 
 
+def value_at(data: Any, path: Sequence[str]) -> Any:
+    """The value of the field at `path`; None if it or a mapping above it is missing."""
+    for name in path:
+        data = data.get(name) if isinstance(data, dict) else None
+    return data
+
+
 def dotted(path: FieldPath) -> str:
     """("spec", "dataset", "text", 0) → spec.dataset.text[0]"""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

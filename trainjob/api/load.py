@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from trainjob.api.defaults import with_defaults
-from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, Problem, parse
+from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, Problem, parse, value_at
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
 from trainjob.api.wording import fields_of, model_at, nested_model, problems_of, show
@@ -145,9 +145,7 @@ def without_nulls(data: Any, part: type[StrictModel]) -> Any:
 
 def _make_paths_absolute(data: dict[str, Any], folder: Path) -> None:
     for *parents, name in PATHS:
-        part: Any = data
-        for parent in parents:
-            part = part.get(parent) if isinstance(part, dict) else None
+        part = value_at(data, parents)
         if isinstance(part, dict) and name in part:
             part[name] = _absolute(part[name], folder, may_be_on_hub=name == "pretrained")
 

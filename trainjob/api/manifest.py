@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainjob.api.document import Document, InvalidDocument, Problem, parse_all
+from trainjob.api.document import Document, InvalidDocument, Problem, parse_all, value_at
 from trainjob.api.load import PATHS, load_trainjob, place_in, read_text, without_nulls
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import KIND, TrainJob
@@ -41,9 +41,7 @@ def is_train_job(data: Any) -> bool:
 
 def _local_paths(document: Document) -> Iterator[Problem]:
     for path in PATHS:
-        value: Any = document.data
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
+        value = value_at(document.data, path)
         for found in value if isinstance(value, list) else [value]:
             if isinstance(found, str) and _is_local(found, may_be_on_hub=path[-1] == "pretrained"):
                 message = (
@@ -61,8 +59,5 @@ def _is_local(value: str, may_be_on_hub: bool) -> bool:
 
 def _missing_names(document: Document) -> Iterator[Problem]:
     for path in (("apiVersion",), ("kind",), ("metadata", "name")):
-        value: Any = document.data
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        if not isinstance(value, str):
+        if not isinstance(value_at(document.data, path), str):
             yield Problem(document.place(path), path, "is required of every object in the file")
