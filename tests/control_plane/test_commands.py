@@ -267,11 +267,18 @@ def test_what_is_missing_or_forbidden_is_told_in_a_line(
     message = f"there is no TrainJob waitng in the namespace {jobs.namespace}"
     assert (unknown.code, unknown.error) == (1, f"{message}; did you mean waiting?")
     assert trainjob("get", "tags").error == f"{message.replace('waitng', 'tags')}; `trainjob list` shows all"
+    jobs.create("new")
+    fresh = trainjob("logs", "new")
+    assert fresh.error == "new has no pod with the driver's log (no phase yet): --follow waits for it"
+    unstored = trainjob("logs", "new", "--rank", "0").error
+    assert unstored == f"new has no storage yet: `trainjob describe new -n {jobs.namespace}` tells why"
     stranger = account(jobs, tmp_path)
     for arguments, verb in ((["list"], "list"), (["get", "waiting"], "get")):
         said = trainjob(*arguments, kubeconfig=stranger)
         assert said.code == 1
         assert said.error.startswith(f"you may not {verb} trainjobs.trainjob.dev in the namespace {jobs.namespace}: ")
+    monkeypatch.setattr(cluster_client, "TRAIN_JOBS", Resource("/apis/trainjob.dev/v1alpha1", "nothing"))
+    assert trainjob("list").error == "404 page not found"  # no word of versions, which fit
     monkeypatch.setattr(cluster_client, "TRAIN_JOBS", Resource("/apis/trainjob.dev/v9", "trainjobs"))
     monkeypatch.setattr(cluster_client, "VERSION", "v9")
     other = trainjob("list")

@@ -71,13 +71,12 @@ def logs(
     if not wants_workers and _show_driver(client, job, follow, seconds, show):
         return
     if not wants_workers and (driver or not job.has_ended):
-        stands = f"{job.status.phase}, {job.status.reason}"
-        raise UserError(f"{name} has no pod with the driver's log ({stands}): --follow waits for it")
+        raise UserError(f"{name} has no pod with the driver's log ({job.standing}): --follow waits for it")
+    own = f"{name}{repeated(context, namespace)}"
     has_ended = (lambda: client.job(job.name, job.namespace).has_ended) if follow else None
     try:
-        _show_workers(_run_of(job), ranks, attempt, show, has_ended)
+        _show_workers(_run_of(job, own), ranks, attempt, show, has_ended)
     except StorageError as error:
-        own = f"{name}{repeated(context, namespace)}"
         raise UserError(f"{error}\nRank 0's lines are also in the driver's log: trainjob logs {own} --driver") from None
 
 
@@ -189,22 +188,20 @@ def _ranks(rank: str | None) -> list[int] | None:
     return [int(rank or 0)]
 
 
-def _run_of(job: "Job") -> "Folder":
-    """The run's folder, as it can be reached from here."""
+def _run_of(job: "Job", own: str) -> "Folder":
+    """The run's folder, as it can be reached from here; `own` is the job's name with the options to find it."""
     import os
 
-    from trainjob.api.names import run_name
-
-    storage = job.status.storage
-    if storage is None:
-        raise UserError(f"{job.name} has no storage yet: `trainjob describe {job.name}` tells why")
+    storage, run = job.status.storage, job.run
+    if storage is None or run is None:
+        raise UserError(f"{job.name} has no storage yet: `trainjob describe {own}` tells why")
     if storage.uri is None:
         raise UserError(
             f"the workers' logs are on the PersistentVolumeClaim {storage.persistent_volume_claim}, which only pods "
             "can read: docs/quickstart.md shows how to copy the run; --driver shows the driver's log"
         )
-    own = None if "AWS_ENDPOINT_URL" in os.environ else storage.endpoint  # a server may have another name out here
-    return _folder(f"{storage.uri.rstrip('/')}/{run_name(job.name, job.uid)}", own)
+    endpoint = None if "AWS_ENDPOINT_URL" in os.environ else storage.endpoint  # it may have another name out here
+    return _folder(run, endpoint)
 
 
 def _folder(uri: str, endpoint: str | None) -> "Folder":

@@ -35,12 +35,11 @@ def wait(
     wanted, seconds = phases[phase.lower()], duration_seconds(timeout, "--timeout")
     client = open_client(context, namespace)
     for job in client.follow(client.job(name), seconds):
-        status = job.status
-        if status.phase == wanted:
+        if job.status.phase == wanted:
             say(f"{job.full_name}: {wanted}")
             return
         if job.has_ended:
-            say(f"{job.full_name}: {status.phase}, {status.reason}: {status.message or ''}".rstrip(": "), error=True)
+            say(f"{job.full_name}: {job.standing}: {job.status.message or ''}".rstrip(": "), error=True)
             raise typer.Exit(1)
     say(
         f"{name} was not {wanted} within {timeout}; `trainjob describe {name}{repeated(context, namespace)}` tells why",

@@ -69,7 +69,7 @@ def _lines(
             since = None
         if not follow or (job := client.job(job.name, job.namespace)).has_ended:
             return
-        on_wait(f"{job.status.phase}, {job.status.reason}: {job.status.message or 'the driver has not started yet'}")
+        on_wait(f"{job.standing}: {job.status.message or 'the driver has not started yet'}")
         time.sleep(PAUSE_SECONDS)
 
 

@@ -64,6 +64,11 @@ class Job:
         return self._read[0]
 
     @property
+    def standing(self) -> str:
+        """Phase and reason, such as `Pending, Created`."""
+        return ", ".join(filter(None, (self.status.phase, self.status.reason))) or "no phase yet"
+
+    @property
     def problems(self) -> list[str]:
         """The part of the status that cannot be read."""
         return self._read[1]
