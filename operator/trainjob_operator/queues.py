@@ -34,7 +34,7 @@ def is_in_queue(job: TrainJob, ray_job: Object) -> bool:
     """Whether the RayJob is in the queue that the job asks for. A job without a queue may be in the namespace's default
     queue, whose label Kueue adds when the RayJob is created."""
     asked, found = job.metadata.labels.get(QUEUE_LABEL), queue_of(ray_job)
-    return asked == found or (asked is None and not _set_queue(ray_job))
+    return asked == found or (asked is None and not _is_set_by_operator(ray_job, "metadata", "labels", QUEUE_LABEL))
 
 
 def with_queue(job: TrainJob, queue: str | None) -> TrainJob:
@@ -67,11 +67,21 @@ def pod_specs(ray_job: Object) -> Iterator[KubernetesObject]:
         yield (template or {}).get("spec") or {}
 
 
-def _set_queue(ray_job: Object) -> bool:
-    """Whether the operator set the RayJob's queue. A label added by a webhook has no field manager."""
-    own = [each for each in ray_job["metadata"].get("managedFields", []) if each["manager"] == MANAGER]
-    labels = [each.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {}) for each in own]
-    return any(f"f:{QUEUE_LABEL}" in each for each in labels)
+def was_deactivated_by_operator(workload: Object) -> bool:
+    """Whether the operator was the last to set a Workload's `spec.active`."""
+    return _is_set_by_operator(workload, "spec", "active")
+
+
+def _is_set_by_operator(found: Object, *path: str) -> bool:
+    """Whether the operator was the last to set the field at this path. A label added by a webhook has no field
+    manager."""
+    for entry in found["metadata"].get("managedFields", []):
+        fields = entry.get("fieldsV1") if entry["manager"] == MANAGER else None
+        for name in path:
+            fields = (fields or {}).get(f"f:{name}")
+        if fields is not None:
+            return True
+    return False
 
 
 def queue_message(job: TrainJob, workloads: Sequence[Object]) -> str:

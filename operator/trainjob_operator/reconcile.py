@@ -21,9 +21,8 @@ from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import Recorder, change_origin, events_for_change
 from trainjob_operator.head import parse_time
 from trainjob_operator.metrics import START_SECONDS
-from trainjob_operator.names import MANAGER
 from trainjob_operator.observe import observe
-from trainjob_operator.queues import hold_queue, queue_of, with_queue
+from trainjob_operator.queues import hold_queue, queue_of, was_deactivated_by_operator, with_queue
 from trainjob_operator.ray_jobs import RayJobs, should_create
 from trainjob_operator.refusals import event_sources
 from trainjob_operator.render import start_seconds, storage_of, with_storage
@@ -144,7 +143,7 @@ class Reconciler:
         `suspend`. A Workload that somebody else has deactivated stays inactive."""
         for workload in workloads:
             metadata, active = workload["metadata"], workload.get("spec", {}).get("active", True)
-            if active == job.spec.suspend and (active or _was_deactivated_by_operator(workload)):
+            if active == job.spec.suspend and (active or was_deactivated_by_operator(workload)):
                 changes = {"spec": {"active": not active}}
                 await self.api.merge(WORKLOADS, metadata["namespace"], metadata["name"], changes)
 
@@ -218,9 +217,3 @@ def requeue_after(job: TrainJob, status: TrainJobStatus, observed: Observed, now
     deadlines = total_deadline(job, status.start_time), start_deadline(job, status.start_time, status, observed)
     times += [(deadline - now).total_seconds() for deadline in deadlines if deadline is not None and deadline > now]
     return min(times)
-
-
-def _was_deactivated_by_operator(workload: Mapping[str, Any]) -> bool:
-    """Whether the operator was the last to set a Workload's `spec.active`."""
-    fields = (each for each in workload["metadata"].get("managedFields", []) if each["manager"] == MANAGER)
-    return any("f:active" in each.get("fieldsV1", {}).get("f:spec", {}) for each in fields)

@@ -9,7 +9,7 @@ from operator_objects import Object, ray_job, trainjob
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob_operator.drift import has_drifted
 from trainjob_operator.names import MANAGER, QUEUE_LABEL
-from trainjob_operator.queues import hold_queue, keep_tolerations, pod_specs
+from trainjob_operator.queues import hold_queue, keep_tolerations, pod_specs, was_deactivated_by_operator
 from trainjob_operator.render import render
 from trainjob_operator.settings import Settings
 from trainjob_operator.status import derive
@@ -118,3 +118,12 @@ def test_a_job_that_its_user_has_suspended_enters_a_queue_when_it_is_resumed():
 )
 def test_the_queue_is_the_trainjobs_otherwise(asked: Object, found: Object | None):
     assert hold_queue(job := trainjob(asked), found) == (job, None)
+
+
+@pytest.mark.parametrize(
+    ("manager", "field", "expected"),
+    [(MANAGER, "active", True), (MANAGER, "priority", False), ("kubectl", "active", False)],
+)
+def test_the_field_managers_tell_who_deactivated_a_workload(manager: str, field: str, expected: bool):
+    entries = [{"manager": "kueue"}, {"manager": manager, "fieldsV1": {"f:spec": {f"f:{field}": {}}}}]
+    assert was_deactivated_by_operator({"metadata": {"managedFields": entries}}) is expected
