@@ -56,27 +56,30 @@ class RayJobs:
     ) -> KubernetesObject | None:
         """Creates the RayJob, or reverts foreign changes of the one that was found. Returns the resulting RayJob; None
         if there should be none. Raises RayJobError if the API server refuses it."""
-        if found is None and not should_create(job, before):
-            return None
-        if found is not None and "deletionTimestamp" in found["metadata"]:
-            return found
         if found is not None:
-            _fill_in_suspend(found)
+            return found if "deletionTimestamp" in found["metadata"] else await self._update(job, before, found)
+        if not should_create(job, before):
+            return None
+        await self._ensure_network_policy(job)
+        return await self._apply(job, before, None)
+
+    async def _update(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject) -> KubernetesObject:
+        """Reverts foreign changes. If the API server refuses that, patches at least the fields that may change on any
+        RayJob; if it refuses the NetworkPolicy, only when the job should be suspended."""
+        _fill_in_suspend(found)
         try:
             await self._ensure_network_policy(job)
         except RayJobError:
-            if found is not None and job.spec.suspend:
+            if job.spec.suspend:
                 await self._patch(job, before, found)
             raise
-        if found is not None:
-            found = await self._move_to_queue(job, found)
-        if found is not None and not self._keeps_in_sync(job, found):
+        found = await self._move_to_queue(job, found)
+        if not self._keeps_in_sync(job, found):
             return await self._patch(job, before, found)
         try:
             return await self._apply(job, before, found)
         except RayJobError:
-            if found is not None:
-                await self._patch(job, before, found)
+            await self._patch(job, before, found)
             raise
 
     async def _apply(self, job: TrainJob, before: TrainJobStatus, found: KubernetesObject | None) -> KubernetesObject:
