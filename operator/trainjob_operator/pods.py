@@ -6,10 +6,10 @@ from math import ceil
 from typing import Any
 
 from trainjob.api import TrainJob
-from trainjob.api.baselines import LANGUAGE_MODEL_KEY
-from trainjob.api.cluster import HOME, JOB_FOLDER, LEAVING, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
+from trainjob.api.cluster import JOB_FOLDER, LEAVING, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
 from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
 from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, WORKERS_ANNOTATION
+from trainjob_operator.pod_environment import language_model_key, operator_variables, storage_credentials, variables
 from trainjob_operator.settings import NodePool, Settings
 
 JOB_FILE = "trainjob.yaml"
@@ -28,26 +28,6 @@ _CONTAINER_SECURITY: KubernetesObject = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
-}
-_ENVIRONMENT = {
-    "HOME": HOME,
-    # How often a raylet asks whether the head knows it, in milliseconds. A new head does not, and the raylet restarts:
-    # after 4 s instead of 30 with Ray's default of 5,000.
-    "RAY_raylet_liveness_self_check_interval_ms": "1000",
-    # How often the head checks a raylet's health, in milliseconds. After five failures it is dead; until then workers
-    # may look for rows in a pod that is gone, for up to 32 s with Ray's default of 3,000.
-    "RAY_health_check_period_ms": "1000",
-    # How long Ray Train waits for all workers, including one in a lost pod, to leave the process group before it
-    # restarts them, in seconds. The default is 30; a lost worker is mostly noticed after 20.
-    "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
-}
-_FEW_PODS = 16
-_ONLY_FOR_FEW_PODS = "RAY_health_check_period_ms"
-"""Among many pods, one is more likely to be too busy to answer for five seconds, and all workers would restart."""
-_AMD_ENVIRONMENT = {
-    # Ray Train sets CUDA_VISIBLE_DEVICES to all GPUs of the pod. If Ray also set HIP_VISIBLE_DEVICES to the worker's
-    # own GPU, the worker would look for its GPU under an index that does not exist.
-    "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES": "1",
 }
 _LIFECYCLE: KubernetesObject = {  # the file outlives a restart of the container in its pod
     "postStart": {"exec": {"command": ["rm", "-f", LEAVING]}},
@@ -99,7 +79,7 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    container["env"] = _last_of_each_name([*_language_model_key(job), *container["env"]])
+    container["env"] = _last_of_each_name([*language_model_key(job), *container["env"]])
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 
@@ -142,7 +122,7 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     template = _template(job, settings, SUBMITTER_CONTAINER, resources(0.1, "512Mi"))
     container = template["spec"]["containers"][0]
     container["command"] = ["python", "-m", "trainjob.launch.fast.ray_submit", ENTRY_POINT]
-    unneeded = [variable for variable in _credentials(job) if variable not in job.spec.pods.env]
+    unneeded = [variable for variable in storage_credentials(job) if variable not in job.spec.pods.env]
     container["env"] = [variable for variable in container["env"] if variable not in unneeded]
     own = {"restartPolicy": "Never", "automountServiceAccountToken": False}
     template["spec"] = _without_empty(template["spec"] | own)
@@ -155,7 +135,7 @@ def serving_spec(
     """Spec of a pod that serves the job's model. KubeRay adds the readiness probe."""
     spec = _template(job, settings, name, container_resources)["spec"]
     [container] = spec["containers"]
-    container["env"] = _last_of_each_name([*_variables(environment), *container["env"]])
+    container["env"] = _last_of_each_name([*variables(environment), *container["env"]])
     return _without_empty(spec | {"automountServiceAccountToken": False})
 
 
@@ -200,15 +180,12 @@ def _template(
         claim = {"claimName": storage.persistent_volume_claim}
         volumes.append({"name": "trainjob-storage", "persistentVolumeClaim": claim})
         mounts.append({"name": "trainjob-storage", "mountPath": STORAGE_PATH})
-    everywhere = {
-        name: _ENVIRONMENT[name] for name in _ENVIRONMENT if name != _ONLY_FOR_FEW_PODS or worker_pods <= _FEW_PODS
-    }
-    own = _variables(everywhere | (_environment(pool) if pool is not None else {}))
+    own = operator_variables(pool, worker_pods)
     container: KubernetesObject = {
         "name": container_name,
         "image": pods.image or settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "env": _last_of_each_name([*own, *_credentials(job), *pods.env]),
+        "env": _last_of_each_name([*own, *storage_credentials(job), *pods.env]),
         "envFrom": pods.env_from,
         "volumeMounts": mounts,
         "resources": _with_cpu_limit(container_resources) if has_cpu_limits else container_resources,
@@ -253,39 +230,11 @@ def _with_devices(container_resources: KubernetesObject, pool: NodePool) -> Kube
     return {kind: amounts | devices for kind, amounts in container_resources.items()}
 
 
-def _environment(pool: NodePool) -> dict[str, str]:
-    return (_AMD_ENVIRONMENT if pool.is_amd else {}) | pool.env
-
-
-def _variables(environment: Mapping[str, str]) -> list[KubernetesObject]:
-    return [{"name": name, "value": value} for name, value in environment.items()]
-
-
 def _scratch(mounts: list[KubernetesObject]) -> dict[str, str]:
     """Names and paths of the writable volumes, without paths that the job mounts itself."""
     return {
         name: path for name, path in SCRATCH.items() if not any(lies_in(path, mount["mountPath"]) for mount in mounts)
     }
-
-
-def _credentials(job: TrainJob) -> list[KubernetesObject]:
-    if job.spec.storage is None or job.spec.storage.secret_name is None:
-        return []
-    secret = job.spec.storage.secret_name
-    optional = {"AWS_ACCESS_KEY_ID": False, "AWS_SECRET_ACCESS_KEY": False, "AWS_SESSION_TOKEN": True}
-    return [
-        {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": may_lack}}}
-        for key, may_lack in optional.items()
-    ]
-
-
-def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
-    """The API key of the baseline's language model, for the driver only."""
-    model = job.spec.baselines.language_model if job.spec.baselines else None
-    if model is None or model.secret_name is None:
-        return []
-    reference = {"name": model.secret_name, "key": LANGUAGE_MODEL_KEY}
-    return [{"name": LANGUAGE_MODEL_KEY, "valueFrom": {"secretKeyRef": reference}}]
 
 
 def _copied_annotations(job: TrainJob) -> dict[str, str]:
