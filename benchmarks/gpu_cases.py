@@ -223,6 +223,7 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Train
         module.compile()
     examples = tokens.examples()
     nothing: Any = None
+    store = CheckpointStore(run, spec.checkpoints)
     trainer = kind(
         TrainerInputs(
             spec=spec,
@@ -233,8 +234,8 @@ def trainer_of(case: Case, folder: Path, kind: type[Trainer] = Trainer) -> Train
             batches=InMemoryBatches(examples, tokens, rows),  # pyrefly: ignore[bad-argument-type]
             batches_per_epoch=rows.batches(len(examples)),
             sets=nothing,
-            store=CheckpointStore(run, spec.checkpoints),
-            reporter=Reporter(None, spec.checkpoints, 1),
+            store=store,
+            reporter=Reporter(None, store, 1),
             history=History(run, Path(tempfile.mkdtemp(dir=folder))),
         )
     )

@@ -75,6 +75,7 @@ class Bench:
         def sets(_: str) -> Any:
             return scoring_batches(memory_windows(examples, shard.window), preprocessor, shard)
 
+        store = CheckpointStore(run, spec.checkpoints)
         return Trainer(
             TrainerInputs(
                 spec=spec,
@@ -85,8 +86,8 @@ class Bench:
                 batches=InMemoryBatches(examples, preprocessor, shard),
                 batches_per_epoch=shard.batches(ROWS),
                 sets=sets,
-                store=CheckpointStore(run, spec.checkpoints),
-                reporter=Reporter(None, spec.checkpoints, epochs),
+                store=store,
+                reporter=Reporter(None, store, epochs),
                 history=History(run, Path(tempfile.mkdtemp(dir=self.folder))),
             )
         )

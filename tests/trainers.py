@@ -228,7 +228,7 @@ def build_trainer(
         batches_per_epoch=shard.batches(len(setup.examples["train"])),
         sets=sets,
         store=CheckpointStore(Folder(str(setup.folder)), spec.checkpoints, AllRanks()),
-        reporter=reporter or Reporter(None, spec.checkpoints, spec.training.epochs),
+        reporter=reporter or Reporter(None, setup.store, spec.training.epochs),
         history=History(Folder(str(setup.folder)), Path(mkdtemp(dir=setup.folder.parent))),
         micro_batches=shard.micro_batches(spec.workers.count),
         is_told_to_stop=is_told_to_stop,
@@ -261,8 +261,7 @@ def train(
         return told is not None and told[0] == rank() and len(batches.drawn) >= told[1]
 
     recorder = Recorder()
-    checkpoints = setup.spec.checkpoints
-    reporter = Reporter(recorder if rank() == 0 else None, checkpoints, setup.spec.training.epochs)
+    reporter = Reporter(recorder if rank() == 0 else None, setup.store, setup.spec.training.epochs)
     trainer = build_trainer(setup, reporter, is_told_to_stop)
     name = _resume(trainer)
     assert isinstance(trainer.batches, InMemoryBatches)

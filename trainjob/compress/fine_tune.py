@@ -69,7 +69,7 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
         batches_per_epoch=rows.shard.batches(len(rows.examples["train"])),
         sets=rows.scored,
         store=store,
-        reporter=Reporter(None, checkpoints, EPOCHS),
+        reporter=Reporter(None, store, EPOCHS),
         history=History(folder, scratch, check=lambda _: None),  # a scratch folder, not a run's
     )
     Trainer(inputs).fit()

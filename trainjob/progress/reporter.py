@@ -3,7 +3,6 @@
 import time
 from threading import Lock
 
-from trainjob.api import Checkpoints
 from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
 from trainjob.progress.percent import Workload
@@ -14,9 +13,9 @@ from trainjob.runs.checkpoints import CheckpointStore
 class Reporter:
     """Turns events of training into `TrainingStatus` snapshots. Does nothing on ranks without a sender."""
 
-    def __init__(self, sender: Sender | Direct | None, checkpoints: Checkpoints, epochs: int) -> None:
-        self._sender, self._checkpoints, self._epochs = sender, checkpoints, epochs
-        self._store: CheckpointStore | None = None
+    def __init__(self, sender: Sender | Direct | None, store: CheckpointStore, epochs: int) -> None:
+        self._sender, self._store, self._epochs = sender, store, epochs
+        self._checkpoints = store.spec
         self._best: float | None = None
         """Best value of the metric that ranks checkpoints, also of those that are still being saved."""
         self.status = TrainingStatus(stage="Starting", epochs=epochs)
@@ -31,10 +30,6 @@ class Reporter:
         self._origin = ""
         self._clock = PhaseClock()
         self._lock = Lock()
-
-    def attach(self, store: CheckpointStore) -> None:
-        """Gives access to the run's checkpoints. To be called before `begin`."""
-        self._store = store
 
     def starting(self, what: str) -> None:
         """Rank 0 begins a step of its preparation."""
@@ -142,7 +137,6 @@ class Reporter:
 
     def _best_checkpoint(self) -> CheckpointStatus | None:
         """The best of the validated checkpoints."""
-        assert self._store is not None
         ranked = self._store.ranked()
         if not ranked:
             return None
@@ -150,7 +144,6 @@ class Reporter:
         return self._checkpoint_status(name, manifest.step, self._store.value(manifest))
 
     def _checkpoint_status(self, name: str, step: int, value: float | None) -> CheckpointStatus:
-        assert self._store is not None
         return CheckpointStatus(uri=self._store.uri(name), step=step, metric=self._checkpoints.metric, value=value)
 
     def _update(self, *, always: bool = False, **changes: object) -> None:

@@ -82,7 +82,7 @@ class CheckpointStore:
     def __init__(self, run: Folder, spec: Checkpoints, ranks: Ranks | None = None) -> None:
         """`ranks` save and verify each checkpoint together; by default, this process works alone."""
         self._folder = run / CHECKPOINTS
-        self._spec = spec
+        self.spec = spec
         self.ranks = ranks or SingleRank()
 
     def __truediv__(self, name: str) -> Folder:
@@ -145,18 +145,18 @@ class CheckpointStore:
     def ranked(self) -> list[tuple[str, Manifest]]:
         """Complete, validated checkpoints with their names, best first; ties in order of step."""
         complete = ((name, self.manifest(name)) for name in self.names())
-        ranked = [(name, found) for name, found in complete if found is not None and self._spec.metric in found.metrics]
-        return sorted(ranked, key=lambda item: self.value(item[1]), reverse=not self._spec.lower_is_better)
+        ranked = [(name, found) for name, found in complete if found is not None and self.spec.metric in found.metrics]
+        return sorted(ranked, key=lambda item: self.value(item[1]), reverse=not self.spec.lower_is_better)
 
     def value(self, manifest: Manifest) -> float:
         """The value of the metric that ranks checkpoints."""
-        return manifest.metrics[self._spec.metric]
+        return manifest.metrics[self.spec.metric]
 
     def _delete_surplus(self, latest: str) -> None:
         """Deletes the checkpoints before `latest` that are not among the best `keep`.
 
         Later ones stay: another attempt wrote them, or they are incomplete and will be replaced."""
-        kept = {name for name, _ in self.ranked()[: self._spec.keep]}
+        kept = {name for name, _ in self.ranked()[: self.spec.keep]}
         for name in self.names():
             if _step(name) < _step(latest) and name not in kept:
                 (self / name).delete(MANIFEST)

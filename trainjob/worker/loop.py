@@ -73,7 +73,6 @@ class Trainer:
         self.spec, self.module, self.model, self.device = spec, module, inputs.model, device
         self.batches, self.batches_per_epoch = inputs.batches, inputs.batches_per_epoch
         self.reporter, self.history = inputs.reporter, inputs.history
-        inputs.reporter.attach(inputs.store)
         self.plan = StepPlan.of(spec.training, inputs.batches_per_epoch)
         self.dtype = resolve_precision(spec.training.precision, device)
         if device.type == "cpu" and self.dtype != torch.float32:

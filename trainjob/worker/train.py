@@ -71,9 +71,9 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
     torch.set_num_threads(job.threads)
     spec = job.spec
     sender = sender_to(job.driver) if rank == 0 else None
-    reporter = Reporter(sender, spec.checkpoints, spec.training.epochs)
-    job = replace(job, run=replace(job.run, on_wait=reporter.waits))
+    job = replace(job, run=replace(job.run, on_wait=lambda why: reporter.waits(why)))
     store = CheckpointStore(job.run, spec.checkpoints, AllRanks())
+    reporter = Reporter(sender, store, spec.training.epochs)
     reporter.starting("loading the model")
     with scratch_folder() as scratch:
         with quick_imports():  # the model's libraries

@@ -34,10 +34,8 @@ def seen() -> list[TrainingStatus]:
 
 @pytest.fixture
 def reporter(seen: list[TrainingStatus], tmp_path: Path) -> Reporter:
-    store = CheckpointStore(Folder(str(tmp_path)), Checkpoints(), AllRanks())
-    reporter = Reporter(Everything(seen.append), Checkpoints(metric="validation_loss"), 3)
-    reporter.attach(store)
-    return reporter
+    store = CheckpointStore(Folder(str(tmp_path)), Checkpoints(metric="validation_loss"), AllRanks())
+    return Reporter(Everything(seen.append), store, 3)
 
 
 def test_a_short_phase_is_not_told(reporter: Reporter, seen: list[TrainingStatus]):
