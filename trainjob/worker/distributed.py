@@ -63,8 +63,7 @@ def from_first_of_node(value: Any) -> Any:
     if world_size() == 1:
         return value
     node = os.environ.get("NODE_RANK", "0")  # not set on a single node
-    values: list[Any] = [None] * world_size()
-    distributed.all_gather_object(values, (node, value) if is_first_of_node() else None)
+    values = gather_on_all((node, value) if is_first_of_node() else None)
     return dict(filter(None, values))[node]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import ray.train
 import torch
 from ray.train.torch import prepare_model
-from torch import distributed, nn
+from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 
@@ -18,7 +18,7 @@ from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.models import Trainable, build
 from trainjob.precision import resolve_precision
-from trainjob.worker.distributed import world_size
+from trainjob.worker.distributed import gather_on_all, world_size
 from trainjob.worker.random_states import seed
 
 DDP = {"gradient_as_bucket_view": True, "broadcast_buffers": False}
@@ -120,9 +120,7 @@ def _mesh(device_type: str, shape: tuple[int, int], backend: str | None) -> Devi
 
 def _ranks_per_node() -> list[int]:
     """For each rank, the number of ranks on its node."""
-    counts: list[Any] = [None] * world_size()
-    distributed.all_gather_object(counts, ray.train.get_context().get_local_world_size())
-    return counts
+    return gather_on_all(ray.train.get_context().get_local_world_size())
 
 
 def bytes_of(module: nn.Module) -> int:
