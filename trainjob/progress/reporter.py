@@ -7,7 +7,7 @@ from trainjob.api.training_status import CheckpointStatus, Phase, TrainingStatus
 from trainjob.progress.channel import Direct, Sender
 from trainjob.progress.percent import Workload
 from trainjob.progress.phases import PhaseClock
-from trainjob.runs.checkpoints import CheckpointStore
+from trainjob.runs.checkpoints import CheckpointStore, Manifest
 
 
 class Reporter:
@@ -44,7 +44,7 @@ class Reporter:
         self, completed: int, step: int, steps: int, workers: int, resumed: str | None, metrics: dict[str, float]
     ) -> None:
         """Training begins after `step` and `completed` epochs, with `workers` workers. If it is `resumed` from a
-        checkpoint, `metrics` are those of the last completed epoch."""
+        checkpoint, `metrics` are those of the last validation."""
         self._validations = self._planned * step // steps
         self._since = (time.monotonic(), step)
         epoch = min(completed + 1, self._epochs)  # there may be no epoch left
@@ -52,13 +52,15 @@ class Reporter:
         if resumed and self._sender:
             self._origin = f"continues from {resumed}"
             best = self._best_checkpoint()
-            self._best = best.value if best is not None else None
+            if best is not None:
+                self._best = self._store.value(best[1])
             changes |= {
                 "message": self._origin,
                 "epochs_completed": completed,
                 "metrics": metrics,
+                "is_best": best is not None and best[1].metrics == metrics,
                 "latest_checkpoint": self._checkpoint_status(resumed, step, None),
-                "best_checkpoint": best,
+                "best_checkpoint": self._best_status(best),
             }
         percent = self._percent(step / steps)
         self._update(always=True, stage="Training", percent=percent, phase=None, **changes)
@@ -132,15 +134,17 @@ class Reporter:
         if self._sender is None:
             return
         latest = self._checkpoint_status(name, step, metrics.get(self._checkpoints.metric))
-        best = {"best_checkpoint": self._best_checkpoint()} if metrics else {}
+        best = {"best_checkpoint": self._best_status(self._best_checkpoint())} if metrics else {}
         self._update(always=True, latest_checkpoint=latest, **best)
 
-    def _best_checkpoint(self) -> CheckpointStatus | None:
-        """The best of the validated checkpoints."""
-        ranked = self._store.ranked()
-        if not ranked:
+    def _best_checkpoint(self) -> tuple[str, Manifest] | None:
+        """The best of the validated checkpoints, with its name."""
+        return next(iter(self._store.ranked()), None)
+
+    def _best_status(self, best: tuple[str, Manifest] | None) -> CheckpointStatus | None:
+        if best is None:
             return None
-        name, manifest = ranked[0]
+        name, manifest = best
         return self._checkpoint_status(name, manifest.step, self._store.value(manifest))
 
     def _checkpoint_status(self, name: str, step: int, value: float | None) -> CheckpointStatus:

@@ -53,6 +53,20 @@ def test_the_best_epoch_is_known_before_its_checkpoint_is_saved(reporter: Report
     assert found == [True, False, True, False]
 
 
+@pytest.mark.parametrize(("losses", "is_best"), [([0.5, 0.4], True), ([0.4, 0.5], False), ([0.4, 0.4], False)])
+def test_a_resumed_run_knows_whether_its_last_epoch_is_the_best(
+    reporter: Reporter, seen: list[TrainingStatus], tmp_path: Path, losses: list[float], is_best: bool
+):
+    store = CheckpointStore(Folder(str(tmp_path)), Checkpoints(metric="validation_loss", keep=2))
+    metrics = [{"train_loss": 1 / epoch, "validation_loss": loss} for epoch, loss in enumerate(losses, start=1)]
+    names = [
+        store.save(epoch, 10 * epoch, each, lambda folder: (folder / "weights").touch())
+        for epoch, each in enumerate(metrics, start=1)
+    ]
+    reporter.begin(2, 20, 100, 2, names[-1], metrics[-1])
+    assert (seen[-1].metrics, seen[-1].is_best) == (metrics[-1], is_best)
+
+
 def test_a_validation_is_told_until_training_goes_on(
     monkeypatch: pytest.MonkeyPatch, reporter: Reporter, seen: list[TrainingStatus]
 ):
