@@ -26,9 +26,9 @@ class Sampling:
 
     max_new_tokens: int = 64
     temperature: float = 0.0
-    """0 takes the most probable token; the higher, the more the less probable ones are drawn."""
+    """0 takes the most probable token; higher values draw less probable tokens more often."""
     top_p: float = 1.0
-    """Tokens are drawn from the most probable ones that have this share together."""
+    """Tokens are drawn from the most probable ones whose probabilities add up to this."""
     stop: tuple[str, ...] = ()
     """Strings that end a text; they and what follows them are left out."""
     seed: int = 0
@@ -45,8 +45,8 @@ class Sampling:
 
 
 class TextGenerator:
-    """A trained language model, on the GPU if there is one. Of its generation_config.json it heeds the tokens that end
-    a text; how tokens are chosen is for each call to say, and no repetition penalty of that file changes it.
+    """A trained language model, on the GPU if there is one. Of its generation_config.json, only the tokens that end a
+    text are used: each call sets how tokens are chosen, and a repetition penalty in that file has no effect.
 
     >>> generator = TextGenerator.load("runs/headlines")
     >>> generator.generate(["Once upon a time"], max_new_tokens=20)
@@ -76,8 +76,8 @@ class TextGenerator:
         where: Callable[[int], str] = lambda index: f"prompt {index + 1}",
         **sampling: Any,
     ) -> list[str]:
-        """How each prompt goes on, without the prompt; `sampling` are fields of Sampling, and `where` names a prompt in
-        errors. A model that learned messages takes conversations, too, and answers a text as what a user says.
+        """The continuation of each prompt, without the prompt. `sampling` are fields of Sampling, and `where` names a
+        prompt in errors. A model that learned messages also takes conversations, and a text as a user's message.
 
         The same prompts, batches and seed give the same texts. Raises UserError for a prompt that is too long.
         """

@@ -1,4 +1,5 @@
-"""The trained model where it is sure, a language model where it is not: what that scores, what it costs, doing it."""
+"""The cascade: the trained model answers the rows that it is sure of, a language model the others. Computes what it
+scores and costs by threshold, and applies it."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from trainjob.runs.folder import read_job
 from trainjob.storage import Folder
 
 STEPS = 10
-"""The curve's thresholds are such that the language model is asked about none, a tenth, two tenths … of the rows."""
+"""The curve's thresholds are chosen so that the language model is asked about none, 1/STEPS, 2/STEPS … of the rows."""
 DIGITS = 4
 
 

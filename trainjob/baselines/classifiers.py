@@ -15,7 +15,7 @@ UPDATES = 1e9
 """Limit for the number of weights, beyond which fitting stops: about 5 seconds of one core."""
 FEWEST_EPOCHS, MOST_EPOCHS = 5, 300
 FEW_ROWS = 1000
-"""In fewer a word that occurs once tells something."""
+"""With fewer rows, words that occur once are features, too."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Guess:
     notes: list[str]
     """Remarks for the user."""
     tokens: np.ndarray | None = None
-    """Asked and answered for each of them, int64 [n, 2]; None for what is no language model."""
+    """Input and output tokens of a language model for each of these rows, int64 [n, 2]; None for other baselines."""
 
 
 Probabilities = np.ndarray
@@ -60,7 +60,7 @@ def tfidf(train: Sampled, held: Sampled, class_counts: list[int]) -> Probabiliti
 
 
 def pixels(train: Sampled, held: Sampled, class_counts: list[int]) -> Probabilities:
-    """The pixels' brightness is brought into 0 to 1."""
+    """Logistic regression on the pixels' brightness, scaled to 0 to 1."""
     shares, held_shares = (np.asarray(sampled.values) / 255 for sampled in (train, held))
     return _logistic_regression(shares, train.labels, held_shares, len(class_counts))
 
@@ -70,7 +70,8 @@ CLASSIFIERS: dict[str, Callable[[Sampled, Sampled, list[int]], Probabilities]] =
     "tfidf": tfidf,
     "pixels": pixels,
 }
-"""Gives the probabilities of the held rows by the training rows and the classes' counts in the whole training part."""
+"""Computes the probabilities of the held-out rows from the training rows and the class counts of the whole training
+set."""
 
 
 def guess(name: str, train: Sampled, held: Sampled, class_counts: list[int]) -> Guess:

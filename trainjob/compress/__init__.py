@@ -1,1 +1,1 @@
-"""Smaller models made of a run's: pruned, exported, quantized; and what each of them is worth."""
+"""Makes smaller models from a run's model (pruned, exported, quantized) and measures each of them."""

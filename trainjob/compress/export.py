@@ -25,10 +25,10 @@ Inputs = dict[str, Tensor]
 
 
 def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: list[Inputs], folder: Path) -> None:
-    """Writes the classifier as an ONNX graph into `folder`, with what `load_model` needs besides. `examples` are
-    batches of its inputs, of different sizes.
+    """Writes the classifier as an ONNX graph into `folder`, with the other files that `load_model` needs. `examples`
+    are batches of its inputs, of different sizes.
 
-    Raises UserError where it cannot be exported, or the graph does not give what the classifier does.
+    Raises UserError if it cannot be exported, or the graph's logits differ from the classifier's.
     """
     classifier.eval()
     classifier.use_plain_attention()
@@ -44,8 +44,8 @@ def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: li
 
 
 def quantize(graph: Path, preprocessor: Preprocessor, problem_type: str, folder: Path) -> None:
-    """Writes the ONNX graph of a classifier into `folder` with weights of 8 bits; what they are multiplied with is
-    brought to 8 bits on the way, by one scale for a whole batch. See docs/decisions/int8-by-onnx-runtime.md."""
+    """Writes the ONNX graph of a classifier into `folder` with weights of 8 bits. Activations are quantized to 8 bits
+    during inference, with one scale for a whole batch. See docs/decisions/int8-by-onnx-runtime.md."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -105,7 +105,7 @@ def _check_size(classifier: Classifier[Any]) -> None:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Without what the exporter and ONNX Runtime print and warn of."""
+    """Suppresses the output and the warnings of the exporter and ONNX Runtime."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

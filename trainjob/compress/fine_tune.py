@@ -1,4 +1,4 @@
-"""A short training of a model that was changed: the run's own loop, on the run's training rows."""
+"""Trains a changed model for a short time, with the run's own loop and training rows."""
 
 from collections.abc import Iterator
 from pathlib import Path

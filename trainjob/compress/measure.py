@@ -1,4 +1,4 @@
-"""Measures size, speed and accuracy of a model, each in its own process, which has loaded nothing else.
+"""Measures size, speed and predictions of a model, each in its own process, which has loaded nothing else.
 
 That process is `python -m trainjob.compress.measure MODEL ROWS RESULT BATCH_SIZE THREADS SECONDS`.
 """
@@ -77,7 +77,7 @@ def _seconds(predictor: Any, rows: pa.Table, batch_size: int) -> float:
 
 
 def _most_memory() -> int:
-    """Bytes that this process has had at most; getrusage would count those of the process that started it, too."""
+    """The peak memory of this process in bytes; getrusage would include that of the parent process."""
     status = Path("/proc/self/status").read_text()
     return 2**10 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")))
 

@@ -1,8 +1,8 @@
 """Removes attention heads and feed-forward channels from a text classifier: whole rows and columns of its linear
 layers, so that less is computed.
 
-What is removed from each layer is the share that matters least: the change of the loss that removing it would make, to
-first order (Molchanov et al. 2019, https://arxiv.org/abs/1906.10771), summed over batches of training rows.
+The least important units of each layer are removed. The importance of a unit is the change of the loss if it were
+removed, to first order (Molchanov et al. 2019, https://arxiv.org/abs/1906.10771), summed over batches of training rows.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""`trainjob compress`: makes smaller models of a run's, and measures all that it has beside each other."""
+"""`trainjob compress`: makes smaller variants of a run's model, and measures them all and the original."""
 
 import shutil
 from collections.abc import Callable
@@ -59,10 +59,10 @@ class Steps:
 
 
 def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
-    """Makes the variants, replacing those of the same names, and measures all that the run has; `say` is told what is
-    being done.
+    """Makes the variants, replacing those of the same names, and measures all variants of the run. `say` is called
+    with a description of each step.
 
-    Raises UserError where the run has no model to make them of, or is under way.
+    Raises UserError if the run is in progress, or has no model that can be compressed.
     """
     contents = read_contents(run)
     model = model_folder(run)  # raises for a function's run, and one that has not finished
@@ -86,14 +86,14 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
 
 
 def _check_packages() -> None:
-    """Before a model is pruned, which takes long."""
+    """Raises UserError for missing packages, before pruning, which takes long."""
     missing = [name for name in ("onnx", "onnxruntime", "onnxscript") if find_spec(name) is None]
     if missing:
         raise UserError(f"--onnx and --int8 need {', '.join(missing)}: pip install 'trainjob[compress]'")
 
 
 def _made(job: TrainJob, fitted: Fitted, original: Path, steps: Steps, scratch: Path, say: Say) -> Any:
-    """Names and folders of the variants, as they are made."""
+    """Makes the variants one by one, and yields the name and the folder of each."""
     base, prefix = original, ""
     if steps.prune is not None:
         name = f"pruned-{steps.prune:g}"
@@ -127,7 +127,7 @@ def _pruned(job: TrainJob, fitted: Fitted, original: Path, share: float, scratch
 
 
 def _examples(job: TrainJob, fitted: Fitted) -> list[dict[str, torch.Tensor]]:
-    """Inputs of some of the rows that are held back, in batches of several sizes."""
+    """Inputs of some held-out rows, in batches of several sizes."""
     rows = _held_back(job, fitted, EXAMPLE_ROWS)[0]
     values = fitted.preprocessor.input.transform(rows, row_number)
     examples = Examples.from_table(pa.table({"values": values}))
@@ -179,7 +179,8 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
 
 
 def _keep(run: Folder, name: str, folder: Path) -> None:
-    """Copies a variant into the run's folder. Its config.json goes first and comes last: without it, it is none."""
+    """Copies a variant into the run's folder. config.json is deleted first and written last, because a folder without
+    it is no variant."""
     target = run / VARIANTS / name
     target.delete("config.json")
     (run / VARIANTS).delete(name)

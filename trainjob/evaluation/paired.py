@@ -16,8 +16,8 @@ SAMPLES = 1000
 BLOCK = 2**20
 """Samples are drawn so many at a time that they have about as many counts, or classes, together."""
 FEWEST_ROWS = 6
-"""Rows that only one of two classifiers must have right, before one of them can be called better. A fair coin falls
-five times to one side in one of 16 tries, and a bootstrap takes such a few rows for surer than they are."""
+"""A classifier is called better only if at least this many rows are right for exactly one of the two. Five tosses of a
+fair coin all fall to the same side with a probability of 1/16, and a bootstrap of so few rows is overconfident."""
 
 
 class Estimate(StrictModel):
@@ -138,9 +138,9 @@ def _bootstrap(labels: np.ndarray, predictions: list[np.ndarray], classes: int) 
 
 
 def _measures(labels: np.ndarray, predicted: np.ndarray, counts: np.ndarray, classes: int, empty: int) -> np.ndarray:
-    """Accuracy and macro F1 [samples, 2] of cells [m] that occur so often in each sample [samples, m]. A class that a
-    sample happens to have no row of, neither true nor predicted, does not count in it; the `empty` classes, which all
-    rows have none of, count as 0 as ever."""
+    """Accuracy and macro F1 [samples, 2] of cells [m] with these `counts` in each sample, [samples, m]. A class that a
+    sample happens to lack, as true and as predicted class, does not count in its macro F1. The `empty` classes, which
+    no row has at all, count as 0."""
     right = labels == predicted
     both = _sums(counts, labels, classes) + _sums(counts, predicted, classes + 1)[:, :classes]
     hits = _sums(counts[:, right], labels[right], classes)

@@ -1,4 +1,4 @@
-"""Two classes: precision and recall at each threshold, and the threshold that a metric wants.
+"""Two classes: precision and recall at each threshold, and the best threshold by a metric.
 
 The positive class is predicted where its score, float64 [n], is at least the threshold; `is_positive`, bool [n], says
 which rows are of it.

@@ -1,4 +1,4 @@
-"""How the model compares with the baselines, as the report and the commands say it."""
+"""Compares the model with the baselines, for the report and the commands."""
 
 from trainjob.evaluation.paired import Estimate
 from trainjob.formatting import MISSING, count

@@ -11,8 +11,7 @@ HERE = Path(__file__).parent
 
 
 def template(name: str, folder: Path = HERE) -> Template:
-    """The template in the file `name` of `folder`, which may include those of SECTIONS; in HTML, what is filled in is
-    escaped."""
+    """The template in the file `name` of `folder`, which may include those of SECTIONS. Values are escaped in HTML."""
     environment = Environment(
         loader=FileSystemLoader([folder, SECTIONS]),
         autoescape=select_autoescape(["html.j2"]),

@@ -1,4 +1,4 @@
-"""The report's section on two classes: precision and recall, and the threshold that the user's metric wants."""
+"""The report's section on two classes: precision and recall, and the best threshold by the user's metric."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
 """Batches for training and scoring, from Ray Data or from memory, in an order that depends only on the seed.
 
-Texts of like length share a batch, so little of it is padding: rows are shuffled, taken in windows, sorted by length
-within the window and cut into batches, whose order is shuffled again. At each step all ranks have batches of like
-length and none waits for another: rows in memory are cut into what all ranks take together, whatever their number; of
-streamed ones each rank has its own, whose cuts are shuffled alike on every rank.
+Texts of similar length share a batch, so little of it is padding: rows are shuffled, taken in windows, sorted by length
+within the window and cut into batches, whose order is shuffled again. At each step, the batches of all ranks have
+similar lengths, so no rank waits for another. Rows in memory are cut into batches of all ranks together, whatever the
+number of ranks. Streamed rows are cut by each rank for itself, and every rank shuffles its batches in the same order.
 """
 
 from collections import deque

@@ -63,8 +63,8 @@ def prepared(rows: Rows, labels: np.ndarray | None, preprocessor: Preprocessor) 
 def labelled(
     parts: Iterable[Part], fitted: Fitted, side: Side | None = None, besides: Sequence[str] = ()
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
-    """The usable rows as they came, and their labels [n, ...]; with `side`, those on that side of the split alone.
-    `besides` are more columns to read."""
+    """The usable raw rows and their labels [n, ...]; with `side`, only those on that side of the split. `besides` are
+    further columns to read."""
     preprocessor = fitted.preprocessor
     for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, besides):
         if fitted.split is not None and side is not None:
@@ -114,7 +114,7 @@ def prepare_datasets(
 
     The smallest are materialized as long as they fit into the object store; others are prepared anew whenever they
     are read. Raises DataError for what is wrong with the former's rows; around reading the latter, put `user_errors`.
-    `on_rows` is told, in the processes that read, of rows that have been read.
+    `on_rows` is called in the reading processes.
     """
     import ray
 
@@ -201,8 +201,8 @@ def _raw_contents(rows: Rows) -> list[bytes]:
 def data_context() -> "DataContext":
     """Ray Data's settings in this process, which the datasets and the workers that it starts take over.
 
-    Rows keep their order. No execution ends because it stands still, as Ray Data would have it after 30 minutes: it
-    does while the workers validate or save a checkpoint, or while a slow model works on what was read ahead.
+    Rows keep their order. Ray Data's limit of 30 minutes without progress is off, because reading pauses while the
+    workers validate or save a checkpoint, or while a slow model works on rows that were read ahead.
     """
     from ray.data import DataContext
 
@@ -215,8 +215,8 @@ def data_context() -> "DataContext":
 def dataset_of(
     parts: Sequence[Sized], loader: Loader, gpus: int = 0, numbered: bool = False, on_rows: OnRows | None = None
 ) -> "Dataset":
-    """What `loader` makes of the parts, in their order; each task is given as many GPUs. Rows that are `numbered` have
-    a column that tells which come later. `on_rows` is told of the rows that a task has read."""
+    """The tables that `loader` makes from the parts, in their order; each task gets `gpus` GPUs. If `numbered`, rows
+    have the column ROW. `on_rows` is called with the number of rows that a task has read."""
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors reach the user as exceptions

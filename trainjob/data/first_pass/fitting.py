@@ -71,7 +71,7 @@ class Fitted:
         return self.rows["train"] + self.rows.get(UNLABELLED, 0)
 
     def training_row_bytes(self, spec: TrainJobSpec) -> int:
-        """Memory that a prepared training row takes, on average, with what a teacher says to it."""
+        """The average memory of a prepared training row, including a teacher's logits."""
         logits = len(self.preprocessor.target.classes) if spec.training.distillation is not None else 0
         return self.preprocessor.input.row_bytes + logits * np.float32().itemsize
 
@@ -120,7 +120,7 @@ class Fitted:
 
 
 def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] = ()) -> Fitted:
-    """Have every set read once by `mapped`, keeping 16 bytes a row and a bounded sample, and fit its preprocessor.
+    """Reads every set once with `mapped`, keeps 16 bytes a row and a bounded sample, and fits the preprocessor.
     `folders` are the notes on split folders that the profile keeps.
 
     Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
@@ -219,10 +219,10 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_on
 def usable_rows(
     some: Iterable[Part], fitted: Fitted, on_bad: OnBadRow, besides: Sequence[str] = ()
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
-    """The rows that can be used, and their labels [n, ...], None where they have none; `on_bad` is told of the
-    others. `besides` are more columns to read.
+    """The usable rows and their labels [n, ...], None where they have none; `on_bad` is called with the error of each
+    other row. `besides` are further columns to read.
 
-    Where `on_bad` refuses them, whether the preprocessor can use a row only shows when it does.
+    If `on_bad` is `refuse`, `Input.check` is left out, because `Input.transform` raises the same errors.
     """
     for rows in read_all(some, list(dict.fromkeys([*fitted.columns, *besides])), on_bad):
         labels = None

@@ -210,9 +210,9 @@ def _labelled(rows: Rows, label: str | None, numbers: dict[str, int], bad: BadRo
 
 
 def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Mapper, bad: BadRows) -> Survey[T]:
-    """Have the rows of `source`, which are in the parts, read once; those that cannot be used are counted in `bad`.
+    """Reads the rows of `source`, whose parts are `parts`, once; unusable rows are counted in `bad`.
 
-    Raises DataError where there are no other rows.
+    Raises DataError if there are no usable rows.
     """
     sample, numbers = Sample[T](look.sampled), dict[str, int]()
     labels, hashes, marks = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()

@@ -30,7 +30,7 @@ HTTP_SECONDS = 60
 
 
 class Place(str):
-    """Where a row comes from, in words, and what the words are made of."""
+    """Where a row comes from, in words and as file and number."""
 
     __slots__ = ("file", "number")
     file: str
@@ -70,7 +70,7 @@ class Rows:
 
 
 OnBadRow = Callable[[RowError], None]
-"""Is told of each row that cannot be used and is left out, or raises what it is told."""
+"""Called with the error of each unusable row. The row is left out, unless the error is raised."""
 
 
 def refuse(error: RowError) -> None:
@@ -78,11 +78,11 @@ def refuse(error: RowError) -> None:
 
 
 def leave_out(_: RowError) -> None:
-    """For rows that have been told before."""
+    """Leaves out a row without reporting it."""
 
 
 class Part(Protocol):
-    """What is read in one go: a file, or a share of a file's rows or of a folder's files. Picklable."""
+    """A unit of reading: a file, or a share of a file's rows or of a folder's files. Picklable."""
 
     @property
     def uri(self) -> str: ...

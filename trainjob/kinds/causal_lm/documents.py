@@ -25,15 +25,15 @@ Where = Callable[[int], str]
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns hold what: any number of `text`, a prompt's and a completion's, or messages and what is beside
-    them."""
+    """The columns of a row and their contents: one or more texts, a prompt and a completion, or messages with their
+    tools."""
 
     form: Form
     columns: list[str]
 
     @property
     def prompt_columns(self) -> list[str]:
-        """Columns needed of a row that the model continues."""
+        """Columns of a row that the model continues."""
         return self.columns[:1] if self.form == "completion" else self.columns
 
     @property
@@ -47,7 +47,7 @@ class Layout:
         return self.nested[1:]
 
     def sources(self, table: pa.Table, where: Where = row_number) -> list[str]:
-        """The row's text as it came, by which rows are told apart."""
+        """The raw text of each row, which identifies it."""
         if self.form == "text":
             return joined_texts(table, self.columns, where)
         return [_source(row) for row in zip(*self._values(table, where), strict=True)]
@@ -132,7 +132,7 @@ def layout_of(dataset: Dataset) -> Layout:
 
 
 def opening(prompt: Prompt, template: ChatTemplate, where: str) -> str:
-    """The rendered conversation that the model continues; a text is what a user says."""
+    """The rendered conversation that the model continues; a text counts as a user's message."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]
     if not isinstance(prompt, Conversation):

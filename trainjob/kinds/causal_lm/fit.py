@@ -35,7 +35,7 @@ from trainjob.pretrained.tokenizers import (
 def fit_language_model(
     dataset: Dataset, model: CausalLM, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
-    """Rows that cannot be used are counted in `bad`. Raises DataError for what cannot be used at all."""
+    """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
     see = _see(seed, layout, lambda text: text[:longest])
@@ -71,7 +71,7 @@ def fit_language_model(
 
 
 def _sound(tokens: TokensInput, train: Sequence[Part], mapped: Mapper, bad: BadRows) -> np.ndarray:
-    """Whether each row that can be read can be learned, which only the tokenizer shows, bool [n]."""
+    """Whether each readable row can be learned, which depends on the tokenizer, bool [n]."""
     sound: list[np.ndarray] = []
     tasks, copied = tasks_of(train), replace(tokens)  # what the copy caches is not saved or sent with the other
     begin_reading([train])
@@ -92,7 +92,7 @@ def _sound_of(parts: list[Part], tokens: TokensInput) -> tuple[np.ndarray, BadRo
 
 
 def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:
-    """Hashes the rows' texts, and offers what is `kept` of each to the sample."""
+    """Hashes the rows' texts and samples `kept` of each text."""
 
     def see(rows: Rows) -> Seen[str]:
         texts, marks = layout.sources_and_marks(rows.table, rows.where)

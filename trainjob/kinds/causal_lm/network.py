@@ -36,7 +36,7 @@ PATH = "spec.model.causalLM"
 
 
 class CausalLM(Trainable[PreTrainedModel]):
-    """Says for each place of a row which token follows."""
+    """Predicts the next token at each position of a row."""
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__(network)
@@ -45,9 +45,10 @@ class CausalLM(Trainable[PreTrainedModel]):
             gpu_attention.use(network)
 
     def forward(self, input_ids: Tensor, position_ids: Tensor, starts: Tensor | None = None) -> Tensor:
-        """Logits [n, length, tokens], as they are computed, of tokens and their positions, both int64 [n, length].
-        What comes before a position of 0 is not looked at: with a cache, transformers would. `starts`, int32 [n, d], as
-        `packing.document_starts` gives it, says the same, and lets a GPU compute less."""
+        """Logits [n, length, tokens], in the type in which they are computed, of tokens and their positions, both int64
+        [n, length]. Tokens attend to nothing before the last position of 0; with a cache, transformers would ignore
+        this. `starts`, int32 [n, d], from `packing.document_starts`, marks the same documents for faster attention on
+        a GPU."""
         inputs: dict[str, Any] = {"input_ids": input_ids, "position_ids": position_ids, "use_cache": False}
         if starts is not None and gpu_attention.computes_documents(self.network, input_ids.device):
             inputs["cu_seq_lens_q"] = gpu_attention.bounds_of(starts, input_ids.shape[1])
@@ -111,8 +112,8 @@ def _from_scratch(spec: api.CausalLM, tokens: TokensInput) -> PreTrainedModel:
 
 
 def load(folder: Path, tokens: TokensInput) -> CausalLM:
-    """The language model that is saved in `folder`; of an adapter, the network that it is for and the adapter. Raises
-    UserError where that network cannot be loaded."""
+    """The language model that is saved in `folder`. For an adapter, also loads the network that it belongs to, and
+    raises UserError if that cannot be loaded."""
     base = lora.base_of(folder)
     network = load_saved(AutoModelForCausalLM, folder) if base is None else _adapted(base, folder)
     set_ends(network, tokens)
@@ -146,7 +147,7 @@ PROBE = 8
 
 @torch.inference_mode()
 def _check_packing(network: PreTrainedModel, name: str) -> None:
-    """Raises UserError for a decoder to which a text is not the same beside another one as alone."""
+    """Raises UserError for a decoder whose logits of a text depend on another text before it in the row."""
     model = CausalLM(network).eval()
     tokens, positions = torch.arange(2 * PROBE)[None] % network.config.get_text_config().vocab_size, torch.arange(PROBE)
     try:

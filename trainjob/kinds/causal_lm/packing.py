@@ -12,9 +12,9 @@ import numpy as np
 from trainjob.data.batches.examples import IGNORED, Examples
 
 START = 1 << 30
-"""Is added to the code of the first token of a document, or of a piece of one; that token is only read."""
+"""Added to the code of the first token of a document, or of a piece of one, which is not a label."""
 GIVEN = 1 << 29
-"""Is added to the code of a token that is only read, wherever it lies in a document."""
+"""Added to the code of a token that is given and not a label, such as one of a prompt."""
 MOST_TOKENS = GIVEN
 
 

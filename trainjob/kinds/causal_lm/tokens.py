@@ -65,7 +65,7 @@ class TokensInput(TextColumns):
         return text_contents(self.layout.sources(table, where))
 
     def check(self, rows: Rows) -> None:
-        """Raises RowError for the first row that nothing can be learned of."""
+        """Raises RowError for the first row from which nothing can be learned."""
         if self.form != "text":
             self.transform(rows.table, rows.where)
 
@@ -83,8 +83,8 @@ class TokensInput(TextColumns):
         return as_lists(*pack(codes, offsets, self.max_length))
 
     def prompts(self, prompts: Sequence[Prompt], where: Callable[[int], str] = row_number) -> list[list[int]]:
-        """The tokens that the model continues, of texts or, where it learned messages, conversations; there, a text is
-        what a user says. Raises DataError for others."""
+        """The tokens of each prompt, for the model to continue. A prompt is a text or, for a model that learned
+        messages, also a conversation; a text then counts as a user's message. Raises DataError for others."""
         if self.form == "messages":
             texts = [opening(prompt, self._chat, where(row)) for row, prompt in enumerate(prompts)]
             return self._chat.control_tokens.ids(texts, where)

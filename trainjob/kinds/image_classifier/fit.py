@@ -27,7 +27,7 @@ _CHANNELS, _ALPHA, _TURNED = 3, 4, 8
 def fit_images(
     dataset: Dataset, model: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
-    """Images that cannot be used are counted in `bad`. Raises DataError for what cannot be used at all."""
+    """Unusable images are counted in `bad`. Raises DataError if no model can be fitted."""
     if model.pretrained is not None:
         return _for_pretrained(dataset, model.pretrained, train, seed, mapped, bad)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
@@ -75,7 +75,7 @@ def _first_size(train: Sequence[Part]) -> tuple[int, int]:
 def _for_pretrained(
     dataset: Dataset, name: str, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
-    """The network's own image processor says all but the classes."""
+    """Fits the classes only; the rest follows from the network's own image processor."""
     processor = pretrained_processor(name)
 
     def see(rows: Rows) -> Seen[None]:

@@ -1,4 +1,4 @@
-"""Images to what a pretrained network takes, by its own image processor of transformers."""
+"""Converts images to the input of a pretrained network with its image processor from transformers."""
 
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -118,7 +118,7 @@ class Processor:
 def pretrained_processor(name: str) -> Processor:
     """The image processor of a network on the Hugging Face hub or in a folder.
 
-    Raises DataError where there is none, or it is none that can be used.
+    Raises DataError if there is none, or it cannot be used.
     """
     cached_only = is_cached_only(name, FIELD)
     from transformers.models.auto.image_processing_auto import AutoImageProcessor

@@ -38,11 +38,11 @@ def sample_losses(model: Model, target: Target) -> SampleLosses:
 def distilled_losses(
     model: Model, distillation: Distillation, losses: SampleLosses
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """From logits [n, C], labels [n] and the teacher's logits [n, C] to one loss for each sample, float32 [n]: `weight`
-    times how far what the model says is from what the teacher says, both at the same temperature, and the rest
-    times the sample's own of `losses`. Of a row without a label (-1), the first alone.
+    """From logits [n, C], labels [n] and the teacher's logits [n, C] to one loss for each sample, float32 [n].
 
-    The first is multiplied by the square of the temperature, by which its gradients are smaller (Hinton, Vinyals and
+    The loss is `weight` times the divergence of the model from the teacher, both at the same temperature, plus
+    1 - `weight` times the sample's loss from `losses`. A row without a label (-1) has the first term only, which is
+    multiplied by the square of the temperature, because its gradients are smaller by that factor (Hinton, Vinyals and
     Dean, 2015, https://arxiv.org/abs/1503.02531, section 2).
     """
     spec = _classifier(model)
@@ -69,14 +69,14 @@ def _classifier(model: Model) -> Classifier:
 
 
 def _divergence(logits: Tensor, teacher: Tensor) -> Tensor:
-    """Kullback and Leibler's, of the softmaxes."""
+    """The Kullback-Leibler divergence of the softmax distributions, float32 [n]."""
     return functional.kl_div(
         logits.log_softmax(dim=1), teacher.log_softmax(dim=1), reduction="none", log_target=True
     ).sum(dim=1)
 
 
 def _binary_divergence(logits: Tensor, teacher: Tensor) -> Tensor:
-    """The mean of those of the C sigmoids."""
+    """The mean Kullback-Leibler divergence over the C sigmoids, float32 [n]."""
     targets = teacher.sigmoid()
     own = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
     least = functional.binary_cross_entropy_with_logits(teacher, targets, reduction="none")

@@ -44,7 +44,7 @@ class ClassTally:
 
 
 class Classification:
-    """Trains on labels and, where there is a teacher, on what it says; is scored on labels."""
+    """Trains on labels and, if there is a teacher, on its logits; scores on labels."""
 
     unit: None = None
 

@@ -27,7 +27,7 @@ from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TO
 def fit_classifier(
     dataset: Dataset, model: TextClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
-    """Rows that cannot be used are counted in `bad`. Raises DataError for what cannot be used at all."""
+    """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
     columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning
     assert columns is not None
     assert label is not None
