@@ -111,7 +111,7 @@ def _document(root: yaml.Node | None, place: Callable[[int, int | None], Place],
 
 @contextmanager
 def _faults_told(text: str, fail: Callable[[int, int | None, str], InvalidDocument]) -> Generator[None]:
-    """Turns what the parser raises in the block into an InvalidDocument."""
+    """Turns the parser's errors in the block into an InvalidDocument."""
     try:
         yield
     except yaml.MarkedYAMLError as error:

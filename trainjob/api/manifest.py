@@ -1,4 +1,4 @@
-"""A file for a cluster: one TrainJob, and what it needs besides, such as a ConfigMap with its code."""
+"""A file for a cluster: one TrainJob and other objects that it needs, such as a ConfigMap with its code."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from trainjob.schema.uris import PATH
 def load_manifest(path: Path, overrides: Sequence[str] = ()) -> list[dict[str, Any]]:
     """All objects of the YAML file `path`, in their order, the TrainJob among them with `overrides` applied.
 
-    The TrainJob is checked as `trainjob run` does, and must name no path that exists on this machine alone.
+    The TrainJob is checked as by `trainjob run`, and must not name a path that exists only on this machine.
     Raises InvalidDocument.
     """
     load_trainjob(path, overrides)

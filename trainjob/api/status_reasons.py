@@ -1,4 +1,4 @@
-"""What each reason of a TrainJob's status means, and what to do: for docs/status.md and the command line."""
+"""The meaning of each reason of a TrainJob's status, and the remedy, for docs/status.md and the command line."""
 
 import re
 from functools import cache
@@ -11,10 +11,10 @@ class Explanation(NamedTuple):
     reasons: str
     """Comma-separated."""
     phases: str
-    """With which phases they come."""
+    """The phases in which the reasons occur."""
     meaning: str
     remedy: str
-    """What the user can do."""
+    """The user's next action."""
 
 
 EXPLANATIONS = [
@@ -327,6 +327,6 @@ def explanation(reason: str) -> Explanation | None:
 
 
 def table() -> str:
-    """All of it in Markdown."""
+    """The table of docs/status.md."""
     head = "| reason | with phase | means | do |\n|---|---|---|---|\n"
     return head + "".join(f"| {' | '.join(row)} |\n" for row in EXPLANATIONS)

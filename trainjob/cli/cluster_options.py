@@ -27,7 +27,7 @@ Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on, and print a j
 
 
 def _completed_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of jobs, for the shell; none where the cluster does not answer at once."""
+    """Names of jobs, for the shell; none if the cluster does not answer quickly."""
     try:
         client = open_client(context.params.get("context"), context.params.get("namespace"))
         names = client.names(client.namespace, timeout=_COMPLETION_SECONDS)
@@ -53,17 +53,17 @@ JobNames = Annotated[
 
 
 def is_run(name: str) -> bool:
-    """Whether a name is that of a run's folder: no TrainJob has a slash in its name."""
+    """Whether `name` is a run's folder: a TrainJob's name has no slash."""
     return "/" in name or name in (".", "..")
 
 
 def repeated(context: str | None, namespace: str | None) -> str:
-    """The options again, for a command that is shown to the user."""
+    """The given options, for a command that is suggested to the user."""
     return "".join(f" {option} {value}" for option, value in (("--context", context), ("-n", namespace)) if value)
 
 
 def open_client(context: str | None, namespace: str | None) -> "Client":
-    """A client of the cluster that kubectl would mean. Raises ClusterError."""
+    """A client of the cluster that kubectl would use. Raises ClusterError."""
     try:
         from trainjob.cluster import Client, connect
     except ModuleNotFoundError as error:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trainjob.cluster.job import Event, Job
 
 _LABEL = 12
-"""Columns of what stands before the facts."""
+"""Width of the labels."""
 _MOST_METRICS = 12
 _LEAST_WIDTH = 60
 
@@ -27,8 +27,8 @@ def describe(name: JobName, context: Context = None, namespace: Namespace = None
 
 
 def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime, options: str = "") -> list[str]:
-    """All there is to say of a job, in lines of at most `width` columns where words allow; `options` are those that the
-    next commands need to find it."""
+    """A job in lines of at most `width` columns, unless a word is longer; the suggested commands get `options`, which
+    name the cluster and namespace."""
     from trainjob.cluster.advice import causes, next_steps
     from trainjob.cluster.timeline import timeline
 
@@ -47,7 +47,7 @@ def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime
 
 
 def event_lines(events: "Iterable[Event]", width: int) -> list[str]:
-    """Each Event with its time; the day is named where it changes."""
+    """Each Event with its time, in lines of at most `width` columns, unless a word is longer."""
     found = list(events)
     longest = max((len(event.reason) for event in found), default=0)
     lines: list[str] = []

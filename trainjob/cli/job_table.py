@@ -23,7 +23,7 @@ _STEPS = ((2 * 60, 1, "s"), (3 * 3600, 60, "m"), (2 * 86400, 3600, "h"), (10**12
 
 
 class JobTable:
-    """Prints jobs as they come; columns are as wide as the first ones need."""
+    """Prints jobs as they arrive; the first ones determine the widths of the columns."""
 
     def __init__(self, is_wide: bool, has_namespaces: bool) -> None:
         self._is_wide, self._has_namespaces = is_wide, has_namespaces
@@ -98,7 +98,7 @@ def print_changes(
 
 
 def print_documents(jobs: Iterable["Job"], output: "Format", is_list: bool) -> None:
-    """The jobs as YAML or JSON, without the record of who has written which field, or their names alone."""
+    """Prints the jobs as YAML or JSON without `managedFields`, or their names alone."""
     found = list(jobs)
     if output == "name":
         sys.stdout.writelines(f"{printable(job.full_name)}\n" for job in found)

@@ -81,7 +81,7 @@ def logs(
 
 
 def _show_driver(client: "Client", job: "Job", follow: bool, since: int | None, show: Show) -> bool:
-    """Whether there is a driver's log to show."""
+    """Shows the driver's log. Returns whether there is one."""
     from trainjob.cluster.driver_log import driver_lines
 
     told: set[str] = set()
@@ -100,8 +100,8 @@ def _show_driver(client: "Client", job: "Job", follow: bool, since: int | None, 
 def _show_workers(
     run: "Folder", ranks: list[int] | None, attempt: int | None, show: Show, is_over: Callable[[], bool] | None
 ) -> None:
-    """Shows logs of workers: of these ranks or, for None, of all; until `is_over` if there is one, over all attempts to
-    come if none is named."""
+    """Shows the logs of the workers `ranks`, or of all workers if it is None. With `is_over`, follows them until that
+    is true, through later attempts unless `attempt` is given."""
     from trainjob.runs.logs import attempt_folder, chosen_attempt
 
     shown, showing = None, None
@@ -138,7 +138,7 @@ class _Workers:
         self._logs: dict[int, tuple[RankLog, LineReader]] = {}
 
     def show_new(self, is_last: bool) -> None:
-        """Shows what has been printed since. Raises UserError where a rank that was asked for is not there."""
+        """Shows the new lines. Raises UserError if a requested rank has no log at the end."""
         from trainjob.runs.logs import ranks_with_logs
 
         for tries in range(_ATTEMPTS_TO_READ):
@@ -180,7 +180,7 @@ def _printer(grep: str | None) -> Show:
 
 
 def _ranks(rank: str | None) -> list[int] | None:
-    """The ranks that are meant; None for all."""
+    """The requested ranks; None for all."""
     if rank == "all":
         return None
     if rank is not None and not re.fullmatch(r"[0-9]{1,6}", rank):

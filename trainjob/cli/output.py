@@ -14,7 +14,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 WIDEST = 10_000
-"""Columns of what is no terminal."""
+"""Columns where the output is no terminal."""
 
 
 def printable(text: str) -> str:
@@ -23,12 +23,12 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """JSON with all control characters escaped: by itself it has those from U+007F on as they are."""
+    """JSON with all control characters escaped; the `json` module leaves those from U+007F on as they are."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def say(text: str, error: bool = False, colour: str | None = None) -> None:
-    """Prints a line to standard output or, as `error` says, to standard error."""
+    """Prints a line to standard output or, with `error`, to standard error."""
     typer.secho(printable(text), fg=colour, err=error)
 
 

@@ -101,7 +101,7 @@ def begins_phase(status: TrainingStatus, shown: TrainingStatus | None) -> bool:
 
 
 def reported(status: TrainingStatus) -> dict[str, float]:
-    """The epoch's metrics; a function may count the epoch among them, which says nothing new."""
+    """The epoch's metrics without `epoch`, which a function may report among them and which is shown anyway."""
     return {name: value for name, value in status.metrics.items() if name != "epoch"}
 
 
@@ -126,12 +126,12 @@ def _reported_epoch(status: TrainingStatus) -> str:
 
 
 def is_placed(status: TrainingStatus) -> bool:
-    """Whether it is known how far the training, or a phase beside it, has come."""
+    """Whether the progress of training, or of a phase beside it, is known."""
     return status.phase is not None or (status.stage == "Training" and status.step > 0)
 
 
 def measured_phase(status: TrainingStatus) -> Phase | None:
-    """The phase that is shown in the place of steps; where steps are taken, its seconds are shown beside them."""
+    """The phase to show instead of steps. During training, a phase in seconds is shown beside the steps: None."""
     phase = status.phase
     return None if phase is not None and phase.unit == SECONDS and _trains(status) else phase
 

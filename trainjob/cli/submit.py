@@ -83,7 +83,7 @@ def _with_suffix(name: str) -> str:
 
 
 def _follow(client: "Client", job: "Job", options: str) -> None:
-    """Shows how a job goes until its end. Exits with 1 where it fails, and leaves it alone at Ctrl-C."""
+    """Shows a job's progress until its end. Exits with 1 if the job fails; Ctrl-C leaves the job running."""
     from trainjob.cli.progress import display
 
     latest, said = job, ""
@@ -106,7 +106,7 @@ def _follow(client: "Client", job: "Job", options: str) -> None:
 
 
 def _standing(job: "Job") -> Iterator[str]:
-    """Phase, and the reason where it says more, with what the cluster says of it."""
+    """Phase, the reason if it is another word, and the cluster's message."""
     status = job.status
     yield f"{job.name}: {status.phase or 'submitted'}"
     if status.reason not in (None, status.phase):

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def show_table(console: "Console", headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    """A line of cells below each other; all but the first to the right."""
+    """Prints a table; all columns but the first are aligned to the right."""
     from rich.table import Table
     from rich.text import Text
 

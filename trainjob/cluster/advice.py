@@ -17,14 +17,14 @@ class Cause(NamedTuple):
     meaning: str
     """The meaning of the reason; empty if this version does not know it."""
     message: str
-    """The cluster's own words on it."""
+    """The cluster's message."""
     remedy: str
     """The remedy; empty if waiting is all there is to do."""
 
 
 def causes(status: TrainJobStatus) -> list[Cause]:
-    """The reason that delays the job or has ended it; None for a job that trains, has succeeded or was suspended by its
-    user."""
+    """The causes that delay the job or have ended it; none for a job that trains, has succeeded or was suspended by
+    its user."""
     found: dict[str, Cause] = {}
     for reason, message in _reasons(status):
         if reason not in found:
@@ -48,7 +48,7 @@ def _reasons(status: TrainJobStatus) -> Iterator[tuple[str, str]]:
 
 
 def next_steps(job: Job, options: str = "") -> list[str]:
-    """Commands that are of use now; `options` name the cluster and namespace."""
+    """Commands that are useful in the job's phase; `options` name the cluster and namespace."""
     name = f"{job.name}{options}"
     best = job.status.training.best_checkpoint if job.status.training is not None else None
     match job.status.phase:

@@ -18,7 +18,7 @@ from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob,
 from trainjob.cluster.job import Event, Job
 
 MANAGER = "trainjob-client"
-"""Field manager of what a user has this client write."""
+"""Field manager of this client's changes."""
 
 PAGE = 500
 WATCH_SECONDS = 240
@@ -27,7 +27,7 @@ PAUSE_SECONDS = 2.0
 
 
 class Applied(NamedTuple):
-    """What happened to an object."""
+    """The result of applying an object."""
 
     document: KubernetesObject
     name: str
@@ -52,7 +52,7 @@ class Client:
 
     @property
     def namespace(self) -> str:
-        """The namespace that is meant where none is named."""
+        """The default namespace."""
         return self.connection.namespace
 
     def jobs(self, namespace: str | None) -> list[Job]:
@@ -67,7 +67,7 @@ class Client:
         return [item["metadata"]["name"] for item in answer.get("items") or ()]
 
     def job(self, name: str, namespace: str | None = None) -> Job:
-        """Raises NoSuchJob, with the name that may have been meant."""
+        """The TrainJob `name`. Raises NoSuchJob, which suggests a similar name."""
         namespace = namespace or self.namespace
         if not re.fullmatch(RESOURCE_NAME, name):  # in a path it may stand for something else
             raise NoSuchJob(f"{name!r} cannot be the name of a TrainJob; `trainjob list` shows all")
@@ -77,8 +77,8 @@ class Client:
             raise self._not_found(error, name, namespace) from None
 
     def watch(self, namespace: str | None, name: str | None = None, seconds: float | None = None) -> Iterator[Change]:
-        """The jobs as they are, then each one again whenever it changes, for so many seconds. It goes on while the API
-        server is away, but for the first answer."""
+        """Yields all jobs, then each job again whenever it changes, for `seconds` or without end. After the first
+        answer it continues even if the API server is away for a while."""
         selector = {"fieldSelector": f"metadata.name={name}"} if name is not None else {}
         seen: dict[str, str] | None = None
         end = math.inf if seconds is None else time.monotonic() + seconds
@@ -104,7 +104,8 @@ class Client:
                 time.sleep(PAUSE_SECONDS)
 
     def follow(self, job: Job, seconds: float | None = None) -> Iterator[Job]:
-        """The job as it is, then again whenever it changes, for so many seconds. Raises NoSuchJob once it is gone."""
+        """Yields the job, and again whenever it changes, for `seconds` or without end. Raises NoSuchJob once it is
+        deleted."""
         for number, change in enumerate(self.watch(job.namespace, job.name, seconds)):
             same = [each for each in change.jobs if each.uid == job.uid]
             if job.uid in change.gone or len(same) < len(change.jobs) or (number == 0 and not same):
@@ -112,7 +113,7 @@ class Client:
             yield from same
 
     def events(self, job: Job) -> list[Event]:
-        """The Events of a job, the oldest first. A cluster keeps them for an hour, unless it is told otherwise."""
+        """The Events of a job, the oldest first. By default, a cluster keeps them for an hour."""
         selector = f"involvedObject.kind={KIND},involvedObject.name={job.name},involvedObject.uid={job.uid}"
         pages = self._pages(EVENTS, job.namespace, fieldSelector=selector)
         return sorted((Event.of(each) for items, _ in pages for each in items), key=lambda event: event.time)
@@ -178,7 +179,7 @@ class Client:
             self.connection.request("DELETE", TRAIN_JOBS, job.namespace, job.name, body)
 
     def _list(self, namespace: str | None, **query: str) -> tuple[list[Job], str]:
-        """Jobs, and the version of the list that a watch continues from."""
+        """All jobs, and the version of the list, from which a watch continues."""
         try:
             pages = list(self._pages(TRAIN_JOBS, namespace, **query))
         except NotFound as error:
@@ -242,7 +243,7 @@ class Client:
 
 
 def _desired(document: Mapping[str, Any]) -> dict[str, Any]:
-    """An object without its status and the API server's notes on who has written what and when."""
+    """An object without its status, and without metadata that the API server changes at each write."""
     notes = ("managedFields", "resourceVersion", "generation")
     metadata = {key: value for key, value in document["metadata"].items() if key not in notes}
     return {key: value for key, value in document.items() if key != "status"} | {"metadata": metadata}

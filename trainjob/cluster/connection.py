@@ -88,8 +88,8 @@ class Connection:
         *,
         silence: float | None,
     ) -> Iterator[bytes]:
-        """The lines of an answer that goes on for as long as the API server likes, each as it comes; the last one may
-        be without its end. Raises ClusterUnreachable where it breaks off, or nothing comes for `silence` seconds."""
+        """Yields the lines of a streamed answer as they arrive; the last one may be incomplete. Raises
+        ClusterUnreachable if the connection breaks, or is silent for `silence` seconds."""
         with self._open("GET", resource, namespace, name, None, read=silence, query=query or {}) as response:
             rest = b""
             try:
@@ -217,7 +217,7 @@ def _failures_raised() -> Generator[None]:
 
 
 def _status_of(answer: bytes) -> dict[str, Any]:
-    """Kubernetes' own words for a refusal; a proxy has others."""
+    """The Kubernetes Status in an answer; empty if a proxy answered, not the API server."""
     try:
         found = from_json(answer)
     except ValueError:

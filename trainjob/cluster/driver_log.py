@@ -1,4 +1,4 @@
-"""The driver's log, which the submitter's pod prints: followed without a gap and without a line twice."""
+"""Reads the driver's log from the submitter pod, without gaps or repeated lines."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from trainjob.cluster.job import Job
 
 PAUSE_SECONDS = 2.0
 SILENCE_SECONDS = 60.0
-"""After that a connection may be dead, as after a laptop has slept: another one reads on."""
+"""A connection that is silent for this long may be dead, as after a laptop's sleep, and is replaced."""
 
 
 class Position:
-    """The position in a log by time: reading on from a time returns the lines of that time again."""
+    """A position in a log, by time: a reading that starts at a time repeats the lines of that time."""
 
     def __init__(self) -> None:
         self._moment, self._lines, self._skipped = "", 0, 0
@@ -26,11 +26,11 @@ class Position:
         """Time of the last line, in whole seconds, as Kubernetes takes it."""
 
     def begin(self) -> None:
-        """To be called before each reading."""
+        """Call it before each reading."""
         self._skipped = 0
 
     def is_new(self, stamp: str) -> bool:
-        """Whether the line with this time, the next one, was not read before."""
+        """Whether the next line, which has the time `stamp`, was not read before."""
         seconds, _, fraction = stamp.removesuffix("Z").partition(".")
         moment = f"{seconds}.{fraction:0<9}"
         if moment < self._moment:
@@ -49,8 +49,8 @@ class Position:
 def driver_lines(
     client: Client, job: Job, follow: bool, since: int | None, on_wait: Callable[[str], None]
 ) -> Iterator[bytes] | None:
-    """The lines of the driver's log, of the last `since` seconds; None where its pod is gone or not yet there. With
-    `follow`, also those to come until the job's end, over all attempts; `on_wait` is told what is waited for."""
+    """The lines of the driver's log, or of its last `since` seconds; None if its pod is gone or not created yet. With
+    `follow`, continues over all attempts until the job ends, and calls `on_wait` with the reason while it waits."""
     pod = _submitter(client, job)
     if pod is None and (job.has_ended or not follow):
         return None
@@ -74,13 +74,13 @@ def _lines(
 
 
 def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | None) -> Iterator[bytes]:
-    """One pod's lines, though the connection may break off."""
+    """Yields one pod's lines, and reconnects if the connection breaks."""
     metadata, position = pod["metadata"], Position()
     query = {"container": SUBMITTER_CONTAINER, "timestamps": "true"}
     if since is not None:
         query["sinceSeconds"] = str(since)
     while True:
-        is_over = not follow or not _runs(client, metadata)  # before it is read: what it said last is then in the log
+        is_over = not follow or not _runs(client, metadata)  # first: an ended pod's log is complete
         position.begin()
         try:
             more = {} if is_over else {"follow": "true"}

@@ -6,7 +6,7 @@ from trainjob.errors import TransientError, UserError
 
 
 class ClusterError(UserError):
-    """A cluster does not do what it was asked to."""
+    """A request to a cluster failed."""
 
     exit_code: ClassVar[int] = 1
     """The same exit code as kubectl's."""
@@ -33,4 +33,4 @@ class NoSuchJob(ClusterError):
 
 
 class Refused(ClusterError):
-    """The API server refuses a request; the message has its words."""
+    """The API server refused a request; the message is the server's."""

@@ -13,7 +13,7 @@ from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 
 @dataclass(frozen=True)
 class Job:
-    """A TrainJob, its status read with care: what another version has written counts as absent."""
+    """A TrainJob. Fields of its status that this version cannot read count as absent."""
 
     document: KubernetesObject
 
@@ -52,7 +52,7 @@ class Job:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """As the cluster has it, with its defaults."""
+        """The spec with the defaults that the cluster has filled in."""
         return self.document.get("spec") or {}
 
     @cached_property
@@ -75,7 +75,8 @@ class Job:
 
     @property
     def run(self) -> str | None:
-        """The run's folder, for display; None if the job has no storage yet."""
+        """The run's folder: its URI or, for display, its place on a PersistentVolumeClaim. None if there is
+        no storage yet."""
         storage = self.status.storage
         if storage is None:
             return None

@@ -7,7 +7,7 @@ from trainjob.cluster.job import Event, Job
 
 
 def timeline(job: Job, events: Sequence[Event]) -> list[Event]:
-    """The job's Events, and what its status has besides, the oldest first."""
+    """The job's Events, and those that only its status still shows, the oldest first."""
     told = {event.reason for event in events}
     others = [event for event in _of_status(job.status) if event.reason not in told]
     submitted = Event(job.created, "Submitted", "")
@@ -15,7 +15,7 @@ def timeline(job: Job, events: Sequence[Event]) -> list[Event]:
 
 
 def _of_status(status: TrainJobStatus) -> Iterator[Event]:
-    """Events that must have been, by the status."""
+    """The Events that follow from the status."""
     message = status.message or ""
     lost = status.interruptions
     if lost is not None:
