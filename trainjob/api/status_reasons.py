@@ -117,6 +117,12 @@ EXPLANATIONS = [
         "create what it names; the pod goes on by itself",
     ),
     Explanation(
+        "FailedCreatePodSandBox",
+        "Pending, Retrying",
+        "the node cannot prepare the pod, usually because of its network plugin or container runtime",
+        "nothing; if it lasts, have the node's network plugin and container runtime checked",
+    ),
+    Explanation(
         (
             "QuotaExceeded, ServiceAccountMissing, PodSecurityViolation, AdmissionDenied, FailedCreateHeadPod, "
             "FailedCreateWorkerPod, FailedCreate"

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 from operator_objects import Object, container, pod
 
-from trainjob_operator.diagnosis import diagnose
+from trainjob.api.status_reasons import explanation
+from trainjob_operator.diagnosis import EXPLAINING_EVENTS, diagnose
 
 NO_ROOM = "0/5 nodes are available: 5 Insufficient nvidia.com/gpu."
 NOT_PULLED = 'Back-off pulling image "typo:1"'
@@ -217,3 +218,7 @@ def test_1500_pods_that_crash_make_a_short_list():
 def test_long_messages_are_cut():
     [(_, _, message)] = found([pod(conditions=unscheduled(message="x" * 5000))])
     assert message == "x" * 1024
+
+
+def test_each_event_that_explains_a_wait_has_an_explanation_for_users():
+    assert [reason for reason in EXPLAINING_EVENTS if explanation(reason) is None] == []
