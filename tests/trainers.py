@@ -1,4 +1,4 @@
-"""Trainers of tiny models on rows in memory: what a rank needs to build one, how to run it, and what it leaves."""
+"""Trainers of tiny models on rows in memory: their inputs, how to run them, and their results."""
 
 import random
 import time
@@ -55,10 +55,10 @@ TEXT = {
 
 @dataclass(frozen=True)
 class Setup:
-    """What a rank needs to build a trainer."""
+    """The inputs for the trainer of a rank."""
 
     folder: Path
-    """Of the run."""
+    """The run's folder."""
     spec: TrainJobSpec
     preprocessor: Preprocessor
     examples: dict[str, Examples]
@@ -190,7 +190,7 @@ class WatchedBatches:
 
 @dataclass
 class Trained:
-    """What one rank has after `train`."""
+    """The results of one rank after `train`."""
 
     resumed: str | None
     weights: dict[str, np.ndarray]
@@ -200,7 +200,7 @@ class Trained:
     """After the last step."""
     records: list[dict[str, Any]]
     snapshots: list[TrainingStatus]
-    """What rank 0 reported."""
+    """The reports of rank 0."""
     seconds: float
     """Wall time of `fit`."""
     drawn: list[Draw]
@@ -254,8 +254,8 @@ class Recorder(Sender):
 def train(
     setup: Setup, stop_after: int | None = None, seconds: float = 0.0, told: tuple[int, int] | None = None
 ) -> Trained:
-    """Trains, or continues from the latest checkpoint, until the power is cut after so many batches. Where `told` is
-    given, that rank is told to stop once it has begun so many."""
+    """Trains, or continues from the latest checkpoint, until the power is cut after `stop_after` batches. `told`: a
+    rank, and the number of batches after which it is told to stop."""
 
     def is_told_to_stop() -> bool:
         return told is not None and told[0] == rank() and len(batches.drawn) >= told[1]

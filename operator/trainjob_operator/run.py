@@ -117,7 +117,7 @@ class Operator:
 
     @property
     def _problem(self) -> str:
-        """What this replica currently cannot access; empty if nothing is missing."""
+        """The current problem with this replica's access; empty if there is none."""
         return self.access.problem or watch_problem()
 
     async def _watch(self, registry: kopf.OperatorRegistry) -> bool:

@@ -17,9 +17,8 @@ _UNCHANGED = ("phase", "attempt", "rayJobName", "headPodUID")
 
 
 def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | None]:
-    """The TrainJob, and what is wrong with it where its spec was admitted by a CRD of another version. The
-    spec's fields are then read one by one, and those that are valid still act on a RayJob that exists; none can be
-    rendered of such a TrainJob."""
+    """The TrainJob, and an error if its spec is invalid because a CRD of another version admitted it. The spec's fields
+    are then read one by one: the valid ones still act on an existing RayJob, but none can be rendered from them."""
     try:
         return TrainJob.model_validate({**body, "status": None}, by_alias=True, by_name=False), None
     except ValidationError as error:

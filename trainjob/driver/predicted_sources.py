@@ -1,4 +1,4 @@
-"""Adds to the model's predictions where each row comes from, what its text is, and thumbnails of the worst mistakes."""
+"""Adds the source of each row, its text, and thumbnails of the worst mistakes to the model's predictions."""
 
 from collections import defaultdict
 from typing import Any
@@ -17,11 +17,10 @@ from trainjob.storage import Folder
 
 
 def add_sources(spec: TrainJobSpec, run: Folder, fitted: Fitted) -> None:
-    """Adds the columns `file`, `file_row` (null where the file is the row) and, for texts, `text`, for images
-    `thumbnail` (null but for the mistakes that the report shows) to the model's predictions, for which the held-out
-    rows are read once more.
+    """Adds columns to the model's predictions: `file`, `file_row` (null if the file is the row), for texts `text`, and
+    for images `thumbnail` (null except for the mistakes that the report shows). Reads the held-out rows again.
 
-    Raises DataError where they have changed, StorageError where they cannot be reached.
+    Raises DataError if these rows have changed, and StorageError if they cannot be reached.
     """
     assert spec.dataset is not None
     stored = read_predictions(run, MODEL)

@@ -96,7 +96,7 @@ def run(
 
     `source` is the folder of the YAML file, where a function's module is searched; `started` is when the command
     started, in seconds since 1970; `fresh` deletes the results of earlier attempts; `on_output` is called with each
-    line that rank 0 of a function prints; `retries` returns the current value of `spec.retries`, where it may change.
+    line that rank 0 of a function prints; `retries` returns the current value of `spec.retries`, which may change.
 
     Raises UserError for what the user can fix, and WorkerError for the error of a worker in the last attempt. After
     Superseded, a UserError, `on_status` is not called: the run is another driver's.

@@ -1,4 +1,4 @@
-"""What a finished run leaves for people: `evaluation.json`, `summary.json`, `report.html` and the model's card."""
+"""Writes the results of a finished run: `evaluation.json`, `summary.json`, `report.html` and the model's card."""
 
 import json
 import os

@@ -50,7 +50,7 @@ class LocalWorkers:
     def run(self, work: Callable[[], Any]) -> Any:
         """Calls `work` in every worker, within Ray Train, and returns what rank 0 returned.
 
-        Raises what the first worker to fail raised, and WorkerError if a worker's process died.
+        Raises the exception of the first worker to fail, and WorkerError if a worker's process died.
         """
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         work_file(folder).write_bytes(pickle.dumps(work))
@@ -78,7 +78,7 @@ class LocalWorkers:
 
 
 def _error(folder: Path, rank: int, code: int | None) -> Exception | None:
-    """What a worker raised; None if it raised nothing, or was ended because another had failed (`code` None)."""
+    """The exception of a worker; None if there was none, or if another one had failed first (`code` None)."""
     if code is None:
         return None
     with suppress(FileNotFoundError):

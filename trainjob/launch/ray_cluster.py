@@ -17,7 +17,7 @@ from trainjob.launch.fast.forked_ray_workers import runtime_environment
 from trainjob.launch.fast.ray_internals import silence_worker_deaths
 
 DATA_CPUS = 2
-"""CPUs that Ray is told of besides the workers': without them, Ray Data would wait forever to read."""
+"""CPUs of the Ray cluster in addition to those of the workers: without them, Ray Data would wait forever to read."""
 
 OBJECT_STORE_BYTES = 2 * 2**30
 
@@ -39,7 +39,7 @@ _OWN_CLUSTER_ENVIRONMENT = {
     "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",  # a process that waits for Ray's autoscaler to take a machine away
 }
 _SET_BY_RAY = {"RAY_CLIENT_MODE": "0", "PYTHONBREAKPOINT": ""}
-"""What Ray itself sets when it is imported and joins a cluster."""
+"""Variables that Ray itself sets when it is imported and joins a cluster."""
 
 
 def seconds_between_polls(workers: int) -> float:

@@ -37,7 +37,7 @@ def run_on_ray(
     The `datasets` named in `split` are divided among the workers, `train` into equal shards; of the others, every
     worker gets all rows.
 
-    Raises what the first worker to fail raised.
+    Raises the exception of the first worker to fail.
     """
     from ray.train import RunConfig, ScalingConfig, WorkerGroupError
 

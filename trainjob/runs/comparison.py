@@ -61,7 +61,7 @@ class Comparison(StrictModel):
     rows: int
     """Rows that were compared."""
     of_rows: int
-    """Rows of the set; where it has more than were compared, these are drawn at random."""
+    """Rows of the set. If it has more rows than were compared, those are drawn at random."""
     model: Standing
     """The trained model's score on them."""
     baselines: list[Baseline]

@@ -166,8 +166,8 @@ def has_results(run: Folder) -> bool:
 
 
 def reads_data(run: Folder, job: TrainJob) -> bool:
-    """Whether the next attempt reads the data anew instead of what the run keeps of it: nothing is trained, and
-    nothing is fitted or `dataset.onBadRows` has changed."""
+    """Whether the next attempt reads the data again, instead of using the fitted data in the run's folder: nothing has
+    been trained yet, and either nothing is fitted or `dataset.onBadRows` has changed."""
     if not run.exists(TRAINJOB) or not has_results(run):
         return True
     return not _has_trained(run) and ON_BAD_ROWS in changed_fields(read_job(run), job)

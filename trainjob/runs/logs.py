@@ -73,8 +73,8 @@ class RankLog:
 
 
 def chosen_attempt(run: Folder, attempt: int | None) -> int | None:
-    """The attempt, or by default the latest one with logs; None where no worker has printed anything. Raises UserError
-    where it has no logs."""
+    """The attempt, or by default the latest one with logs; None if no worker has printed anything. Raises UserError if
+    the attempt has no logs."""
     found = attempts_with_logs(run)
     if attempt is not None and attempt not in found:
         known = f"attempts with logs: {', '.join(map(str, found))}" if found else "no worker has printed anything"

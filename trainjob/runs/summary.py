@@ -23,7 +23,7 @@ class BestCheckpoint(StrictModel):
     metric: str
     """The metric that ranks checkpoints."""
     value: float | None = None
-    """Its value; none where it was not finite."""
+    """Its value; None if it was not finite."""
 
 
 class TrainingWorkers(StrictModel):
@@ -68,7 +68,7 @@ class Summary(StrictModel):
     trained_parameters: int | None = None
     """Trained parameters among these: those of an adapter, or of the head on a frozen encoder."""
     rows: dict[str, int] = {}
-    """Rows of `train`, `validation` and, where there is one, `test`."""
+    """Rows of `train`, `validation` and, if there is one, `test`."""
     classes: int | None = None
     """Number of classes; none for what is no classifier."""
     data: DataProfile | None = None

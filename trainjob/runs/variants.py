@@ -42,7 +42,7 @@ class Variants(StrictModel):
     rows: int
     """Rows that were predicted."""
     of_rows: int
-    """Rows of the set; where it has more than were predicted, these are drawn at random."""
+    """Rows of the set. If it has more rows than were predicted, those are drawn at random."""
     batch_size: int
     """Rows of a batch."""
     threads: int

@@ -1,4 +1,4 @@
-"""What a checkpoint contains, when it is saved, and how training continues from it.
+"""Saves checkpoints of training and continues from them.
 
 The files' format is in `runs/checkpoints.py` (folder and manifest) and `runs/checkpoint_tensors.py` (tensors); which
 rows of a sharded tensor a rank writes and reads is in `sharded_tensors.py`.

@@ -1,4 +1,4 @@
-"""What the driver sends to the workers, and what each of them runs. Imports neither PyTorch nor Ray."""
+"""The job that the driver sends to the workers, and the function that runs it. Imports neither PyTorch nor Ray."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class WorkerJob:
 
 
 def run_worker_job(job: WorkerJob) -> "Outcome | Stopped | None":
-    """What every worker runs. On rank 0, returns the outcome, or Stopped if training was told to stop."""
+    """Runs a job on one worker. On rank 0, returns the outcome, or Stopped if training was told to stop."""
     import ray.train
 
     from trainjob.worker.distributed import rank

@@ -208,7 +208,7 @@ class _RotatingLog:
         self.file, self._position = new, 0
 
     def _note(self, text: str) -> None:
-        """Notes once at the end of the first file where the rest is."""
+        """Adds a note to the end of the first file, once for each text."""
         if text not in self._notes:
             with self._first.open("a") as file:
                 file.write(f"\n[trainjob: {text}]\n")

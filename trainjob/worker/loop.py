@@ -58,7 +58,7 @@ class TrainerInputs:
 
 
 class DueAfterStep(NamedTuple):
-    """What follows an optimizer step."""
+    """The actions that are due after an optimizer step."""
 
     record: bool
     validation: bool
@@ -205,7 +205,8 @@ class Trainer:
     # -- after a step ------------------------------------------------------------------------------------------------
 
     def _due(self) -> DueAfterStep:
-        """What follows this step. At the end of an epoch, `fit` validates, which also saves a checkpoint."""
+        """The actions that are due after this step. At the end of an epoch, `fit` validates, which also saves a
+        checkpoint."""
         step, ends = self.state.step, self._ends_epoch
         validation = not ends and self._is_multiple(self.spec.training.validate_every_steps)
         checkpoint = self.stopped or (not ends and self._is_multiple(self.spec.checkpoints.every_steps))

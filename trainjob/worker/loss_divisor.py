@@ -1,4 +1,4 @@
-"""What the loss is divided by."""
+"""The divisor of the loss."""
 
 import torch
 

@@ -1,11 +1,11 @@
-"""What rank 0 returns to the driver when its training ends."""
+"""The results that rank 0 returns to the driver."""
 
 from trainjob.evaluation import Scores
 from trainjob.schema.base import StrictModel
 
 
 class Outcome(StrictModel):
-    """What rank 0 returns when training has ended."""
+    """The result of rank 0 when training has ended."""
 
     best_checkpoint: str
     """The name of the best checkpoint."""
@@ -40,7 +40,7 @@ class Outcome(StrictModel):
 
 
 class Stopped(StrictModel):
-    """What rank 0 returns if training was told to stop. It has saved a checkpoint, from which other workers
+    """The result of rank 0 if training was told to stop. It has saved a checkpoint, from which other workers
     continue."""
 
     leaving: list[str]

@@ -59,7 +59,7 @@ def _last_user_line(error: BaseException, source: Path) -> str:
 
 
 def run_function(function: Function, source: Path, run: Folder, target: LogTarget) -> None:
-    """What every worker runs. Raises WorkerError for whatever the function raises."""
+    """Runs the function on one worker. Raises WorkerError for any exception of the function."""
     if source.is_dir():  # it does not exist on a cluster's workers
         os.chdir(source)
     _mute_ray_logs()

@@ -109,7 +109,7 @@ def test_unlabelled_rows_come_after_the_others(tmp_path: Path, texts: Path) -> N
 
 
 def test_it_is_asked_once(tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept is enough, also where the teacher is gone; what a kill has left out is asked again."""
+    """Saved logits suffice even if the teacher is gone; those that a kill prevented are computed again."""
     monkeypatch.setattr("trainjob.data.read.chunking.TASK_BYTES", 1)
     teacher, run = write_teacher(tmp_path / "teacher", texts), tmp_path / "run"
     more = unlabelled_csv(tmp_path / "more.csv", texts)
@@ -245,7 +245,7 @@ def test_the_softmaxes_divergence_at_a_temperature() -> None:
 
 
 def test_gradients_hardly_depend_on_a_high_temperature() -> None:
-    """What the square of the temperature is for."""
+    """The factor of the squared temperature keeps them so."""
     teacher, norms = torch.tensor([[2.0, -1.0, 0.5]]), []
     for temperature in (20.0, 200.0):
         logits = torch.zeros(1, 3, requires_grad=True)

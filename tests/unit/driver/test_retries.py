@@ -1,4 +1,4 @@
-"""What is tried again after a failure, and how often."""
+"""Retries after a failure, and their number."""
 
 import time
 from collections.abc import Callable

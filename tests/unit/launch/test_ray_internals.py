@@ -145,7 +145,7 @@ def test_an_elastic_policy_looks_at_nodes_by_a_method_of_its_own():
 
 @dataclass
 class _Worker:
-    """What a policy knows of a worker: how to tell it something."""
+    """The part of a worker that a policy uses: its actor, which can be notified."""
 
     told: list[PreemptionInfo] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""What Ray starts in the place of Python: scripts run in forks of one process, or as if there were none."""
+"""The program that Ray starts instead of Python: scripts run in forks of one process, or without forks."""
 
 import json
 import os

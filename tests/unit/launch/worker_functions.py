@@ -1,4 +1,4 @@
-"""What the tests' workers do."""
+"""Functions for the workers of tests."""
 
 import os
 import signal

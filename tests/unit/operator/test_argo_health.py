@@ -25,7 +25,7 @@ QUEUED = Observed(ray_job("Suspended", suspend=True))
 
 
 def health(body: Object) -> tuple[str, str]:
-    """What Argo CD shows of an object, and the message beside it."""
+    """The health that Argo CD shows for an object, and the message beside it."""
     lua: Any = lua51.LuaRuntime(register_eval=False, unpack_returned_tuples=True)
     lua.globals()["obj"] = lua.table_from(body, recursive=True)
     found = lua.execute(SCRIPT)

@@ -1,4 +1,4 @@
-"""What is to end ends, also where a cancellation is lost."""
+"""Tasks that should end do end, even if a cancellation is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator

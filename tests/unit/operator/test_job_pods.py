@@ -66,7 +66,7 @@ OWN_ENVIRONMENT = [
 
 
 def falls_short_of_restricted(pod: Object) -> list[str]:
-    """What Pod Security's level `restricted` would refuse of a pod."""
+    """The fields of a pod that the Pod Security level `restricted` rejects."""
     context, faults = pod.get("securityContext", {}), list[str]()
     if context.get("runAsUser") == 0 or context.get("runAsNonRoot") is not True:
         faults.append("runs as root")
@@ -273,7 +273,7 @@ def test_any_trainjob_becomes_a_rayjob_that_keeps_its_promises(
 
 
 def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
-    """What the driver trains is what `job` says, but for what only a cluster needs and where its claim is mounted."""
+    """The driver's spec is that of `job`, except for fields that only a cluster needs and the path of its claim."""
     path.write_text(head["metadata"]["annotations"]["trainjob.dev/trainjob"])
     read = load_trainjob(path)
 

@@ -1,4 +1,4 @@
-"""What a TrainJob's status says of its pods."""
+"""The pods in a TrainJob's status."""
 
 from datetime import UTC, datetime
 from typing import Any

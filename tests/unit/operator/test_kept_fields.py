@@ -1,4 +1,4 @@
-"""What of an earlier status is kept when the cluster no longer tells it."""
+"""Fields of an earlier status that are kept when the cluster no longer shows them."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What KubeRay and the Job controller cannot create is told, as long as it is what the job waits for."""
+"""Objects that KubeRay and the Job controller cannot create are reported while the job waits for them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

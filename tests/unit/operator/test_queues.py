@@ -1,4 +1,4 @@
-"""Jobs in a queue of Kueue: evictions are told, and a RayJob that runs keeps its queue."""
+"""Jobs in a queue of Kueue: evictions are reported, and a running RayJob keeps its queue."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""How a RayJob has Ray started in its pods, and what of it may be changed later."""
+"""How a RayJob starts Ray in its pods, and which of its fields may change later."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a TrainJob may not ask for: each attempt is refused in words that name the field."""
+"""Requests that a TrainJob is not allowed: each is refused with a message that names the field."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the watch tells: which TrainJobs to reconcile, and how many there are."""
+"""The results of the watch: which TrainJobs to reconcile, and how many there are."""
 
 import asyncio
 import pickle

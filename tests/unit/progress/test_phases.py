@@ -1,4 +1,4 @@
-"""Phases that take long are told, with the time that they have to go."""
+"""Long phases are shown, with their remaining time."""
 
 from collections.abc import Generator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the driver tells, from the first snapshot to the last."""
+"""The driver's snapshots, from the first to the last."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is written of a snapshot, and when."""
+"""Which parts of a snapshot are written, and when."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a run measured, in files of bounded size, over several attempts."""
+"""The records of a run, in files of bounded size, over several attempts."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Secrets of a TrainJob reach neither its run's folder nor what is said of the run."""
+"""Secrets of a TrainJob reach neither its run's folder nor any message about the run."""
 
 import pickle
 from pathlib import Path

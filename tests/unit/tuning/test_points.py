@@ -1,4 +1,4 @@
-"""What trials are tried with."""
+"""The parameters of trials."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What follows each epoch: validation, early stopping, plateaus, checkpoints, records and reports."""
+"""The end of each epoch: validation, early stopping, plateaus, checkpoints, records and reports."""
 
 import json
 import math
@@ -125,7 +125,7 @@ def test_a_plateau_of_the_validation_loss_lowers_the_learning_rate(tmp_path: Pat
     ],
 )
 def test_the_best_checkpoints_stay_and_the_latest(tmp_path: Path, checkpoints: dict[str, Any], kept: list[int]):
-    """Of equals, the earlier."""
+    """The earlier of equal ones is the better."""
     script = [(3, 7), (2, 5), (1, 4), (1.5, 2), (2.5, 6), (5, 5)]
     setup = scripted(tmp_path, script, checkpoints=checkpoints)
     run_on(1, train, setup)
@@ -133,7 +133,7 @@ def test_the_best_checkpoints_stay_and_the_latest(tmp_path: Path, checkpoints: d
 
 
 PARTS = (("state", "bin"), ("state", "json"), ("ranks", "pt"))
-"""What each rank has in a checkpoint: folders, and how the names end."""
+"""The files of each rank in a checkpoint: folders and suffixes."""
 
 
 def checkpoints_seen(snapshots: list[Any]) -> list[CheckpointStatus]:

@@ -1,4 +1,4 @@
-"""A function's module: where it is looked for, and what is said when it cannot be imported."""
+"""The module of a function: where it is found, and the error if it cannot be imported."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a function reports, and what becomes of it."""
+"""The reports of a function: which values are kept, and where."""
 
 import json
 from decimal import Decimal

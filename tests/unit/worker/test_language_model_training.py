@@ -252,7 +252,7 @@ def test_what_is_for_classifiers_is_refused(model: Path, command: list[str], sai
 
 
 def test_the_share_of_padding_is_that_of_all_ranks(tmp_path: Path):
-    """And is told with the speed."""
+    """The share of padding is reported together with the speed."""
     ranks, made = run_on(2, train, setup(tmp_path)), setup(tmp_path)
     shares = [
         list(InMemoryBatches(made.examples["train"], made.preprocessor, made.shard(rank, 2)).epoch(0))

@@ -1,4 +1,4 @@
-"""What workers print is kept in the run's folder, whatever becomes of them, and rank 0's reaches the driver."""
+"""The output of workers is kept in the run's folder, however they end, and that of rank 0 reaches the driver."""
 
 import os
 import signal
@@ -148,7 +148,7 @@ def test_lines():
 
 
 def output_goes_to(path: Path) -> bool:
-    """Whether file descriptors 1 and 2 write to it: what was created is not in use at once."""
+    """Whether file descriptors 1 and 2 write to it: a new file is not in use at once."""
     return path.exists() and all(os.path.samestat(os.fstat(number), path.stat()) for number in (1, 2))
 
 

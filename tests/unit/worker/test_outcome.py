@@ -1,4 +1,4 @@
-"""What is told of a worker that ended without a word."""
+"""The error for a worker that ended without an exception."""
 
 import pytest
 from ray.exceptions import RayActorError

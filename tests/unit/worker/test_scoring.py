@@ -80,7 +80,7 @@ def test_scoring_is_in_the_precision_of_training(tmp_path: Path):
 
 
 def predict(setup: Setup) -> pa.Table | None:
-    """What the untrained model predicts for the validation rows."""
+    """The untrained model's predictions for the validation rows."""
     trainer = build_trainer(setup)
     predicted = Predicted()
     trainer.scorer.score(trainer.module, "validation", predicted)
@@ -106,7 +106,7 @@ def test_what_is_predicted_for_each_row_is_rank_0s_in_the_rows_order(tmp_path: P
 
 
 def predict_shares(setup: Setup) -> tuple[ClassificationScores, pa.Table | None]:
-    """What the untrained model predicts where each rank has rows of its own, and the first has none."""
+    """The untrained model's predictions if each rank has rows of its own, and the first has none."""
     trainer = build_trainer(setup)
     whole, shard = setup.examples["validation"], setup.shard(0, 1)
     number, ranks = rank(), world_size()

@@ -263,7 +263,7 @@ def _refused(setup: Setup) -> str:
 def test_auto_shards_what_takes_more_than_half_of_a_gpu(
     sharding: str, gib: int, memory: int | None, workers: int, expected: bool
 ):
-    """What weights, gradients and optimizer state take, and a GPU's memory, both in GiB."""
+    """The size of weights, gradients and optimizer state, and a GPU's memory, both in GiB."""
     bytes_of_gpu = None if memory is None else memory * GIB
     assert is_to_be_sharded(sharding, gib * GIB, bytes_of_gpu, workers) is expected
 

@@ -1,4 +1,4 @@
-"""What the workers of a node share."""
+"""Rows that the workers of a node share in memory."""
 
 import os
 import time

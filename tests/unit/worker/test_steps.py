@@ -111,7 +111,7 @@ class WeightedBatch(Batch):
 class WeightedBatches:
     batches: TrainingBatches
     weights: list[float]
-    """Of the batches so far."""
+    """The weights of the batches so far."""
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         for batch in self.batches.epoch(epoch):

@@ -1,4 +1,4 @@
-"""What a worker does around the loop: build, resume, score the test set, finish."""
+"""The work of a worker around the loop: build, resume, score the test set, finish."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ from trainjob.worker.outcome import Outcome
 from trainjob.worker.train import train_and_score
 
 NOBODY = Address("127.0.0.1", 1, b"")
-"""A driver that has gone: nothing is said to it, and nothing is lost by that."""
+"""A driver that is gone: reports to it are lost, and training goes on."""
 
 
 def with_test_set(setup: Setup) -> Setup:
@@ -115,7 +115,7 @@ def test_the_test_set_is_scored_with_the_best_model(tmp_path: Path):
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("held", ["test", "validation"])
 def test_what_the_best_model_predicts_is_kept_in_the_rows_order(tmp_path: Path, ranks: int, held: str):
-    """Of 7 test rows the third rank has none."""
+    """The third rank has none of the 7 test rows."""
     setup = image_setup(tmp_path)
     setup = with_test_set(setup) if held == "test" else setup
     outcome = run_on(ranks, train_and_score, task_of(setup))[0]

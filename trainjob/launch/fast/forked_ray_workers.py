@@ -16,7 +16,7 @@ _LIBRARIES = ("torch._dynamo", "torch.utils.tensorboard.writer", "pandas")
 
 
 def runtime_environment(threads: int, modules: Sequence[str], *, own_cluster: bool) -> dict[str, str] | None:
-    """Ray's runtime environment whose processes are forked after `modules` have been imported; None where a node of the
+    """Ray's runtime environment whose processes are forked after `modules` have been imported; None if a node of the
     cluster may have other packages installed than the driver. `own_cluster`: whether the cluster ends with the run."""
     address = os.environ.get("RAY_ADDRESS", f"of {os.getpid()}")
     if sys.platform != "linux" or not (own_cluster or address.startswith("127.0.0.1:")):

@@ -127,8 +127,8 @@ def elastic_policy() -> "type[ElasticScalingPolicy]":
     from ray.train.v2.api.preemption import PreemptionInfo
 
     class FollowsNodes(ElasticScalingPolicy):
-        """Ray Train's own policy, but it lists the nodes itself, where Ray Train asks a process that lists them every
-        20 s, and it lets the workers save a checkpoint before more workers take their place."""
+        """Ray Train's own policy with two changes: it lists the nodes itself, instead of asking a process that lists
+        them every 20 s, and it lets the workers save a checkpoint before more workers take their place."""
 
         def _get_reserved_resources(self) -> "dict[str, dict[str, float]]":
             return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}

@@ -25,8 +25,8 @@ Ray's dashboard answers no WebSocket pings."""
 
 class RayJobs:
     """The jobs of a Ray cluster, by the API of its dashboard:
-    https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html. Its errors are aiohttp's, and
-    TransientError where it refuses."""
+    https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html. Raises aiohttp's errors, and
+    TransientError if the API refuses a request."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
