@@ -21,7 +21,7 @@ from trainjob.serving.config import BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
-from trainjob.serving.requests import Predictions, Refusal, Row, as_table, predictions, question_type
+from trainjob.serving.requests import Predictions, Refusal, Row, as_table, most_rows, predictions
 
 CPU_ROWS = 8
 """The number of rows of similar length that a CPU computes at once: more would be little faster and much more
@@ -69,7 +69,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     app.add_middleware(Limits)
     app.add_middleware(Counted, metrics=metrics)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
-    html, question = page(name, preprocessor), question_type(preprocessor)
+    html, question = page(name, preprocessor), preprocessor.input.question(most_rows(preprocessor))
 
     @app.post("/predict", response_model=Predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
     async def predict(asked: Annotated[question, Body(examples=[preprocessor.input.example()])]) -> Response:

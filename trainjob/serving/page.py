@@ -20,6 +20,6 @@ def page(name: str, preprocessor: Preprocessor) -> str:
         classes=preprocessor.target.classes,
         columns=preprocessor.input.form_columns,
         example=preprocessor.input.example(),
-        most_rows=most_rows(len(preprocessor.target.classes)),
+        most_rows=most_rows(preprocessor),
         most_bytes=MOST_BODY_BYTES,
     )

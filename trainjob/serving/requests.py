@@ -7,7 +7,7 @@ import pyarrow as pa
 from pydantic import BaseModel, Field
 
 from trainjob.data import Preprocessor
-from trainjob.kinds.inputs.questions import Question, Row
+from trainjob.kinds.inputs.questions import Row
 
 MOST_ROWS = 1000
 """Rows of one request."""
@@ -35,14 +35,9 @@ class Refusal(BaseModel):
     detail: str
 
 
-def question_type(preprocessor: Preprocessor) -> type[Question]:
-    """The requests that a model takes."""
-    return preprocessor.input.question(most_rows(len(preprocessor.target.classes)))
-
-
-def most_rows(classes: int) -> int:
-    """Rows that a request may have where there are so many classes."""
-    return max(1, min(MOST_ROWS, MOST_PROBABILITIES // classes))
+def most_rows(preprocessor: Preprocessor) -> int:
+    """Rows that a request may have."""
+    return max(1, min(MOST_ROWS, MOST_PROBABILITIES // len(preprocessor.target.classes)))
 
 
 def as_table(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
