@@ -130,8 +130,7 @@ def describe(chart: Chart) -> str:
 def draw(chart: Chart, epochs: Sequence[Record], best_step: int | None, prefix: str) -> str:
     """The chart as an `<svg>` element whose ids start with `prefix`; the best checkpoint's step is a dotted line."""
     with rc_context(STYLE):
-        figure = Figure(figsize=(4.9, 2.5), facecolor="none", layout="constrained")
-        axes = figure.add_subplot(facecolor="none")
+        figure, axes = small_figure()
         for colour, marker, series in zip(SERIES, MARKERS, chart.series, strict=False):
             _plot(axes, series, colour, marker)
         if (mark := chart.mark if best_step is None else best_step) is not None:
@@ -150,12 +149,19 @@ def _plot(axes: Axes, series: Series, colour: str, marker: str) -> None:
     axes.plot(x, y, color=colour, linewidth=1.4, marker=marker, markersize=3.5, markevery=every)
 
 
-def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
+def small_figure() -> tuple[Figure, Axes]:
+    """A figure of the size of a chart. Its axes have horizontal grid lines and no frame but the line at the bottom."""
+    figure = Figure(figsize=(4.9, 2.5), facecolor="none", layout="constrained")
+    axes = figure.add_subplot(facecolor="none")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(GRID)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.tick_params(colors=INK, length=0)
+    return figure, axes
+
+
+def _style_axes(axes: Axes, chart: Chart, epochs: Sequence[Record]) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.locator_params(axis="y", nbins=6)

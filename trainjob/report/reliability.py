@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from trainjob.evaluation.calibration import BINS, Bin, Calibration, calibration
 from trainjob.evaluation.mistakes import is_wrong
 from trainjob.formatting import count, percent
-from trainjob.report.charts import GRID, INK, SERIES, STYLE, Picture, inline_svg
+from trainjob.report.charts import INK, SERIES, STYLE, Picture, inline_svg, small_figure
 from trainjob.report.held_out import HeldOut
 
 HEADINGS = ("Probability", "Rows", "Mean probability", "Right", "95 % interval")
@@ -95,13 +95,7 @@ def _histogram(bins: Sequence[Bin]) -> Picture:
 
 
 def _figure(start: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(4.9, 2.5), facecolor="none", layout="constrained")
-    axes = figure.add_subplot(facecolor="none")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GRID)
-    axes.grid(axis="y", color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=INK, length=0)
+    figure, axes = small_figure()
     axes.tick_params(axis="x", pad=7)
     axes.set_xlim(start, 1.01)
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
