@@ -10,8 +10,6 @@ from pathlib import Path
 from trainjob.errors import DataError
 
 HUB_SECONDS = 8
-FIELD = "spec.model.textClassifier.pretrained"
-
 
 _from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
 
@@ -27,7 +25,7 @@ def from_cache(cached: bool = True) -> Generator[None]:
         _from_cache.reset(token)
 
 
-def is_cached_only(name: str, field: str = FIELD) -> bool:
+def is_cached_only(name: str, field: str) -> bool:
     """Whether the model `name` must come from the cache, because the hub does not answer or need not be asked; False
     for a folder. `field` is the field that names it.
 

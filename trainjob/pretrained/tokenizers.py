@@ -9,7 +9,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from trainjob.errors import DataError
-from trainjob.pretrained.hub import FIELD, is_cached_only
+from trainjob.pretrained.hub import is_cached_only
 from trainjob.pretrained.tokenizer_check import note_other_tokens
 from trainjob.scratch import scratch_folder
 
@@ -39,7 +39,7 @@ def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dic
 
 
 def pretrained_tokenizer(
-    name: str, max_length: int | None, field: str = FIELD, texts: Sequence[str] = ()
+    name: str, max_length: int | None, field: str, texts: Sequence[str] = ()
 ) -> tuple[Tokenizer, dict[str, Any]]:
     """The tokenizer that transformers' AutoTokenizer loads for a model on the Hugging Face hub or in a folder, and its
     configuration for transformers. `field` is where the model was named. The tokenizer truncates texts to `max_length`

@@ -16,7 +16,7 @@ from preprocessors import input_of, text_classifier
 from trainjob.api import Cleaning
 from trainjob.data import Examples, load_preprocessor
 from trainjob.errors import DataError
-from trainjob.kinds.inputs.text import SPECIAL_TOKENS, TextInput, train_wordpiece
+from trainjob.kinds.inputs.text import FIELD, SPECIAL_TOKENS, TextInput, train_wordpiece
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.pretrained.tokenizers import load_tokenizer, pretrained_tokenizer
 
@@ -159,7 +159,7 @@ def test_special_tokens_in_a_text_are_no_marks_of_ours() -> None:
 def test_a_pretrained_folder_is_taken_as_it_is(tmp_path: Path) -> None:
     pre = preprocessor()
     saved(pre, tmp_path)
-    tokenizer, config = pretrained_tokenizer(str(tmp_path), 5)
+    tokenizer, config = pretrained_tokenizer(str(tmp_path), 5, FIELD)
     assert tokenizer.get_vocab() == pre.tokenizer.get_vocab()
     assert len(tokenizer.encode("ka " * 100)) == 5
     assert pre.tokenizer_config.items() <= config.items()
@@ -171,14 +171,14 @@ def test_a_pretrained_folder_with_a_slow_tokenizer_is_converted(tmp_path: Path) 
     (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}')
-    tokenizer, _ = pretrained_tokenizer(str(tmp_path), 12)
+    tokenizer, _ = pretrained_tokenizer(str(tmp_path), 12, FIELD)
     assert tokenizer.encode("KA lo").tokens == ["[CLS]", *tokenizer.encode("ka lo").tokens[1:-1], "[SEP]"]
     assert tokenizer.get_vocab() == pre.tokenizer.get_vocab()
 
 
 def test_a_pretrained_encoder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"textClassifier\.pretrained: there is no folder .*/absent"):
-        pretrained_tokenizer(str(tmp_path / "absent"), 12)
+        pretrained_tokenizer(str(tmp_path / "absent"), 12, FIELD)
 
 
 def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_pretrained_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> N
     sizes = {"vocab_size": 99, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", **sizes}))
     with pytest.raises(DataError, match=r"textClassifier\.pretrained: .* has no tokenizer: save it there, too"):
-        pretrained_tokenizer(str(tmp_path), 16)
+        pretrained_tokenizer(str(tmp_path), 16, FIELD)
 
 
 def test_a_pretrained_encoder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_pretrained_encoder_that_is_not_there_is_one_clear_error(tmp_path: Pat
     script = (
         "from trainjob.pretrained.tokenizers import pretrained_tokenizer\nfrom trainjob.errors import DataError\n"
         f"for name in {list(said)}:\n"
-        "    try: pretrained_tokenizer(name, 16)\n    except DataError as error: print(error)"
+        f"    try: pretrained_tokenizer(name, 16, {FIELD!r})\n    except DataError as error: print(error)"
     )
     environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     command = [sys.executable, "-c", script]

@@ -12,6 +12,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers.models.auto.tokenization_auto import AutoTokenizer
 
 from trainjob.errors import DataError, Notice
+from trainjob.kinds.inputs.text import FIELD
 from trainjob.pretrained.hub import from_cache
 from trainjob.pretrained.tokenizer_check import check_export
 from trainjob.pretrained.tokenizers import pretrained_tokenizer, save_tokenizer, special_token_id
@@ -125,10 +126,10 @@ def test_hub_folder_and_export_give_what_transformers_loads(
     for name in (str(folder), "some/model"):
         if noticed is None:
             with from_cache(name == "some/model"):
-                tokenizer, kept = pretrained_tokenizer(name, 6, texts=TEXTS)
+                tokenizer, kept = pretrained_tokenizer(name, 6, FIELD, TEXTS)
         else:
             with from_cache(name == "some/model"), pytest.warns(Notice, match=f"as a {noticed}, which makes other"):
-                tokenizer, kept = pretrained_tokenizer(name, 6, texts=TEXTS)
+                tokenizer, kept = pretrained_tokenizer(name, 6, FIELD, TEXTS)
         assert [encoding.ids for encoding in tokenizer.encode_batch(TEXTS)] == expected
         number = special_token_id(tokenizer, kept, "eos_token")
         assert (number if number is None else tokenizer.id_to_token(number)) == end
@@ -159,4 +160,4 @@ def test_an_export_that_transformers_tokenizes_otherwise_is_refused(tmp_path: Pa
 def test_a_damaged_folder_is_one_clear_error(tmp_path: Path) -> None:
     save(tmp_path / "model", byte_level(), {"tokenizer_class": "AlbertTokenizer"}, {"model_type": "albert"})
     with pytest.raises(DataError, match=r"textClassifier\.pretrained: .*/model has no usable tokenizer"):
-        pretrained_tokenizer(str(tmp_path / "model"), None)
+        pretrained_tokenizer(str(tmp_path / "model"), None, FIELD)

@@ -10,6 +10,7 @@ import pytest
 from ranks import run_on
 from trainjob.data import Examples
 from trainjob.errors import DataError
+from trainjob.kinds.inputs.text import FIELD
 from trainjob.pretrained.hub import from_cache, is_cached_only
 from trainjob.worker.distributed import first_of_node_first, from_first_of_node, rank
 from trainjob.worker.shared_rows import read_once_per_node
@@ -86,7 +87,7 @@ def test_the_others_begin_when_the_first_of_the_node_has_ended(failing: bool):
 def test_what_another_has_downloaded_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with from_cache():
-        assert is_cached_only("nobody/nothing")
-        assert not is_cached_only(str(tmp_path))
+        assert is_cached_only("nobody/nothing", FIELD)
+        assert not is_cached_only(str(tmp_path), FIELD)
     with from_cache(False), pytest.raises(DataError, match="nobody/nothing"):
-        is_cached_only("nobody/nothing")
+        is_cached_only("nobody/nothing", FIELD)

@@ -18,7 +18,6 @@ from trainjob.data.read.rows import Rows, as_text, check_columns, row_number
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.cleaning import clean
 from trainjob.kinds.inputs.text_columns import TextColumns
-from trainjob.pretrained.hub import FIELD
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
     cut_share,
@@ -30,6 +29,7 @@ from trainjob.pretrained.tokenizers import (
     special_token_id,
 )
 
+FIELD = "spec.model.textClassifier.pretrained"
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
@@ -135,7 +135,7 @@ def text_contents(texts: list[str]) -> list[bytes]:
 def pretrained_text_tokenizer(name: str, max_length: int, texts: Sequence[str]) -> tuple[Tokenizer, dict[str, Any]]:
     """Like `pretrained_tokenizer`, but with a padding token: a decoder's tokenizer without one pads with its eos_token.
     Raises DataError if it has neither."""
-    tokenizer, config = pretrained_tokenizer(name, max_length, texts=texts)
+    tokenizer, config = pretrained_tokenizer(name, max_length, FIELD, texts)
     if special_token_id(tokenizer, config, "pad_token") is None and config.get("eos_token") is not None:
         config["pad_token"] = config["eos_token"]
     try:
