@@ -14,7 +14,7 @@ from trainjob.storage import Folder
 def compare_and_report(job: TrainJob, folder: Folder, snapshots: Snapshots) -> Comparison | None:
     """Compares the model with the baselines, and writes the report again. The run has already finished: an error here
     gives a Notice and does not fail it."""
-    names = job.spec.baselines.named if job.spec.baselines is not None else []
+    names = _names(job)
     if not names:
         return None
     snapshots.comparing()
@@ -40,7 +40,7 @@ def update_comparison(job: TrainJob, folder: Folder, contents: Contents, snapsho
         notify(f"the run has finished: these fields have changed and have no effect: {listed(changed)}")
     if not job.spec.model.facts.baselines or job.spec.baselines == contents.job.spec.baselines:
         return contents.comparison
-    names = job.spec.baselines.named if job.spec.baselines is not None else []
+    names = _names(job)
     from trainjob.report.render import write_report
 
     notify(f"spec.baselines has changed: computing {listed(names)}" if names else "spec.baselines has become empty")
@@ -53,3 +53,8 @@ def update_comparison(job: TrainJob, folder: Folder, contents: Contents, snapsho
             folder.delete(BASELINES)
         write_report(folder)
     return comparison
+
+
+def _names(job: TrainJob) -> list[str]:
+    """The names of the job's baselines."""
+    return job.spec.baselines.named if job.spec.baselines is not None else []
