@@ -36,6 +36,7 @@ from trainjob.worker.checkpointing import TrainingState
 from trainjob.worker.distributed import AllRanks, rank, world_size
 from trainjob.worker.loop import Trainer, TrainerInputs
 from trainjob.worker.placement import build_for, to_device_or_shard
+from trainjob.worker.random_states import seed
 from trainjob.worker.scoring import Predicted, Scorer
 
 CLASSES = ["blue", "green", "red"]
@@ -236,8 +237,7 @@ def build_trainer(
     trainer = Trainer(inputs)
     if setup.script is not None:
         trainer.scorer = ScriptedScorer(preprocessor.target.classes, setup.script)
-    for seed in (torch.manual_seed, np.random.seed, random.seed):  # last: a library may draw when it is imported
-        seed(spec.training.seed + 1 + rank())
+    seed(spec.training.seed + 1 + rank())  # last: a library may draw when it is imported
     return trainer
 
 
