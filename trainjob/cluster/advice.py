@@ -57,7 +57,10 @@ def next_steps(job: Job, options: str = "") -> list[str]:
         case "Succeeded":
             return [f"trainjob logs {name}"]
         case "Failed":
-            return [f"trainjob logs {name}   # the driver's log", "trainjob submit FILE --name-suffix   # try again"]
+            return [
+                f"trainjob logs {name}   # the driver's log",
+                f"trainjob submit FILE --name-suffix{options}   # try again",
+            ]
         case "Suspended" if job.status.reason == "Suspended":
             return [f"trainjob resume {name}"]
         case "Running" | "Retrying":

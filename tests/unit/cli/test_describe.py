@@ -158,3 +158,9 @@ def test_metrics_that_are_left_out_are_counted():
     assert "test_11 0.5000" in lines
     assert "test_12" not in lines
     assert "and 3 more" in lines
+
+
+def test_the_next_commands_find_the_job():
+    failed = described(job(phase="Failed", reason="TrainingFailed"))
+    assert "  trainjob submit FILE --name-suffix -n team   # try again" in failed
+    assert "  trainjob logs tags -n team   # the driver's log" in failed
