@@ -1,11 +1,15 @@
 """Names in the cluster that the operator and its clients share."""
 
+from pathlib import Path
+
 from trainjob.api.trainjob import GROUP
 
 UID_LABEL = f"{GROUP}/uid"
 """On a RayJob and its pods: the TrainJob's UID."""
 SUBMITTER_CONTAINER = "ray-job-submitter"
 """Container of the submitter pod, which submits the entry point and prints the driver's log."""
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Folder of the service account's token in a pod, with the cluster's certificate and the pod's namespace."""
 
 
 def run_name(name: str, uid: str | None) -> str:

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -18,12 +17,12 @@ from urllib3.response import BaseHTTPResponse
 
 from trainjob.api.apply import APPLY, as_yaml
 from trainjob.api.cluster import RESOURCE_NAME
+from trainjob.api.names import ACCOUNT
 from trainjob.api.resources import Resource
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoCluster, NotPermitted, Refused
 
 TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -194,7 +193,7 @@ def _in_cluster(configuration: Configuration, files: str, namespace: str | None)
         config.load_incluster_config(configuration)
     except config.ConfigException:
         raise NoCluster(f"there is no kubeconfig at {files}: set KUBECONFIG to the file of your cluster") from None
-    own = _ACCOUNT / "namespace"
+    own = ACCOUNT / "namespace"
     return Connection(ApiClient(configuration), namespace or (own.read_text().strip() if own.exists() else "default"))
 
 

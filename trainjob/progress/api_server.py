@@ -11,7 +11,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+from trainjob.api.names import ACCOUNT
+
 JSON_PATCH = "application/json-patch+json"
 TIMEOUT_SECONDS = 10
 
