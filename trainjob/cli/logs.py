@@ -15,7 +15,9 @@ from trainjob.errors import StorageError, UserError, listed
 
 if TYPE_CHECKING:
     from trainjob.cluster import Client, Job
+    from trainjob.runs.logs import RankLog
     from trainjob.storage import Folder
+    from trainjob.worker.log_capture import LineReader
 
 _POLL_SECONDS = 0.5
 _REMOTE_POLL_SECONDS = 5.0
@@ -127,14 +129,7 @@ class _Workers:
     """The logs of an attempt's workers."""
 
     def __init__(self, folder: "Folder", ranks: list[int] | None, show: Show) -> None:
-        from trainjob.runs.logs import RankLog
-        from trainjob.worker.log_capture import LineReader
-
         self._folder, self._ranks, self._show = folder, ranks, show
-        self._new: Callable[[int], tuple[RankLog, LineReader]] = lambda rank: (
-            RankLog(folder, rank),
-            LineReader(self._show if ranks is not None else lambda line: show(f"[rank {rank}] {line}")),
-        )
         self._logs: dict[int, tuple[RankLog, LineReader]] = {}
 
     def show_new(self, is_last: bool) -> None:
@@ -149,12 +144,22 @@ class _Workers:
                 raise UserError(f"{self._folder.uri} has no log of rank {missing[0]}; it has those of ranks {known}")
             try:
                 for rank in found if self._ranks is None else [each for each in self._ranks if each in found]:
-                    log, reader = self._logs.setdefault(rank, self._new(rank))
+                    log, reader = self._log(rank)
                     reader.add(log.read(sizes))
                 return
             except StorageError:  # the file was full, and another has its name
                 if is_last and tries == _ATTEMPTS_TO_READ - 1:
                     raise
+
+    def _log(self, rank: int) -> "tuple[RankLog, LineReader]":
+        """The log of a rank and its printer, which begins each line with the rank if all ranks are shown."""
+        from trainjob.runs.logs import RankLog
+        from trainjob.worker.log_capture import LineReader
+
+        if rank not in self._logs:
+            start = f"[rank {rank}] " if self._ranks is None else ""
+            self._logs[rank] = RankLog(self._folder, rank), LineReader(lambda line: self._show(f"{start}{line}"))
+        return self._logs[rank]
 
     def finish(self) -> None:
         for _, reader in self._logs.values():
