@@ -54,15 +54,19 @@ def driver_lines(
     pod = _submitter(client, job)
     if pod is None and (job.has_ended or not follow):
         return None
-    return _lines(client, job, follow, since, on_wait)
+    return _lines(client, job, pod, follow, since, on_wait)
 
 
 def _lines(
-    client: Client, job: Job, follow: bool, since: int | None, on_wait: Callable[[str], None]
+    client: Client,
+    job: Job,
+    pod: KubernetesObject | None,
+    follow: bool,
+    since: int | None,
+    on_wait: Callable[[str], None],
 ) -> Iterator[bytes]:
     read: set[str] = set()
     while True:
-        pod = _submitter(client, job)
         if pod is not None and pod["metadata"]["uid"] not in read and (_has_started(pod) or not follow):
             read.add(pod["metadata"]["uid"])
             yield from _lines_of(client, pod, follow, since)
@@ -71,6 +75,7 @@ def _lines(
             return
         on_wait(f"{job.standing}: {job.status.message or 'the driver has not started yet'}")
         time.sleep(PAUSE_SECONDS)
+        pod = _submitter(client, job)
 
 
 def _lines_of(client: Client, pod: KubernetesObject, follow: bool, since: int | None) -> Iterator[bytes]:
