@@ -153,9 +153,9 @@ class Client:
         for each in served:
             if each["kind"] == kind and "/" not in each["name"]:
                 return Resource(root, each["name"]), each["namespaced"]
-        if (api_version, kind) == (f"{GROUP}/{VERSION}", KIND):
-            raise self._unknown(Refused(f"the cluster knows no {kind} of {api_version}"))
-        raise Refused(f"the cluster knows no {kind} of {api_version}")
+        unknown = Refused(f"the cluster knows no {kind} of {api_version}")
+        is_trainjob = (api_version, kind) == (f"{GROUP}/{VERSION}", KIND)
+        raise self._unknown(unknown) if is_trainjob else unknown
 
     def suspend(self, job: Job, suspend: bool) -> Job:
         """Suspends or resumes a job."""
