@@ -15,6 +15,9 @@ from trainjob.kinds.text_classifier.spec import Encoder
 if TYPE_CHECKING:
     from trainjob.api.trainjob import TrainJobSpec
 
+IMMUTABLE = "cannot be changed once the TrainJob exists"
+"""The API server's message for a change of a fixed field."""
+
 
 @dataclass(frozen=True)
 class SpecRule:

@@ -19,8 +19,6 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters that Kubernetes uses in generated names: no vowels, and no look-alikes."""
 _SUFFIX = 5
 _LONGEST_NAME = 253
-_IMMUTABLE = "cannot be changed once the TrainJob exists"
-"""Words of the CRD's rule."""
 
 
 def submit(
@@ -41,6 +39,7 @@ def submit(
     the TrainJob fails.
     """
     from trainjob.api.manifest import is_train_job, load_manifest
+    from trainjob.api.spec_rules import IMMUTABLE
     from trainjob.cluster import Job, Refused
 
     documents = load_manifest(file, overrides)
@@ -53,7 +52,7 @@ def submit(
         try:
             applied = client.apply(document)
         except Refused as error:
-            if _IMMUTABLE not in str(error):
+            if IMMUTABLE not in str(error):
                 raise
             raise Refused(f"{error}; --name-suffix submits it as another TrainJob") from None
         say(f"{applied.name} {applied.outcome}")

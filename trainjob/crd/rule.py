@@ -8,7 +8,6 @@ from trainjob.api.wording import fields_of
 
 MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished", "rayJobTTLAfterFinished", "workers"}
 IMMUTABLE_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in MUTABLE_FIELDS}
-IMMUTABLE = "cannot be changed once the TrainJob exists"
 
 
 @dataclass(frozen=True)

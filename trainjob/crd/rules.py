@@ -6,11 +6,12 @@ Most say the same as a validator in `trainjob.api`, and a test compares both. Th
 from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.expressions import escaped, value_or_default
+from trainjob.api.spec_rules import IMMUTABLE
 from trainjob.api.training import SGD, Distillation
 from trainjob.api.trainjob import Storage, TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
 from trainjob.api.wording import fields_of, nested_model
-from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule, given
+from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule, given
 from trainjob.crd.spec_rules import RULES_OF_SPEC
 from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
 from trainjob.kinds.image_classifier.spec import ImageClassifier

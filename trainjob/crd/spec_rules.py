@@ -1,7 +1,7 @@
 """The rules of a whole spec: those of `trainjob.api`, and which fields cannot change."""
 
-from trainjob.api.spec_rules import SPEC_RULES
-from trainjob.crd.rule import IMMUTABLE, IMMUTABLE_FIELDS, Rule
+from trainjob.api.spec_rules import IMMUTABLE, SPEC_RULES
+from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 
 
 def _same_presence(field: str) -> Rule:
