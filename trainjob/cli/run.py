@@ -92,7 +92,7 @@ def run(
 def _log_of(job: "TrainJob", rank: int) -> str | None:
     from trainjob.errors import StorageError
     from trainjob.runs.folder import run_folder
-    from trainjob.worker.log_capture import latest_log
+    from trainjob.runs.logs import latest_log
 
     try:
         return latest_log(run_folder(job), rank)

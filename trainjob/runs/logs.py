@@ -1,4 +1,4 @@
-"""Reads what workers printed, from the logs in a run's folder."""
+"""Finds and reads the logs of workers in a run's folder."""
 
 import re
 from collections.abc import Mapping
@@ -25,6 +25,15 @@ def attempts_with_logs(run: Folder) -> list[int]:
 
 def attempt_folder(run: Folder, attempt: int) -> Folder:
     return run / LOGS / f"attempt-{attempt}"
+
+
+def latest_log(run: Folder, rank: int) -> str | None:
+    """URI of a rank's log of its latest attempt, or None if it printed nothing."""
+    for attempt in reversed(attempts_with_logs(run)):
+        folder = attempt_folder(run, attempt)
+        if log_name(rank) in folder.list():
+            return (folder / log_name(rank)).uri
+    return None
 
 
 def ranks_with_logs(sizes: Sizes) -> list[int]:

@@ -15,7 +15,7 @@ from trainjob.errors import UserError
 from trainjob.progress.channel import Address, Sender
 from trainjob.runs.files import LOGS
 from trainjob.runs.folder import check_exists
-from trainjob.runs.logs import PARTS, attempt_folder, attempts_with_logs, log_name
+from trainjob.runs.logs import PARTS, attempt_folder, log_name
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
 
@@ -60,15 +60,6 @@ def captured(output: LogTarget, rank: int) -> Generator[None]:
             log.finish()
             if sender is not None:
                 sender.close()
-
-
-def latest_log(run: Folder, rank: int) -> str | None:
-    """URI of a rank's log of its latest attempt, or None if it printed nothing."""
-    for attempt in reversed(attempts_with_logs(run)):
-        folder = attempt_folder(run, attempt)
-        if log_name(rank) in folder.list():
-            return (folder / log_name(rank)).uri
-    return None
 
 
 class LineReader:

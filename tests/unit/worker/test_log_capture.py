@@ -13,9 +13,10 @@ import pytest
 from trainjob.errors import UserError
 from trainjob.progress.channel import Receiver
 from trainjob.runs.files import ATTEMPTS
+from trainjob.runs.logs import latest_log
 from trainjob.storage import Folder
 from trainjob.worker import log_capture
-from trainjob.worker.log_capture import LineReader, LogTarget, captured, latest_log
+from trainjob.worker.log_capture import LineReader, LogTarget, captured
 
 FOLDERS = ["{path}", "file://{path}"]
 """Written to directly, and through copies as object storage is."""
