@@ -120,6 +120,21 @@ class Receiver:
                 self._show(message[1:].decode())
 
 
+class _Throttle:
+    """Limits ordinary messages to one every MIN_INTERVAL_SECONDS."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def admits(self, always: bool = False) -> bool:
+        """Whether to send a message now: if it is `always` sent, or if none was sent a moment ago."""
+        now = time.monotonic()
+        if not always and now - self._last < MIN_INTERVAL_SECONDS:
+            return False
+        self._last = now
+        return True
+
+
 class Sender:
     """Rank 0's end: sends on its own thread, at most five ordinary snapshots a second, and reconnects when the
     connection is lost."""
@@ -127,15 +142,13 @@ class Sender:
     def __init__(self, address: Address) -> None:
         self._queue: deque[bytes] = deque(maxlen=MAX_QUEUED)
         self._changed, self._closing = threading.Condition(), False
-        self._last = 0.0
+        self._throttle = _Throttle()
         self._thread = threading.Thread(target=self._run, args=(address,), daemon=True)
         self._thread.start()
 
     def send(self, status: TrainingStatus, *, always: bool = False) -> None:
         """Sends a snapshot; drops it if another one was sent a moment ago, unless `always`."""
-        now = time.monotonic()
-        if always or now - self._last >= MIN_INTERVAL_SECONDS:
-            self._last = now
+        if self._throttle.admits(always):
             self._add(_STATUS + status.model_dump_json(exclude_defaults=True, by_alias=True).encode())
 
     def send_rows(self, rows: int) -> None:
@@ -144,9 +157,7 @@ class Sender:
 
     def send_trial(self, steps: TrialSteps) -> None:
         """Reports the progress of a trial; drops the report if another one was sent a moment ago."""
-        now = time.monotonic()
-        if now - self._last >= MIN_INTERVAL_SECONDS:
-            self._last = now
+        if self._throttle.admits():
             self._add(_TRIAL + json.dumps(steps).encode())
 
     def send_output(self, line: str) -> None:
@@ -239,12 +250,10 @@ class Direct:
     `always`."""
 
     def __init__(self, handle: OnStatus) -> None:
-        self._handle, self._last = handle, 0.0
+        self._handle, self._throttle = handle, _Throttle()
 
     def send(self, status: TrainingStatus, *, always: bool = False) -> None:
-        now = time.monotonic()
-        if always or now - self._last >= MIN_INTERVAL_SECONDS:
-            self._last = now
+        if self._throttle.admits(always):
             self._handle(status)
 
     def close(self) -> None:
