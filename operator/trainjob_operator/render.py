@@ -16,6 +16,7 @@ from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import (
+    CONTENT_ANNOTATION,
     DEFAULT_START_ANNOTATION,
     DIGEST_ANNOTATION,
     MANAGER,
@@ -86,7 +87,7 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
         raise RayJobError("NoStorage", _NO_STORAGE)
     check_allowed(job, node_pool(job, settings), settings)
     labels = job.metadata.labels | {UID_LABEL: job.metadata.uid, "app.kubernetes.io/managed-by": MANAGER}
-    return {
+    ray_job: KubernetesObject = {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
         "metadata": {
@@ -111,6 +112,8 @@ def render(job: TrainJob, settings: Settings, training: TrainingStatus | None = 
             "rayClusterSpec": _ray_cluster(job, settings),
         },
     }
+    ray_job["metadata"]["annotations"][CONTENT_ANNOTATION] = _sha256(json.dumps(ray_job, sort_keys=True))
+    return ray_job
 
 
 def requested_workers(job: TrainJob) -> str:
@@ -221,5 +224,8 @@ def workers_per_pod(job: TrainJob, pool: NodePool) -> int:
 def digest(settings: Settings) -> str:
     """Identifies the version and settings that a RayJob was rendered with. RayJobs with another digest are left
     alone."""
-    made_from = f"{_VERSION} {settings.model_dump_json()}"
-    return hashlib.sha256(made_from.encode()).hexdigest()[:16]
+    return _sha256(f"{_VERSION} {settings.model_dump_json()}")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -72,12 +73,19 @@ def test_what_kuberay_writes_back_is_no_drift(jobs: Jobs):
 
 
 @pytest.mark.operated
-def test_what_is_no_longer_wanted_is_taken_away(jobs: Jobs):
-    jobs.create(metadata={"labels": {"team": "a"}})
+def test_labels_and_annotations_removed_from_a_trainjob_are_removed_from_its_rayjob(jobs: Jobs):
+    jobs.create(metadata={"labels": {"team": "a", "stays": "yes"}, "annotations": {"note": "b"}})
     assert jobs.ray_job()["metadata"]["labels"]["team"] == "a"
-    jobs.patch("trainjob", "job", {"metadata": {"labels": {"team": None}}, "spec": {"retries": 2}})
-    eventually(lambda: jobs.ray_job()["spec"]["backoffLimit"] == 2)
-    assert "team" not in jobs.ray_job()["metadata"]["labels"]
+    assert len(list(_holding(jobs.ray_job(), "team", "note"))) > 3
+    jobs.patch("rayjob", "job", {"metadata": {"labels": {"theirs": "yes"}}})
+    jobs.patch("trainjob", "job", {"metadata": {"labels": {"team": None}, "annotations": {"note": None}}})
+    eventually(lambda: not list(_holding(jobs.ray_job(), "team", "note")), because=lambda: str(jobs.ray_job()))
+    labels = jobs.ray_job()["metadata"]["labels"]
+    assert (labels["stays"], labels["theirs"]) == ("yes", "yes")
+    generation = jobs.ray_job()["metadata"]["generation"]
+    jobs.patch("trainjob", "job", {"metadata": {"labels": {"look": "again"}}})
+    eventually(lambda: jobs.ray_job()["metadata"]["labels"].get("look"))
+    assert jobs.ray_job()["metadata"]["generation"] == generation + 1
 
 
 @pytest.mark.operated
@@ -210,3 +218,13 @@ def test_other_workers_are_taken_up_though_the_settings_have_changed(jobs: Jobs,
 def _worker_group(jobs: Jobs) -> dict[str, Any]:
     (group,) = jobs.ray_job()["spec"]["rayClusterSpec"]["workerGroupSpecs"]
     return group
+
+
+def _holding(ray_job: dict[str, Any], *keys: str) -> Iterator[dict[str, Any]]:
+    """The metadata of a RayJob and of its pod templates that have a label or annotation of these keys."""
+    spec = ray_job["spec"]
+    groups = [spec["rayClusterSpec"]["headGroupSpec"], *spec["rayClusterSpec"]["workerGroupSpecs"]]
+    for each in (ray_job, spec["submitterPodTemplate"], *(group["template"] for group in groups)):
+        metadata = each["metadata"]
+        if {*metadata.get("labels", {}), *metadata.get("annotations", {})} & set(keys):
+            yield metadata
