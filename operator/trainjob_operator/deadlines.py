@@ -5,15 +5,29 @@ from datetime import UTC, datetime, timedelta
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import seconds
+from trainjob.api.training_status import TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus, Waiting
 from trainjob_operator.diagnosis import waiting_message
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.head import parse_time
-from trainjob_operator.verdict import DELETING, STARTED_JOB_STATUSES, Observed, Verdict, has_reported
+from trainjob_operator.render import has_failed_for_good
+from trainjob_operator.verdict import (
+    DELETING,
+    STARTED_JOB_STATUSES,
+    Object,
+    Observed,
+    Verdict,
+    failure_message,
+    has_reported,
+)
 
 KUBERAY_GRACE = timedelta(minutes=1)
 """Extra time for KubeRay to end an attempt whose pods are not ready in time, so that it can start the next attempt. If
 it cannot create an object, it may retry only after 15 minutes."""
+
+KUBERAY_END_GRACE = timedelta(minutes=5)
+"""How long KubeRay may take to end a RayJob after the training process has reported its end. If it cannot create the
+RayJob's Service, for example, it never polls the job's state and holds the pods for good."""
 
 
 def deadline_verdict(
@@ -21,6 +35,10 @@ def deadline_verdict(
 ) -> Verdict | None:
     """The final verdict if one of the job's deadlines has passed. `start` is when the job was first free to start."""
     total_limit, start_limit = total_deadline(job, start), start_deadline(job, start, before, observed)
+    training, failure_limit = before.training, failure_deadline(before.training, observed.ray_job)
+    is_failed = failure_limit is not None and now >= min(failure_limit, total_limit or failure_limit)
+    if is_failed and training is not None and training.failure is not None:
+        return Verdict("Failed", "TrainingFailed", failure_message(training.failure), training.updated_time)
     if total_limit is not None and now >= total_limit:
         return Verdict(
             "Failed", "DeadlineExceeded", f"not done within spec.deadlines.total, {job.spec.deadlines.total}"
@@ -44,6 +62,17 @@ def start_deadline(
     """When the driver of the current attempt must have started; None if it has, or if the job should not start now."""
     started = None if observed.start_seconds is None else _attempt_start(job, start, before, observed)
     return None if started is None else add_clamped(started, timedelta(seconds=observed.start_seconds or 0))
+
+
+def failure_deadline(training: TrainingStatus | None, ray_job: Object | None) -> datetime | None:
+    """When KubeRay must have ended an attempt whose training has failed for good. None if it has not failed, or if the
+    job is suspended."""
+    if training is None or training.updated_time is None or ray_job is None or ray_job["spec"].get("suspend"):
+        return None
+    ray = ray_job.get("status", {})
+    is_over = has_failed_for_good(training) and has_reported(training, ray)
+    is_held = is_over and ray.get("jobDeploymentStatus") == "Running"
+    return add_clamped(training.updated_time, KUBERAY_END_GRACE) if is_held else None
 
 
 def add_clamped(time: datetime, by: timedelta) -> datetime:

@@ -12,11 +12,11 @@ import kopf
 from trainjob.api.names import UID_LABEL
 from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
 from trainjob.api.trainjob_status import FINAL
-from trainjob_operator.deadlines import add_clamped
+from trainjob_operator.deadlines import KUBERAY_END_GRACE, add_clamped
 from trainjob_operator.head import parse_time
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION
-from trainjob_operator.reconcile import KUBERAY_END_GRACE, REASONS_THAT_LEAVE_PODS, Key
+from trainjob_operator.reconcile import REASONS_THAT_LEAVE_PODS, Key
 
 Body = Mapping[str, Any]
 

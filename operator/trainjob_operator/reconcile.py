@@ -16,7 +16,7 @@ from trainjob.api.cluster import KubernetesObject, seconds
 from trainjob.api.resources import TRAIN_JOBS
 from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 from trainjob_operator.api import WORKLOADS, Api
-from trainjob_operator.deadlines import add_clamped, start_deadline, total_deadline
+from trainjob_operator.deadlines import KUBERAY_END_GRACE, add_clamped, failure_deadline, start_deadline, total_deadline
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import Recorder, change_origin, events_for_change
 from trainjob_operator.head import parse_time
@@ -40,10 +40,6 @@ MAX_REQUEUE_SECONDS = 300.0
 
 REASONS_THAT_LEAVE_PODS = ("DeadlineExceeded", "PreRunningDeadlineExceeded", "ValidationFailed")
 """Final reasons of a TrainJob after which KubeRay leaves the pods running."""
-
-KUBERAY_END_GRACE = timedelta(minutes=5)
-"""How long KubeRay may take to end the RayJob of a finished TrainJob. If it cannot create a RayJob's Service, for
-example, it never polls the job's state and holds the pods for good."""
 
 Key = tuple[str, str]
 """Namespace and name of a TrainJob."""
@@ -214,6 +210,10 @@ def requeue_after(job: TrainJob, status: TrainJobStatus, observed: Observed, now
     if status.reason == "Queued":  # Workloads are not watched: poll less often the longer the job waits
         since = next(each.last_transition_time for each in status.conditions if each.type == "Suspended")
         times.append(max(STARTING_REQUEUE_SECONDS, (now - since).total_seconds() / 10))
-    deadlines = total_deadline(job, status.start_time), start_deadline(job, status.start_time, status, observed)
+    deadlines = (
+        total_deadline(job, status.start_time),
+        start_deadline(job, status.start_time, status, observed),
+        failure_deadline(status.training, ray_job),
+    )
     times += [(deadline - now).total_seconds() for deadline in deadlines if deadline is not None and deadline > now]
     return min(times)

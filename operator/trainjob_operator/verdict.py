@@ -86,10 +86,11 @@ def has_finished(training: TrainingStatus | None) -> bool:
 
 
 def has_reported(training: TrainingStatus | None, ray: Object) -> bool:
-    """Whether a driver of the current attempt has reported. A failure does not count, as it may be from an earlier
-    attempt."""
+    """Whether a driver of the current attempt has reported. A failure that may be retried does not count."""
     started = parse_time(ray.get("startTime"))
-    if training is None or training.failure is not None or training.updated_time is None or started is None:
+    if training is None or training.updated_time is None or started is None:
+        return False
+    if training.failure is not None and training.failure.retryable:
         return False
     return training.updated_time >= started + FIRST_REPORT
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cluster.client import KubectlError
 from cluster.jobs import Jobs, eventually
 from nightly import at_night
+from trainjob_operator.deadlines import KUBERAY_END_GRACE
 
 pytestmark = pytest.mark.operated
 
@@ -49,7 +51,7 @@ def test_a_quota_for_the_submitters_job(jobs: Jobs):
 
 def test_a_policy_that_refuses_the_submitters_pod(jobs: Jobs):
     """The driver never starts then: at the deadline the job ends, and its pods go."""
-    with denied(jobs, "pods", "has(object.metadata.labels) && 'job-name' in object.metadata.labels"):
+    with denied(jobs, "has(object.metadata.labels) && 'job-name' in object.metadata.labels"):
         jobs.create(retries=3)
         start_pods(jobs)
         status = jobs.until(phase="Starting", reason="AdmissionDenied")
@@ -59,6 +61,23 @@ def test_a_policy_that_refuses_the_submitters_pod(jobs: Jobs):
         assert status["message"].startswith("the driver has not started within spec.deadlines.start, 1s; it waited for")
         assert [each["reason"] for each in status["waiting"]] == ["AdmissionDenied"]
         eventually(lambda: not jobs.cluster.find("pods", jobs.namespace))
+
+
+def test_a_failure_for_good_that_kuberay_cannot_ask_for(jobs: Jobs):
+    """It asks through a Service."""
+    with denied(jobs, "object.metadata.name == 'job-head-svc'"):
+        jobs.create(retries=3)
+        start_pods(jobs)
+        assert "not here" in jobs.until(phase="Starting", reason="AdmissionDenied")["message"]
+        ago = datetime.now(UTC) - KUBERAY_END_GRACE
+        jobs.report("rayjobs", "job", {"startTime": (ago - timedelta(minutes=1)).isoformat(timespec="seconds")})
+        failure = {"exception": "UserError", "message": "no column tag", "retryable": False}
+        jobs.report(
+            "trainjob", "job", {"training": {"updatedTime": ago.isoformat(timespec="seconds"), "failure": failure}}
+        )
+        jobs.until(phase="Failed", reason="TrainingFailed", message="the driver failed: UserError: no column tag")
+        eventually(lambda: not jobs.cluster.find("pods", jobs.namespace))
+        eventually(lambda: "RayJobDeleted" in jobs.events())
 
 
 def forbid(jobs: Jobs, what: str) -> None:
@@ -82,10 +101,11 @@ def start_pods(jobs: Jobs) -> None:
 
 
 @contextmanager
-def denied(jobs: Jobs, resource: str, condition: str) -> Generator[None]:
-    """In the block no object of which the condition holds is created in the namespace."""
+def denied(jobs: Jobs, condition: str) -> Generator[None]:
+    """In the block no pod and no Service of which the condition holds is created in the namespace."""
     name, version = f"deny-{jobs.namespace}", "admissionregistration.k8s.io/v1"
-    rule: dict[str, Any] = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}
+    resources = ["pods", "services"]
+    rule: dict[str, Any] = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}
     selector = {"matchLabels": {"kubernetes.io/metadata.name": jobs.namespace}}
     jobs.cluster.apply(
         {
@@ -111,7 +131,7 @@ def denied(jobs: Jobs, resource: str, condition: str) -> Generator[None]:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "probe", "labels": {"job-name": "probe"}},
+        "metadata": {"name": "job-head-svc", "labels": {"job-name": "probe"}},
         "spec": {"containers": [{"name": "probe", "image": "probe"}]},
     }
 

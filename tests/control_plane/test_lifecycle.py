@@ -12,7 +12,7 @@ from operator_process import SETTINGS, operator
 
 from cluster.client import Cluster
 from cluster.jobs import Jobs, eventually
-from trainjob_operator.reconcile import KUBERAY_END_GRACE
+from trainjob_operator.deadlines import KUBERAY_END_GRACE
 
 
 @pytest.mark.operated

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from operator_objects import Object, pod, ray_job, trainjob
 
-from trainjob.api.training_status import TrainingStatus
+from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import TrainJobStatus, Waiting
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.reconcile import requeue_after
@@ -136,3 +136,37 @@ def test_a_job_that_trains_waits_for_nothing_at_its_end():
     before = STARTED.model_copy(update={"waiting": [Waiting(reason="Unschedulable", pods=1, message="no room")]})
     late = status_of(observed("Running", "RUNNING"), 60 * MINUTE, before, deadlines={"total": "1h"})
     assert (late.message, late.waiting) == ("not done within spec.deadlines.total, 1h", [])
+
+
+@pytest.mark.parametrize("ran", ["", "PENDING", "RUNNING"])
+def test_kuberay_has_five_minutes_to_end_a_job_whose_training_has_failed_for_good(ran: str):
+    """KubeRay cannot ask for the state of a job whose head Service it cannot create."""
+    failure = Failure(exception="UserError", message="no column tag", retryable=False)
+    failed = STARTED.model_copy(update={"training": TrainingStatus(failure=failure, updated_time=NOW + MINUTE)})
+    found = observed("Running", ran, pods=[pod(**READY)])
+    early = status_of(found, 6 * MINUTE - timedelta(seconds=1), failed)
+    assert (early.phase, early.reason) == ("Running", "Training")
+    assert (early.message or "").startswith("the driver failed: UserError: no column tag; KubeRay has yet to end")
+    assert requeue_after(trainjob(), early, found, NOW + 6 * MINUTE - timedelta(seconds=5)) == 5
+    late = status_of(found, 6 * MINUTE, early)
+    assert (late.phase, late.reason) == ("Failed", "TrainingFailed")
+    assert (late.message, late.completion_time) == ("the driver failed: UserError: no column tag", NOW + MINUTE)
+    by_total = status_of(found, 2 * MINUTE, early, deadlines={"total": "2m"})
+    assert by_total.reason == "TrainingFailed"
+
+
+@pytest.mark.parametrize(
+    ("found", "retryable", "minute"),
+    [
+        (observed("Running", "RUNNING"), True, 1),
+        (observed("Running", "RUNNING"), False, -1),  # an earlier attempt's
+        (observed("Suspended", suspend=True), False, 1),
+        (observed("Running", "RUNNING", suspend=True), False, 1),
+        (observed("Retrying"), False, 1),
+    ],
+)
+def test_no_other_failure_ends_a_job_by_itself(found: Observed, retryable: bool, minute: int):
+    failure = Failure(exception="UserError", message="no", retryable=retryable)
+    training = TrainingStatus(failure=failure, updated_time=NOW + minute * MINUTE)
+    failed = STARTED.model_copy(update={"training": training})
+    assert status_of(found, 60 * MINUTE, failed, deadlines={}).phase != "Failed"
