@@ -115,8 +115,9 @@ class Client:
     def events(self, job: Job) -> list[Event]:
         """The Events of a job, the oldest first. By default, a cluster keeps them for an hour."""
         selector = f"involvedObject.kind={KIND},involvedObject.name={job.name},involvedObject.uid={job.uid}"
-        pages = self._pages(EVENTS, job.namespace, fieldSelector=selector)
-        return sorted((Event.of(each) for items, _ in pages for each in items), key=lambda event: event.time)
+        found = [each for items, _ in self._pages(EVENTS, job.namespace, fieldSelector=selector) for each in items]
+        found.sort(key=lambda each: int(each["metadata"]["resourceVersion"]))  # times have no fractions of seconds
+        return sorted(map(Event.of, found), key=lambda event: event.time)
 
     def apply(self, document: Mapping[str, Any]) -> Applied:
         """Creates an object of any kind, or changes it, by server-side apply; without a namespace of its own it goes
