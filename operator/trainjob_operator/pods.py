@@ -121,7 +121,7 @@ def submitter_template(job: TrainJob, settings: Settings) -> KubernetesObject:
     """The pod that submits the entry point to the head and follows its log. It gets no storage credentials."""
     template = _template(job, settings, SUBMITTER_CONTAINER, resources(0.1, "512Mi"))
     container = template["spec"]["containers"][0]
-    container["command"] = ["python", "-m", "trainjob.launch.fast.ray_submit", ENTRY_POINT]
+    container["command"] = ["python", "-m", "trainjob.submitter", ENTRY_POINT]
     unneeded = [variable for variable in storage_credentials(job) if variable not in job.spec.pods.env]
     container["env"] = [variable for variable in container["env"] if variable not in unneeded]
     own = {"restartPolicy": "Never", "automountServiceAccountToken": False}

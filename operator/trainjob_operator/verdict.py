@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 from typing import Any
 
 from trainjob.api import TrainJob
+from trainjob.api.names import SUBMITTER_CONTAINER
 from trainjob.api.training_status import Failure, TrainingStatus
 from trainjob.api.trainjob_status import Phase, TrainJobStatus
 from trainjob_operator.errors import RayJobError
@@ -30,6 +32,9 @@ _ENDED_PHASES = ("Succeeded", "Failed")
 STARTED_JOB_STATUSES = ("RUNNING", "SUCCEEDED", "FAILED", "STOPPED")
 """KubeRay's job statuses of a driver that has started. There are others, such as `Failure` when KubeRay asks through
 the API server's proxy and the head does not respond."""
+
+_NO_SUBMITTER = re.compile(r"No module named '?trainjob\b")
+"""Python's message about an image without the module that submits the job."""
 
 _KILLED = re.compile(r"exit code (137|-9)\b")
 """Ray's message about a driver that was killed."""
@@ -130,7 +135,8 @@ def _ray_job_verdict(job: TrainJob, before: TrainJobStatus, ray_job: Object, obs
     if deployment == "Running" and (ran == "RUNNING" or has_reported(training, ray)):
         return Verdict("Running", "Training")
     if deployment == "Running":
-        return Verdict("Retrying" if retrying else "Starting", "PodsReady", "waiting for the driver to start")
+        message = "; ".join(filter(None, ["waiting for the driver to start", _submitter_error(observed.pods)]))
+        return Verdict("Retrying" if retrying else "Starting", "PodsReady", message)
     if retrying:
         return Verdict("Retrying", "PodsStarting", _next_attempt_message(before))
     return Verdict("Pending", "PodsStarting" if deployment else "Created")
@@ -173,7 +179,23 @@ def _failed_verdict(training: TrainingStatus | None, ray: Object, reason: str, p
         reason, message = "TrainingFailed", failure_message(training.failure)
     elif is_unspecific and not message:
         message = "the RayJob failed without a message from the driver or KubeRay"
+    elif reason == "SubmissionFailed":
+        message = "; ".join(filter(None, [_submitter_error(pods), message]))
     return Verdict("Failed", reason, message, parse_time(ray.get("endTime")))
+
+
+def _submitter_error(pods: Sequence[Object]) -> str:
+    """How a submitter pod has failed; empty if none has."""
+    statuses = (each for pod in pods for each in pod.get("status", {}).get("containerStatuses", []))
+    for container in statuses:
+        ended = container.get("state", {}).get("terminated", {})
+        if container["name"] != SUBMITTER_CONTAINER or not ended.get("exitCode"):
+            continue
+        last_line = (ended.get("message", "").strip().splitlines() or [f"exit code {ended['exitCode']}"])[-1]
+        image, own = container.get("image"), version("trainjob")
+        hint = f"; the image {image} has no trainjob, or an older one than the operator's, {own}"
+        return f"the submitter pod failed: {last_line}{hint if _NO_SUBMITTER.search(last_line) else ''}"
+    return ""
 
 
 def failure_message(failure: Failure) -> str:

@@ -288,8 +288,8 @@ EXPLANATIONS = [
     Explanation(
         "SubmissionFailed",
         "Retrying, Failed",
-        "the entry point could not be handed to Ray",
-        "see the submitter pod's log",
+        "the entry point could not be handed to Ray; `message` has the last line of the submitter pod's log",
+        "fix what it names: an image without trainjob, or with an older one than the operator's, for example",
     ),
     Explanation(
         "AppFailed",

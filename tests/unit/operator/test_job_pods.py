@@ -136,6 +136,7 @@ def test_the_submitter_can_be_run_as_a_job():
     assert spec["restartPolicy"] == "Never"
     python, option, module, entry_point = spec["containers"][0]["command"]
     assert (python, option, entry_point) == ("python", "-m", "python -m trainjob run /etc/trainjob/trainjob.yaml")
+    assert module == "trainjob.submitter", "images of other versions know it by this name"
     assert find_spec(module) is not None
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from operator_objects import Object, pod, ray_job
-from verdict_cases import ENDED, KILLED, OTHER_HEAD, OUT_OF_MEMORY, Case, failed, head, status
+from verdict_cases import ENDED, KILLED, OTHER_HEAD, OUT_OF_MEMORY, Case, failed, head, status, submitter
 
 from trainjob.api.trainjob_status import Waiting
 from trainjob_operator.errors import RayJobError
@@ -39,6 +39,11 @@ UNDER_WAY = {
     "pods": Case(ray_job("Running"), Verdict("Starting", "PodsReady", "waiting for the driver to start")),
     "pods of a retry": Case(
         ray_job("Running", failed=1), Verdict("Retrying", "PodsReady", "waiting for the driver to start")
+    ),
+    "a submitter that fails": Case(
+        ray_job("Running"),
+        Verdict("Starting", "PodsReady", "waiting for the driver to start; the submitter pod failed: no head"),
+        pods=(submitter(1, "no head"),),
     ),
     "finishing": Case(ray_job("Running", "SUCCEEDED"), Verdict("Running", "Finishing")),
     "finishing a failure": Case(

@@ -1,16 +1,21 @@
 """Whole verdicts on jobs that have ended, with their messages and times."""
 
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 import pytest
 from operator_objects import ray_job
-from verdict_cases import ENDED, KILLED, OTHER_HEAD, OUT_OF_MEMORY, Case, failed, head, status
+from verdict_cases import ENDED, KILLED, OTHER_HEAD, OUT_OF_MEMORY, Case, failed, head, status, submitter
 
 from trainjob.api.training_status import TrainingStatus
 from trainjob_operator.verdict import Verdict
 
 AT = datetime(2026, 1, 1, 11, 59, 58, tzinfo=UTC)
 UNSAID = "the RayJob failed without a message from the driver or KubeRay"
+NO_SUBMITTER = (
+    "the submitter pod failed: python: No module named trainjob.submitter; "
+    f"the image mine:1 has no trainjob, or an older one than the operator's, {version('trainjob')}"
+)
 OUT_OF_MEMORY_NOW = head(state={"terminated": {"reason": "OOMKilled"}})
 OTHERS_OUT_OF_MEMORY = head(labels=OTHER_HEAD, state={"terminated": {"reason": "OOMKilled"}})
 
@@ -31,6 +36,21 @@ ENDS = {
     "failed, as KubeRay tells": Case(
         ray_job("Failed", "FAILED", reason="SubmissionFailed", message="no dashboard", endTime=ENDED),
         Verdict("Failed", "SubmissionFailed", "no dashboard", AT),
+    ),
+    "an image without the submitter": Case(
+        ray_job("Failed", "FAILED", reason="SubmissionFailed", message="BackoffLimitExceeded"),
+        Verdict("Failed", "SubmissionFailed", f"{NO_SUBMITTER}; BackoffLimitExceeded"),
+        pods=(submitter(1, "python: No module named trainjob.submitter\n"),),
+    ),
+    "a head that does not take the job": Case(
+        ray_job("Failed", "FAILED", reason="SubmissionFailed"),
+        Verdict("Failed", "SubmissionFailed", "the submitter pod failed: the head has not taken the job for 600 s"),
+        pods=(submitter(1, "waits for the head: 503\nthe head has not taken the job for 600 s"),),
+    ),
+    "a submitter without a word": Case(
+        ray_job("Failed", "FAILED", reason="SubmissionFailed", message="no dashboard"),
+        Verdict("Failed", "SubmissionFailed", "the submitter pod failed: exit code 137; no dashboard"),
+        pods=(submitter(0, "job x: SUCCEEDED"), submitter(137, "")),
     ),
     "completed as failed": Case(
         ray_job("Complete", "FAILED", reason="AppFailed", message="exit"), Verdict("Failed", "AppFailed", "exit")

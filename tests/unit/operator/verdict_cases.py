@@ -25,6 +25,12 @@ def head(*, labels: Object = HEAD, phase: str = "Running", **container: Any) -> 
     return pod("head", labels=labels, phase=phase, containerStatuses=[{"name": "ray-head", **container}])
 
 
+def submitter(exit_code: int, message: str) -> Object:
+    ended = {"terminated": {"exitCode": exit_code, "message": message}}
+    container = {"name": "ray-job-submitter", "image": "mine:1", "state": ended}
+    return pod(f"job-{exit_code}", labels={"job-name": "job"}, phase="Failed", containerStatuses=[container])
+
+
 OUT_OF_MEMORY = head(lastState={"terminated": {"reason": "OOMKilled"}})
 
 

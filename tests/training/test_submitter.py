@@ -19,8 +19,7 @@ from ray_head import kill, ray_head
 
 from cluster.component import free_ports
 from cluster.jobs import eventually
-from trainjob import local_ray
-from trainjob.launch.fast import ray_submit
+from trainjob import local_ray, submitter
 
 SECONDS = 300
 
@@ -40,7 +39,7 @@ class Head:
             "RAY_AUTH_TOKEN": token or self.token,
         }
         return subprocess.Popen(
-            [sys.executable, "-m", ray_submit.__name__, command],
+            [sys.executable, "-m", submitter.__name__, command],
             env=os.environ | given,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -92,8 +91,8 @@ def test_another_submitter_follows_the_job_that_there_is(head: Head, tmp_path: P
 
 @pytest.mark.nightly
 def test_a_log_may_be_quiet_for_long(head: Head, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    monkeypatch.setattr(ray_submit, "QUIET_SECONDS", 0.1)
-    asyncio.run(ray_submit.run(f"127.0.0.1:{head.ports[1]}", head.token, "quiet", "echo begins; sleep 5; echo ends"))
+    monkeypatch.setattr(submitter, "QUIET_SECONDS", 0.1)
+    asyncio.run(submitter.run(f"127.0.0.1:{head.ports[1]}", head.token, "quiet", "echo begins; sleep 5; echo ends"))
     printed = capsys.readouterr().out
     assert "begins\n" in printed
     assert printed.endswith("ends\njob quiet: SUCCEEDED\n")
@@ -121,7 +120,7 @@ def test_that_ray_cannot_read_a_log_is_said(head: Head):
 
 
 def test_the_end_of_a_job_is_known_though_its_head_goes_then(capsys: pytest.CaptureFixture[str]):
-    class Ended(ray_submit.RayJobs):
+    class Ended(submitter.RayJobs):
         async def follow(self, job: str, printed: int) -> int:
             return printed
 
@@ -131,7 +130,7 @@ def test_the_end_of_a_job_is_known_though_its_head_goes_then(capsys: pytest.Capt
     async def follow() -> str:
         (port,) = free_ports(1)
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as nobody:
-            return await ray_submit.end_of(Ended(nobody), "job")
+            return await submitter.end_of(Ended(nobody), "job")
 
     assert asyncio.run(follow()) == "SUCCEEDED"
     assert capsys.readouterr().out.startswith("Ray does not give the end of the log: Cannot connect to host ")

@@ -1,7 +1,9 @@
 """Submits a command to a Ray cluster and follows its log, in a RayJob's submitter pod.
 
-`python -m trainjob.launch.fast.ray_submit COMMAND`, in the environment that KubeRay gives that pod. KubeRay's own
-command runs `ray job status`, `submit` and `logs` one after the other, each of which first imports Ray for seconds.
+`python -m trainjob.submitter COMMAND`, in the environment that KubeRay gives that pod. KubeRay's own command runs `ray
+job status`, `submit` and `logs` one after the other, each of which first imports Ray for seconds.
+
+Operators of other versions run this command in images with this version, so its name and arguments stay as they are.
 """
 
 import asyncio
