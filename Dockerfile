@@ -45,10 +45,10 @@ RUN /opt/uv/bin/uv pip install --compile-bytecode --no-deps --build-constraints 
 
 
 FROM base AS trainer
-# KubeRay's probes and submitter need bash and wget; ps and pip are for users. NCCL needs libibverbs and its providers for
-# InfiniBand and RoCE; torch.compile and Triton need g++ and gcc.
+# KubeRay's probes and submitter need bash and wget; ps and pip are for users. Git fetches spec.code.git. NCCL needs
+# libibverbs and its providers for InfiniBand and RoCE; torch.compile and Triton need g++ and gcc.
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends bash g++ ibverbs-providers libibverbs1 procps wget \
+ && apt-get install --yes --no-install-recommends bash g++ git ibverbs-providers libibverbs1 procps wget \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=requirements /requirements/uv.txt /requirements/trainer.txt ./
 ARG TORCH_INDEX=

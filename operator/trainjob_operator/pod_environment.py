@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from trainjob.api import TrainJob
 from trainjob.api.baselines import LANGUAGE_MODEL_KEY
 from trainjob.api.cluster import HOME, KubernetesObject
+from trainjob.api.code import GIT_PASSWORD, GIT_USERNAME
 from trainjob_operator.settings import NodePool
 
 _EVERYWHERE = {
@@ -63,3 +64,15 @@ def language_model_key(job: TrainJob) -> list[KubernetesObject]:
         return []
     reference = {"name": model.secret_name, "key": LANGUAGE_MODEL_KEY}
     return [{"name": LANGUAGE_MODEL_KEY, "valueFrom": {"secretKeyRef": reference}}]
+
+
+def git_credentials(job: TrainJob) -> list[KubernetesObject]:
+    """The credentials for the Git server of the job's code, for the driver only."""
+    git = job.spec.code.git if job.spec.code is not None else None
+    if git is None or git.secret_name is None:
+        return []
+    keys = {GIT_USERNAME: ("username", True), GIT_PASSWORD: ("password", False)}
+    return [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": git.secret_name, "key": key, "optional": may_lack}}}
+        for name, (key, may_lack) in keys.items()
+    ]

@@ -9,7 +9,13 @@ from trainjob.api import TrainJob
 from trainjob.api.cluster import JOB_FOLDER, LEAVING, SCRATCH, STORAGE_PATH, KubernetesObject, lies_in
 from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
 from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, WORKERS_ANNOTATION
-from trainjob_operator.pod_environment import language_model_key, operator_variables, storage_credentials, variables
+from trainjob_operator.pod_environment import (
+    git_credentials,
+    language_model_key,
+    operator_variables,
+    storage_credentials,
+    variables,
+)
 from trainjob_operator.settings import NodePool, Settings
 
 JOB_FILE = "trainjob.yaml"
@@ -79,7 +85,7 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    container["env"] = _last_of_each_name([*language_model_key(job), *container["env"]])
+    container["env"] = _last_of_each_name([*language_model_key(job), *git_credentials(job), *container["env"]])
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 

@@ -77,6 +77,14 @@ _decoders = {"pretrained": st.sampled_from(["gpt2", "/models/qwen", "s3://models
 _causal_lm = merged(
     part(maxLength=st.integers(8, 131_072)), part(_decoders, lora=_lora) | part({"decoder": part() | _decoder})
 )
+_git = part(
+    {"url": st.just("https://git.test/team/code.git")},
+    ref=st.sampled_from(["main", "v1.0", "0123456789abcdef0123456789abcdef01234567", "feature/x-1"]),
+    path=st.sampled_from(["src", "a/b c"]),
+    secretName=names,
+)
+_code = one_of(uri=st.sampled_from(["s3://code/a.tar.gz", "/mnt/code.tgz"]), git=_git)
+_requirements = st.lists(st.sampled_from(["einops", "numpy >= 2; python_version < '4'"]), max_size=2)
 _function = part(
     {"name": st.sampled_from(["train:loop", "my.package.train:train_loop", "_a._b:_c1"])},
     config=st.dictionaries(names, json_values, max_size=3),
@@ -297,7 +305,10 @@ _language_models = _spec(
     part({"dataset": part({"train": _rows, "messages": st.just("conversation")})}),
 )
 specs: Strategy = (_classifiers | _language_models) | _spec(
-    "function", _function, [*_metrics, "my/score"], part(dataset=_function_data, baselines=_baselines())
+    "function",
+    _function,
+    [*_metrics, "my/score"],
+    part(dataset=_function_data, baselines=_baselines(), code=_code, requirements=_requirements),
 )
 
 

@@ -226,6 +226,31 @@ def test_a_file_that_cannot_be_submitted(jobs: Jobs, trainjob: Command, tmp_path
     assert stranger.error.startswith("you may not get trainjobs.trainjob.dev in the namespace ")
 
 
+def test_code_is_uploaded_once_and_named_by_its_digest(jobs: Jobs, trainjob: Command, tmp_path: Path):
+    code, storage = tmp_path / "code", tmp_path / "storage"
+    code.mkdir()
+    (code / "train.py").write_text("def loop(): pass\n")
+    job = document("job")
+    job["spec"] = {"model": {"function": {"name": "train:loop"}}, "storage": {"uri": f"file://{storage}"}}
+    file = manifest(tmp_path / "job.yaml", job)
+    said = trainjob("submit", file, "--code", str(code))
+    [archive] = (storage / ".code").iterdir()
+    assert re.fullmatch(r"[0-9a-f]{64}\.tar\.gz", archive.name)
+    assert said.out.splitlines()[0].endswith(f"to file://{storage}/.code/{archive.name}")
+    found = jobs.get("trainjobs")
+    assert found is not None
+    assert found["spec"]["code"] == {"uri": f"file://{storage}/.code/{archive.name}"}
+    assert trainjob("submit", file, "--code", str(code)).out.splitlines()[-1] == "trainjob.trainjob.dev/job unchanged"
+    (code / ".env").write_text("TOKEN=1")
+    assert (
+        "has files that look like secrets: .env. Nothing was uploaded"
+        in trainjob("submit", file, "--code", str(code)).error
+    )
+    del job["spec"]["storage"]
+    refused = trainjob("submit", manifest(tmp_path / "other.yaml", job), "--code", str(code))
+    assert refused.error.startswith("--code needs spec.storage.uri in the file")
+
+
 @pytest.mark.operated
 def test_a_submitted_job_is_followed_to_its_end_and_left_alone_at_ctrl_c(jobs: Jobs, tmp_path: Path):
     command = [sys.executable, "-m", "trainjob", "submit", manifest(tmp_path / "job.yaml", document("job")), "--wait"]

@@ -94,6 +94,7 @@ def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
         "learningRate": 1e-5,
         "metrics": {"validation_loss": 0.5, "a.b/c d": -1.0},
         "isBest": True,
+        "code": "commit 0123456789abcdef",
         "latestCheckpoint": checkpoint,
         "bestCheckpoint": checkpoint,
         "evaluation": {"test_f1": 0.25},

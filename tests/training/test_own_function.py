@@ -1,5 +1,6 @@
 """`model.function`: a Ray Train loop of one's own."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from minio_server import MinIO
 from training_runs import LIMIT, Run, kill_driver, write_trainjob
 
 from cluster.jobs import eventually
+from code_servers import package_index
+from trainjob.code.archive import pack
 from trainjob.runs.owner import Owner
 from trainjob.storage import Folder
 
@@ -20,6 +23,7 @@ LOOP = '''
 import os
 import tempfile
 import time
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +167,28 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
     assert "has finished before" in again
     assert "epoch 10" in again
     assert summary["checkpoint"] in again
+
+
+def test_code_and_packages_without_an_image(tmp_path: Path):
+    """The module is in an archive, and imports a package that is not installed."""
+    loop = "import ray.train, tiny\n\ndef loop():\n    ray.train.report({'number': tiny.NUMBER})\n"
+    (tmp_path / "code" / "own").mkdir(parents=True)
+    (tmp_path / "code" / "own" / "packed_loop.py").write_text(loop)
+    archive = pack(tmp_path / "code")
+    name = f"{hashlib.sha256(archive).hexdigest()}.tar.gz"
+    (tmp_path / name).write_bytes(archive)
+    spec: dict[str, Any] = {
+        "model": {"function": {"name": "own.packed_loop:loop"}},
+        "code": {"uri": name},
+        "workers": {"count": 2},
+        "storage": {"uri": "runs"},
+    }
+    with package_index(tmp_path / "index", {"tiny": "NUMBER = 7"}) as url:
+        spec["requirements"] = [f"tiny @ {url}/tiny/tiny-1.0-py3-none-any.whl"]
+        run = write_trainjob(tmp_path, "packed", spec)
+        statuses = run.snapshots()
+    assert statuses[-1]["stage"] == "Finished", statuses[-1].get("failure")
+    assert statuses[-1]["code"] == f"sha256:{name.removesuffix('.tar.gz')}"
+    assert run.read("summary.json")["metrics"] == {"number": 7}
+    assert run.read("summary.json")["code"] == statuses[-1]["code"]
+    assert (run.folder / "code" / "requirements.lock").read_text().startswith("tiny @ ")

@@ -30,6 +30,7 @@ PATHS = (
         for rows in ("train", "validation", "test", "unlabelled")
         for name in ("uri", "uris")
     ),
+    ("spec", "code", "uri"),
     ("spec", "training", "distillation", "teacher"),
     ("spec", "storage", "uri"),
     ("spec", "model", "textClassifier", "pretrained"),

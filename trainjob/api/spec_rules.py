@@ -184,6 +184,7 @@ _TUNES_WIDTHS_THAT_FIT = Expression(
     f"{_WIDTHS}.all(width, {_HEADS}.all(heads, heads < 1 || width % heads == 0)))",
     lambda spec: not _wrong_widths(spec),
 )
+_USERS_LOOPS = [name for name, kind in KINDS.items() if kind.is_users_loop]
 _IS_WHOLE = value("training.sharding").is_one_of("none")
 
 SPEC_RULES: tuple[SpecRule, ...] = (
@@ -248,6 +249,8 @@ SPEC_RULES: tuple[SpecRule, ...] = (
     ),
     *(rule for kind in KINDS.values() for rule in _rules_of_kind(kind)),
     *map(_rule_of_column, _COLUMNS),
+    _is_for("code", _USERS_LOOPS, ~given("code")),
+    _is_for("requirements", _USERS_LOOPS, ~given("requirements")),
     SpecRule(
         "dataset.messages",
         "needs a pretrained model: a tokenizer from scratch has no chat template",

@@ -137,6 +137,8 @@ class TrainingStatus(StrictModel):
     """The trials of `spec.tuning`."""
     evaluation: dict[str, float] = {}
     """Scores of the best checkpoint after training: `validation_…` and, with a test set, `test_…`."""
+    code: str | None = None
+    """Version of a function's code: the commit, or the archive's SHA-256 digest."""
     failure: Failure | None = None
     """The reason why training ended without a model, for the last attempt, until the next one reports."""
     updated_time: Time | None = None

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from trainjob.api.baselines import Baselines
 from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
+from trainjob.api.code import Code, Requirement
 from trainjob.api.dataset import Dataset
 from trainjob.api.expressions import attribute_of
 from trainjob.api.training import Checkpoints, Training
@@ -68,6 +69,11 @@ class TrainJobSpec(StrictModel):
 
     model: Model
     """The model to train."""
+    code: Code | None = None
+    """Where a function's code comes from; by default the YAML's folder or, in a cluster, the image and its volumes."""
+    requirements: Annotated[list[Requirement], Field(max_length=256)] | None = None
+    """Packages that a function needs in addition to the installed ones, such as `einops>=0.8`. Their versions are
+    resolved when the run starts, and kept."""
     dataset: Dataset | None = None
     """The training, validation and test data; optional for a function."""
     training: Training = Training()

@@ -9,12 +9,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
+from trainjob.api.code import REF, REQUIREMENT, SUBFOLDER
 from trainjob.api.document import FieldPath, dotted
 from trainjob.api.missing_tasks import instead_of
 from trainjob.redaction import without_secrets
 from trainjob.schema.base import StrictModel
 from trainjob.schema.fields import LAYER_NAME
-from trainjob.schema.uris import DATA_URI, ENDPOINT, FOLDER_URI, MODEL
+from trainjob.schema.uris import ARCHIVE_URI, DATA_URI, ENDPOINT, FOLDER_URI, GIT_URL, MODEL
 
 PATTERNS = {
     RESOURCE_NAME: "lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every part",
@@ -28,6 +29,11 @@ PATTERNS = {
     ),
     FOLDER_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///",
     MODEL: "a name on the Hugging Face hub, a folder, or an address that starts with s3://BUCKET or gs://BUCKET",
+    ARCHIVE_URI: "a path, or an address that starts with s3://BUCKET, gs://BUCKET or file:///, of a .tar.gz file",
+    GIT_URL: "the address of a repository, such as https://github.com/OWNER/NAME, without a user",
+    REF: "a branch, tag or full commit hash",
+    SUBFOLDER: "a folder in the repository, without / at its ends",
+    REQUIREMENT: "a package as in requirements.txt, such as einops>=0.8, without options",
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
     LAYER_NAME: "the name of a layer of the network, such as q_proj: letters, digits, '_' and '.'",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
@@ -152,11 +158,12 @@ def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
     by_singular = {_singular(field): field for field in known}
     if _bare(name) not in by_bare_name and (field := by_singular.get(_singular(name))):
         return f"unknown field; did you mean {field}?"
+    close = difflib.get_close_matches(_bare(name), by_bare_name, n=1)
     elsewhere = [place for place in _all_fields(root) if _singular(str(place[-1])) == _singular(name)]
-    if elsewhere and _bare(name) not in by_bare_name:
+    if elsewhere and not close:
         elsewhere.sort(key=lambda place: place[:2] != ("spec", "dataset"))
         return f"unknown field here; did you mean {' or '.join(map(dotted, elsewhere[:3]))}?"
-    if close := difflib.get_close_matches(_bare(name), by_bare_name, n=1):
+    if close:
         return f"unknown field; did you mean {by_bare_name[close[0]]}?"
     return f"unknown field; allowed: {', '.join(known)}" if known else "unknown field; nothing can be set here"
 

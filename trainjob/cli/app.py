@@ -84,6 +84,7 @@ EXAMPLES = {
         trainjob report s3://runs/tags --output report.html""",
     submit: """
         trainjob submit trainjob.yaml
+        trainjob submit trainjob.yaml --code .
         trainjob submit trainjob.yaml --set spec.training.epochs=3 --name-suffix --wait""",
     list_: """
         trainjob list

@@ -1,5 +1,6 @@
 """Options of the commands on the TrainJobs of a cluster, with kubectl's names."""
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -8,6 +9,7 @@ from trainjob.errors import UserError
 
 if TYPE_CHECKING:
     from trainjob.cluster import Client
+    from trainjob.storage import Folder
 
 _COMPLETION_SECONDS = 3.0
 
@@ -71,3 +73,15 @@ def open_client(context: str | None, namespace: str | None) -> "Client":
             raise
         raise UserError("commands on a cluster need one more package: pip install 'trainjob[cluster]'") from None
     return Client(connect(context, namespace))
+
+
+def open_folder(uri: str, endpoint: str | None = None) -> "Folder":
+    """A run's folder. AWS_ENDPOINT_URL replaces the `endpoint` of a job's storage, which may have another address
+    outside of the cluster."""
+    try:
+        from trainjob.storage import Folder
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise UserError("reading a run's folder needs more packages: pip install 'trainjob[train]'") from None
+    return Folder(uri, None if "AWS_ENDPOINT_URL" in os.environ else endpoint)

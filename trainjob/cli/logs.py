@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, is_run, open_client, repeated
+from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, is_run, open_client, open_folder, repeated
 from trainjob.cli.output import printable, say
 from trainjob.cli.wait import duration_seconds
 from trainjob.errors import StorageError, UserError, listed
@@ -63,7 +63,7 @@ def logs(
         from trainjob.runs.refusals import not_a_run
         from trainjob.runs.summary import read_summary
 
-        run = _folder(name, None)
+        run = open_folder(name)
         if not run.exists("attempts.json"):
             raise not_a_run(run, "attempts.json")
         _show_workers(run, ranks, attempt, show, (lambda: read_summary(run) is not None) if follow else None)
@@ -195,8 +195,6 @@ def _ranks(rank: str | None) -> list[int] | None:
 
 def _run_of(job: "Job", own: str) -> "Folder":
     """The run's folder, as it can be reached from here; `own` is the job's name with the options to find it."""
-    import os
-
     storage, run = job.status.storage, job.run
     if storage is None or run is None:
         raise UserError(f"{job.name} has no storage yet: `trainjob describe {own}` tells why")
@@ -205,15 +203,4 @@ def _run_of(job: "Job", own: str) -> "Folder":
             f"the workers' logs are on the PersistentVolumeClaim {storage.persistent_volume_claim}, which only pods "
             "can read: docs/quickstart.md shows how to copy the run; --driver shows the driver's log"
         )
-    endpoint = None if "AWS_ENDPOINT_URL" in os.environ else storage.endpoint  # it may have another name out here
-    return _folder(run, endpoint)
-
-
-def _folder(uri: str, endpoint: str | None) -> "Folder":
-    try:
-        from trainjob.storage import Folder
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise UserError("reading a run's folder needs more packages: pip install 'trainjob[train]'") from None
-    return Folder(uri, endpoint)
+    return open_folder(run, storage.endpoint)

@@ -1,13 +1,15 @@
 """`trainjob submit`"""
 
+import hashlib
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainjob import interrupts
-from trainjob.cli.cluster_options import Context, Namespace, open_client, repeated
+from trainjob.cli.cluster_options import Context, Namespace, open_client, open_folder, repeated
 from trainjob.cli.options import Overrides, TrainJobFile
 from trainjob.cli.output import say
 from trainjob.errors import UserError
@@ -19,6 +21,8 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters that Kubernetes uses in generated names: no vowels, and no look-alikes."""
 _SUFFIX = 5
 _LONGEST_NAME = 253
+_UPLOADS = ".code"
+"""Folder in the job's storage with uploaded code."""
 
 
 def submit(
@@ -27,6 +31,16 @@ def submit(
     name_suffix: Annotated[
         bool, typer.Option("--name-suffix", help="Add a random end to the TrainJob's name, to train once more.")
     ] = False,
+    code: Annotated[
+        Path | None,
+        typer.Option(
+            "--code",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Upload this folder, without what .gitignore excludes, to the job's storage as spec.code.",
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Show how it goes until its end; Ctrl-C leaves it alone.")
     ] = False,
@@ -45,6 +59,8 @@ def submit(
     documents = load_manifest(file, overrides)
     client = open_client(context, namespace)
     _check_namespaces(documents, namespace)
+    if code is not None:
+        _upload_code(code.resolve(), next(filter(is_train_job, documents)))
     submitted: Job | None = None
     for document in documents:
         if is_train_job(document) and name_suffix:
@@ -64,6 +80,23 @@ def submit(
         say(f"note: {submitted.name} has ended before ({submitted.status.phase}); {again}", error=True)
     if wait:
         _follow(client, submitted, repeated(context, namespace))
+
+
+def _upload_code(folder: Path, document: dict[str, Any]) -> None:
+    """Uploads the folder to the job's storage, and names it in the job's `spec.code`."""
+    storage = document["spec"].get("storage", {})
+    if "uri" not in storage:
+        raise UserError("--code needs spec.storage.uri in the file, because the code is uploaded there")
+    uploads = open_folder(storage["uri"], storage.get("endpoint")) / _UPLOADS
+
+    from trainjob.code.archive import pack
+
+    archive = pack(folder)
+    name = f"{hashlib.sha256(archive).hexdigest()}.tar.gz"
+    if not uploads.exists(name):
+        uploads.write(name, archive)
+    document["spec"]["code"] = {"uri": f"{uploads.uri}/{name}"}
+    say(f"uploaded {folder} ({len(archive) / 2**20:.1f} MiB) to {uploads.uri}/{name}")
 
 
 def _check_namespaces(documents: list[dict[str, Any]], namespace: str | None) -> None:

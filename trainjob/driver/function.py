@@ -11,6 +11,7 @@ from typing import Any
 from ray.train import CheckpointConfig, Result
 
 from trainjob.api import Checkpoints, TrainJob
+from trainjob.code import UserCode
 from trainjob.data import check_same_files, raw_datasets
 from trainjob.doing import DOING
 from trainjob.driver.summarize import hardware
@@ -34,6 +35,7 @@ def train_function(
     job: TrainJob,
     run: Folder,
     *,
+    code: UserCode | None,
     source: Path,
     attempts: Attempts,
     driver: Address,
@@ -42,11 +44,11 @@ def train_function(
     started: float,
     on_start: Callable[[], None],
 ) -> Summary:
-    """Runs the function on every worker. Its checkpoints are Ray Train's, in the run's folder. `on_start` is called
-    before the workers start."""
+    """Runs the function on every worker. Its checkpoints are Ray Train's, in the run's folder. Its module is in `code`
+    or, without, in the folder `source`. `on_start` is called before the workers start."""
     spec, function = job.spec, job.spec.model.function
     assert function is not None
-    find_function(function, source)
+    find_function(function, result_of(in_thread(partial(code.activate, source))) if code is not None else source)
     if spec.dataset is not None:
         check_same_files(spec, run / FITTED)
     DOING.begin("starting Ray")
@@ -60,7 +62,7 @@ def train_function(
     on_start()
     fit = partial(
         run_on_ray,
-        partial(run_function, function, source, run, LogTarget(run, attempts.count, driver)),
+        partial(run_function, function, code, source, run, LogTarget(run, attempts.count, driver)),
         spec,
         run,
         threads,
@@ -81,6 +83,7 @@ def train_function(
             count=spec.workers.count, device="gpu" if spec.workers.gpus else "cpu", threads=threads
         ),
         metrics=last_metrics(records),
+        code=code.version.name if code is not None else None,
         checkpoint=checkpoint_uri(run, result.checkpoint) if result.checkpoint is not None else None,
         seconds={"start": total - (ended - since), "data": prepared - since, "training": training},
         versions=versions(),

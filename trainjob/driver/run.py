@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from trainjob.driver.summarize import final_fields, reached, summarize, write_pa
 from trainjob.driver.worker_cpus import note_slow_precision, worker_threads
 from trainjob.errors import StorageError, Superseded, UserError, notify
 from trainjob.evaluation import Scores
+from trainjob.interrupts import in_thread, result_of
 from trainjob.launch.ray_cluster import on_cluster, own_address, set_environment
 from trainjob.launch.worker_errors import failure_of
 from trainjob.progress.channel import Address, Receiver
@@ -165,11 +167,16 @@ def _train(request: RunRequest, folder: Folder, snapshots: Snapshots, split_note
 
 
 def _train_function(attempt: _Attempt) -> Finished:
+    from trainjob.code import prepare
     from trainjob.driver.function import train_function
 
+    code = result_of(in_thread(partial(prepare, attempt.job.spec, attempt.folder)))
+    if code is not None:
+        attempt.snapshots.code = code.version.name
     summary = train_function(
         attempt.job,
         attempt.folder,
+        code=code,
         source=attempt.request.source,
         attempts=attempt.attempts,
         driver=attempt.driver,

@@ -23,7 +23,9 @@ class Snapshots:
 
     def __init__(self, on_status: OnStatus, workers: int = 1) -> None:
         """`workers`: the number of workers."""
-        self._on_status, self._workers = on_status, workers
+        self._pass_on, self._workers = on_status, workers
+        self.code: str | None = None
+        """The version of a function's code, added to every snapshot."""
         self._last = TrainingStatus()
         """The last snapshot, without the phase that the driver adds."""
         self._work: CurrentPhase | None = None
@@ -127,6 +129,9 @@ class Snapshots:
         else:
             name = "working"
         return Phase(name=name, done=int(seconds), unit=SECONDS), last.eta
+
+    def _on_status(self, status: TrainingStatus) -> None:
+        self._pass_on(status if self.code is None else status.model_copy(update={"code": self.code}))
 
     def _add(self, follow: Callable[[TrainingStatus], TrainingStatus]) -> None:
         with self._lock:

@@ -21,6 +21,7 @@ from trainjob.runs.files import (
     ATTEMPTS,
     BASELINES,
     CHECKPOINTS,
+    CODE,
     EVALUATION,
     FITTED,
     LOCK,
@@ -63,6 +64,7 @@ ON_BAD_ROWS = "spec.dataset.onBadRows"
 """A field that may also differ until something is trained: the rows are then read again."""
 _RUN_FILES = {
     TRAINJOB,
+    CODE,
     FITTED,
     CHECKPOINTS,
     MODEL,
@@ -175,7 +177,7 @@ def reads_data(run: Folder, job: TrainJob) -> bool:
 
 def _has_trained(run: Folder) -> bool:
     """Whether the run has files that training wrote."""
-    names = set(run.list()) - {TRAINJOB, ATTEMPTS, FITTED, LOGS, TENSORBOARD}
+    names = set(run.list()) - {TRAINJOB, ATTEMPTS, CODE, FITTED, LOGS, TENSORBOARD}
     return any(name in _RUN_FILES or _RAY_FILES.fullmatch(name) for name in names)
 
 

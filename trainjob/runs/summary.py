@@ -82,6 +82,8 @@ class Summary(StrictModel):
     metrics: dict[str, Number] = {}
     """The numbers that a function reported last, of which "NaN", "Infinity" and "-Infinity" are texts; none for a
     classifier, whose scores are in evaluation.json."""
+    code: str | None = None
+    """Version of a function's code: the commit, or the archive's SHA-256 digest; none without `spec.code`."""
     checkpoint: str | None = None
     """The latest checkpoint of a function; none for a classifier."""
     stopped_early: bool = False

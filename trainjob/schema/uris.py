@@ -18,6 +18,8 @@ PATH = rf"^({_PATH})$"
 MODEL = rf"^({_PATH}|{_BUCKET})$"
 FOLDER_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)$"
 DATA_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*|{_HUB}|{_WEB})$"
+ARCHIVE_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)\.(tar\.gz|tgz)$"
+GIT_URL = rf"^{_WEB}$"
 ENDPOINT = rf"^{_WEB}$"
 
 DataURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=DATA_URI)]

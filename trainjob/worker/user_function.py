@@ -16,6 +16,7 @@ import ray.train
 
 from trainjob.api import Function
 from trainjob.api.training_status import Phase, TrainingStatus
+from trainjob.code import UserCode
 from trainjob.errors import UserError
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.progress.channel import Address, Sender
@@ -58,8 +59,10 @@ def _last_user_line(error: BaseException, source: Path) -> str:
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
-def run_function(function: Function, source: Path, run: Folder, target: LogTarget) -> None:
+def run_function(function: Function, code: UserCode | None, source: Path, run: Folder, target: LogTarget) -> None:
     """Runs the function on one worker. Raises WorkerError for any exception of the function."""
+    if code is not None:
+        source = code.activate(source)
     if source.is_dir():  # it does not exist on a cluster's workers
         os.chdir(source)
     _mute_ray_logs()

@@ -244,6 +244,21 @@ def test_only_the_driver_gets_the_key_of_a_language_model(which: str):
     assert [each for each in container.get("env", []) if each["name"] == "OPENAI_API_KEY"] == expected
 
 
+@EVERY_POD
+def test_only_the_driver_gets_the_password_of_a_git_server(which: str):
+    source = {"git": {"url": "https://git.test/team/code", "secretName": "git"}}
+    container = templates(trainjob(model={"function": {"name": "a:b"}}, code=source))[which]["spec"]["containers"][0]
+    found = {each["name"]: each for each in container.get("env", []) if each["name"].startswith("TRAINJOB_GIT")}
+    if which != "head":
+        assert not found
+        return
+    keys = {name: each["valueFrom"]["secretKeyRef"] for name, each in found.items()}
+    assert keys == {
+        "TRAINJOB_GIT_USERNAME": {"name": "git", "key": "username", "optional": True},
+        "TRAINJOB_GIT_PASSWORD": {"name": "git", "key": "password", "optional": False},
+    }
+
+
 pools = st.dictionaries(names, st.integers(1, 16), min_size=6)
 """How many GPUs a node has, of every pool that the TrainJobs name."""
 

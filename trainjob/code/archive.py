@@ -1,0 +1,101 @@
+"""Code as a `.tar.gz` archive: packs a folder, and unpacks an archive that may come from anywhere."""
+
+import gzip
+import io
+import re
+import tarfile
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from trainjob.code.git import git
+from trainjob.errors import UserError, listed
+
+MOST_MIB = 64
+"""The largest folder that is packed, in MiB. Data and models belong into storage."""
+_SECRET_NAMES = re.compile(
+    r"\.env(\..+)?|\.netrc|\.pypirc|\.npmrc|\.git-credentials|kubeconfig|credentials(\.json)?|id_(rsa|dsa|ecdsa|ed25519)"
+    r"|.+\.(pem|key|p12|pfx|jks|keystore)|.*service[-_]?account.*\.json"
+)
+_SECRET_CONTENT = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b|\bhf_[A-Za-z0-9]{34}\b")
+_TEMPLATES = (".example", ".sample", ".template")
+
+
+def pack(folder: Path) -> bytes:
+    """The folder as an archive that depends only on the files' names, contents and permission to be executed. Leaves
+    out files that a .gitignore excludes.
+
+    Raises UserError for a folder that is too large, has no files, or has files that look like secrets.
+    """
+    names = _files(folder)
+    if not names:
+        raise UserError(f"{folder} has no files to submit")
+    size = sum((folder / name).lstat().st_size for name in names)
+    if size > MOST_MIB * 2**20:
+        largest = sorted(names, key=lambda name: (folder / name).lstat().st_size, reverse=True)
+        raise UserError(
+            f"{folder} has {size / 2**20:,.0f} MiB of files, and at most {MOST_MIB} can be submitted as code; the "
+            f"largest are {listed(largest)}: list them in a .gitignore, and put data into storage"
+        )
+    if found := [name for name in names if _looks_secret(folder / name)]:
+        raise UserError(
+            f"{folder} has files that look like secrets: {listed(found)}. Nothing was uploaded: list them in a "
+            ".gitignore, and use a Secret in spec.pods.env or envFrom"
+        )
+    content = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for name in names:
+            archive.add(folder / name, name, recursive=False, filter=_without_traces)
+    return content.getvalue()
+
+
+def unpack(archive: bytes, target: Path, source: str) -> None:
+    """Unpacks an archive from `source` into the folder `target`.
+
+    Raises UserError if it is no `.tar.gz`, or would write outside of `target`.
+    """
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as members:
+            members.extractall(target, filter="data")
+    except tarfile.FilterError as error:
+        raise UserError(f"{source} is refused: {error}") from None
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise UserError(f"{source} cannot be unpacked as .tar.gz: {error}") from None
+
+
+def _files(folder: Path) -> list[str]:
+    """The folder's files and links, relative to it, in order; those of nested repositories, too."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder")
+    with tempfile.TemporaryDirectory() as repository:
+        if git("rev-parse", "--is-inside-work-tree", folder=folder, check=False).strip() == b"true":
+            options = []
+        else:  # Git reads .gitignore files only in a repository
+            git("init", "--quiet", "--bare", repository, folder=folder)
+            options = [f"--git-dir={repository}", f"--work-tree={folder}"]
+        listing = [*options, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = sorted({name for name in git(*listing, folder=folder).decode().split("\0") if name})
+    nested = [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
+    inside = [f"{name.rstrip('/')}/{each}" for name in nested for each in _files(folder / name)]
+    return sorted([*(name for name in names if (folder / name).is_file()), *inside])
+
+
+def _looks_secret(path: Path) -> bool:
+    if path.name.endswith(_TEMPLATES):
+        return False
+    if _SECRET_NAMES.fullmatch(path.name):
+        return True
+    with suppress(OSError):
+        return bool(_SECRET_CONTENT.search(path.read_bytes()))
+    return False
+
+
+def _without_traces(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The same file packed by another user at another time is the same."""
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    member.mode = 0o755 if member.mode & 0o100 else 0o644
+    return member
