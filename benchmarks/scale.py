@@ -156,13 +156,13 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
         def read(self, columns: Any) -> Iterable[Any]:
             return []
 
-    source, look = (
+    source, plan = (
         Source(uri="rows"),
-        survey.Look[Any](None, "label", lambda _: survey.Seen(np.empty(0, np.uint64), survey.nothing)),
+        survey.ScanPlan[Any](None, "label", lambda _: survey.ScannedRows(np.empty(0, np.uint64), survey.nothing)),
     )
     parts: list[Any] = [Part() for _ in range(rows // rows_of_a_task)]
     since, cpu = time.perf_counter(), time.process_time()
-    found = survey.take_survey(source, parts, look, shares, BadRows())
+    found = survey.take_survey(source, parts, plan, shares, BadRows())
     found.divide(0.1, seed=1)
     wall, cpu = time.perf_counter() - since, time.process_time() - cpu
     size = found.hashes.nbytes + found.strata.nbytes

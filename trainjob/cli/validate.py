@@ -10,7 +10,7 @@ from trainjob.cli.output import console, say
 
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
-    from trainjob.data.look import Found
+    from trainjob.data.check import CheckedData
 
 _MOST_CLASSES = 20
 
@@ -37,15 +37,15 @@ def validate(
 
 def _look(job: "TrainJob") -> None:
     from trainjob.cli.progress import display
+    from trainjob.data.check import check_data
     from trainjob.data.first_pass.fitting import tell_of_data
-    from trainjob.data.look import look_at_data
     from trainjob.progress.snapshots import Snapshots
 
     with display(job.metadata.name, console(stderr=True)) as progress:
         snapshots = Snapshots(progress.update)
         snapshots.preparing(None)
         try:
-            found = look_at_data(job)
+            found = check_data(job)
         finally:
             snapshots.close()
     say("\n".join(_lines(found)))
@@ -53,7 +53,7 @@ def _look(job: "TrainJob") -> None:
         tell_of_data(found.fitted)
 
 
-def _lines(found: "Found") -> Iterator[str]:
+def _lines(found: "CheckedData") -> Iterator[str]:
     for name, rows in found.rows.items():
         aside = ", set aside from the training rows" if name == "validation" and found.is_split else ""
         yield f"{name}: {rows:,} rows{aside}"

@@ -10,7 +10,7 @@ from data_specs import image_spec, random_images, some_rows, write_csv, write_im
 
 from trainjob.api import Dataset, Source, TrainJob
 from trainjob.data import Fitted, fit
-from trainjob.data.look import look_at_data
+from trainjob.data.check import check_data
 from trainjob.data.read.split_folders import as_begun, image_splits, table_splits, with_split_folders
 from trainjob.driver.run import resolve_split_folders
 from trainjob.errors import DataError, Notice
@@ -63,7 +63,7 @@ def test_the_profile_keeps_the_notes_on_folders(tmp_path: Path) -> None:
         }
     )
     notes = [f"{root}: train/ and valid/ taken as the train and validation rows"]
-    found = look_at_data(job).fitted
+    found = check_data(job).fitted
     assert found is not None
     assert found.profile is not None
     assert found.profile.folders == notes

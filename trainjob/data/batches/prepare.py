@@ -18,7 +18,7 @@ from trainjob.data.first_pass.fitting import Fitted, usable_rows
 from trainjob.data.first_pass.profile import strata_of
 from trainjob.data.first_pass.small_classes import without_small_classes
 from trainjob.data.first_pass.split import Side, Split, hashes
-from trainjob.data.first_pass.survey import Look, Seen, nothing, take_survey
+from trainjob.data.first_pass.survey import ScannedRows, ScanPlan, nothing, take_survey
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.read.bad_rows import BadRows, bad_rows_error
 from trainjob.data.read.chunking import Mapper, Sized, one_by_one, tasks_of
@@ -172,12 +172,12 @@ def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | 
         return None, []
     dataset, seed = spec.dataset, spec.training.seed
 
-    def see(rows: Rows) -> Seen[None]:
-        return Seen(hashes(_raw_contents(rows), seed), nothing)
+    def scan(rows: Rows) -> ScannedRows[None]:
+        return ScannedRows(hashes(_raw_contents(rows), seed), nothing)
 
     train, bad = parts_of(spec, dataset.train), BadRows.of_set("train", dataset.train)
     begin_reading([train])
-    every = take_survey(dataset.train, train, Look(None, dataset.label, see), mapped, bad)
+    every = take_survey(dataset.train, train, ScanPlan(None, dataset.label, scan), mapped, bad)
     survey = without_small_classes(every, dataset, bad)
     if bad.count:
         raise bad_rows_error({"train": bad}, {"train": len(survey.hashes)}, advice="Correct these rows.")

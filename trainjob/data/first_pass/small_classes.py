@@ -7,7 +7,7 @@ import numpy as np
 from trainjob.api import Dataset
 from trainjob.api.data_profile import FEW_ROWS
 from trainjob.data.first_pass.split import distinct_rows
-from trainjob.data.first_pass.survey import Look, Survey, T, take_survey
+from trainjob.data.first_pass.survey import ScanPlan, Survey, T, take_survey
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.rows import Part
@@ -68,13 +68,13 @@ def _is_fraction(name: str) -> bool:
 
 
 def survey_classes(
-    dataset: Dataset, parts: Sequence[Part], look: Look[T], mapped: Mapper, bad: BadRows
+    dataset: Dataset, parts: Sequence[Part], plan: ScanPlan[T], mapped: Mapper, bad: BadRows
 ) -> tuple[Survey[T], list[str]]:
     """The survey of the training source without classes that have too few rows, and the names of these.
 
     Raises DataError for rows of one class alone, besides what `take_survey` and `without_small_classes` do.
     """
-    every, place = take_survey(dataset.train, parts, look, mapped, bad), listed(dataset.train.all_uris)
+    every, place = take_survey(dataset.train, parts, plan, mapped, bad), listed(dataset.train.all_uris)
     if len(every.classes) == 1:
         raise TooFewRows(f'{place}: every row has the label "{every.classes[0]}"; at least two are needed')
     survey = without_small_classes(every, dataset, bad)

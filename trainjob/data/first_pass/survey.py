@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Seen(Generic[T]):
-    """The result of looking at some rows."""
+class ScannedRows(Generic[T]):
+    """The content hashes and sampled items of some rows."""
 
     hashes: np.ndarray
     """uint64 [n]."""
@@ -46,14 +46,14 @@ def nothing(_: int) -> None:
 
 
 @dataclass(frozen=True)
-class Look(Generic[T]):
-    """How to look at rows. Picklable, as tasks may run in other processes."""
+class ScanPlan(Generic[T]):
+    """Columns to read and how to scan their rows. Picklable, as tasks may run in other processes."""
 
     columns: Sequence[str] | None
     """Columns to read; None for all."""
     label: str | None
     """Column of the labels; None if rows have none."""
-    see: Callable[[Rows], Seen[T]]
+    scan: Callable[[Rows], ScannedRows[T]]
     sampled: int = 1
     """Size of the sample."""
     check: Callable[[Rows], object] | None = None
@@ -71,7 +71,7 @@ class Survey(Generic[T]):
     hashes: np.ndarray
     """uint64 [n]."""
     marks: np.ndarray
-    """As in `Seen`, uint8 [n]."""
+    """As in `ScannedRows`, uint8 [n]."""
     sample: Sample[T]
     unusable: np.ndarray
     """Unusable rows of each stratum, int64 [strata]."""
@@ -176,26 +176,26 @@ class _Share(Generic[T]):
     bad: BadRows
 
 
-def _look_at(task: tuple[list[Part], int], look: Look[T]) -> _Share[T]:
+def _scan_parts(task: tuple[list[Part], int], plan: ScanPlan[T]) -> _Share[T]:
     """The rows of some parts; none with a hash below the task's floor gets into the sample."""
     parts, floor = task
-    sample, numbers, bad = Sample[T](look.sampled, floor), dict[str, int](), BadRows()
+    sample, numbers, bad = Sample[T](plan.sampled, floor), dict[str, int](), BadRows()
     labels, hashes, marks = [np.empty(0, np.int64)], [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
     unusable = [np.empty(0, np.int64)]
     for part in parts:
-        for rows in read_part(part, look.columns, bad.add):
-            rows, own = _labelled(rows, look.label, numbers, bad)
-            if look.check is not None:
-                sound = sound_rows(rows, look.check, bad.add)
+        for rows in read_part(part, plan.columns, bad.add):
+            rows, own = _labelled(rows, plan.label, numbers, bad)
+            if plan.check is not None:
+                sound = sound_rows(rows, plan.check, bad.add)
                 unusable.append(np.delete(own, sound))
                 rows, own = rows.take(sound), own[sound]
-            seen = look.see(rows)
-            sample.add(seen.hashes, seen.item)
+            scanned = plan.scan(rows)
+            sample.add(scanned.hashes, scanned.item)
             labels.append(own)
-            hashes.append(seen.hashes)
-            marks.append(np.ones(len(seen.hashes), np.uint8) if seen.marks is None else seen.marks)
-    found = None if look.label is None else np.concatenate(labels)
-    lost = np.bincount(np.concatenate(unusable), minlength=1 if look.label is None else len(numbers))
+            hashes.append(scanned.hashes)
+            marks.append(np.ones(len(scanned.hashes), np.uint8) if scanned.marks is None else scanned.marks)
+    found = None if plan.label is None else np.concatenate(labels)
+    lost = np.bincount(np.concatenate(unusable), minlength=1 if plan.label is None else len(numbers))
     return _Share(list(numbers), found, np.concatenate(hashes), np.concatenate(marks), sample.pruned(), lost, bad)
 
 
@@ -209,18 +209,18 @@ def _labelled(rows: Rows, label: str | None, numbers: dict[str, int], bad: BadRo
     return rows.take(np.flatnonzero(found >= 0)), found[found >= 0]
 
 
-def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Mapper, bad: BadRows) -> Survey[T]:
+def take_survey(source: Source, parts: Sequence[Part], plan: ScanPlan[T], mapped: Mapper, bad: BadRows) -> Survey[T]:
     """Reads the rows of `source`, whose parts are `parts`, once; unusable rows are counted in `bad`.
 
     Raises DataError if there are no usable rows.
     """
-    sample, numbers = Sample[T](look.sampled), dict[str, int]()
+    sample, numbers = Sample[T](plan.sampled), dict[str, int]()
     labels, hashes, marks = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     unusable = Counter[int]({0: 0})
 
     tasks = tasks_of(parts)
     with_floors = ((task, sample.floor) for task in tasks)
-    for share in counted(mapped(partial(_look_at, look=look), with_floors), tasks):
+    for share in counted(mapped(partial(_scan_parts, plan=plan), with_floors), tasks):
         order = np.array([numbers.setdefault(name, len(numbers)) for name in share.names], np.int64)
         if share.labels is not None:
             labels.append(order[share.labels])
@@ -236,11 +236,11 @@ def take_survey(source: Source, parts: Sequence[Part], look: Look[T], mapped: Ma
     order = np.array([numbers[name] for name in classes], np.int64)
     return Survey(
         classes,
-        None if look.label is None else np.argsort(order)[np.concatenate(labels)],
+        None if plan.label is None else np.argsort(order)[np.concatenate(labels)],
         np.concatenate(hashes),
         np.concatenate(marks),
         sample,
-        np.array([unusable[number] for number in ([0] if look.label is None else order.tolist())], np.int64),
+        np.array([unusable[number] for number in ([0] if plan.label is None else order.tolist())], np.int64),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from trainjob.api import CausalLM, Dataset
 from trainjob.data.first_pass.small_classes import without_small_classes
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, Look, Seen, take_survey
+from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, take_survey
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
 from trainjob.data.read.chunking import Mapper, tasks_of
 from trainjob.data.read.counted_reading import begin_reading, counted, read_part
@@ -38,9 +38,9 @@ def fit_language_model(
     """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
-    see = _see(seed, layout, lambda text: text[:longest])
-    look = Look(layout.columns, None, see, TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
-    survey = without_small_classes(take_survey(dataset.train, train, look, mapped, bad), dataset, bad)
+    scan = _scan_texts(seed, layout, lambda text: text[:longest])
+    plan = ScanPlan(layout.columns, None, scan, TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
+    survey = without_small_classes(take_survey(dataset.train, train, plan, mapped, bad), dataset, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     field = "spec.model.causalLM.pretrained"
@@ -91,11 +91,11 @@ def _sound_of(parts: list[Part], tokens: TokensInput) -> tuple[np.ndarray, BadRo
     return np.concatenate(sound), bad
 
 
-def _see(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], Seen[str]]:
+def _scan_texts(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], ScannedRows[str]]:
     """Hashes the rows' texts and samples `kept` of each text."""
 
-    def see(rows: Rows) -> Seen[str]:
+    def scan(rows: Rows) -> ScannedRows[str]:
         texts, marks = layout.sources_and_marks(rows.table, rows.where)
-        return Seen(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), marks)
+        return ScannedRows(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), marks)
 
-    return see
+    return scan

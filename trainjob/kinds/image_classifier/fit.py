@@ -9,7 +9,7 @@ from PIL import Image
 from trainjob.api import Dataset, ImageClassifier
 from trainjob.data.first_pass.small_classes import survey_classes
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, Look, Seen, nothing
+from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, nothing
 from trainjob.data.read.bad_rows import BadRows, sound_rows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.pictures import BACKGROUND, Picture, check_pictures, pictures
@@ -32,9 +32,9 @@ def fit_images(
         return _for_pretrained(dataset, model.pretrained, train, seed, mapped, bad)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
 
-    def see(rows: Rows) -> Seen[np.ndarray]:
+    def scan(rows: Rows) -> ScannedRows[np.ndarray]:
         found = list(pictures(rows.table, rows.where))
-        return Seen(
+        return ScannedRows(
             hashes(image_contents(rows.table), seed),
             lambda index: _moments(found[index].decoded(3)),
             _marks(found),
@@ -43,8 +43,8 @@ def fit_images(
     check = check_pictures
     if model.size is None:
         check = partial(check_pictures, check=partial(check_size, size=size))
-    look = Look(COLUMNS, "label", see, STATISTICS_ROWS, check)
-    survey, small = survey_classes(dataset, train, look, mapped, bad)
+    plan = ScanPlan(COLUMNS, "label", scan, STATISTICS_ROWS, check)
+    survey, small = survey_classes(dataset, train, plan, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     depth = int(np.max(survey.marks[division.is_training] & _CHANNELS))
     mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
@@ -78,12 +78,12 @@ def _for_pretrained(
     """Fits the classes only; the rest follows from the network's own image processor."""
     processor = pretrained_processor(name)
 
-    def see(rows: Rows) -> Seen[None]:
+    def scan(rows: Rows) -> ScannedRows[None]:
         marks = _marks(pictures(rows.table, rows.where))
-        return Seen(hashes(image_contents(rows.table), seed), nothing, marks)
+        return ScannedRows(hashes(image_contents(rows.table), seed), nothing, marks)
 
-    look = Look(COLUMNS, "label", see, check=partial(check_pictures, check=check_shape))
-    survey, small = survey_classes(dataset, train, look, mapped, bad)
+    plan = ScanPlan(COLUMNS, "label", scan, check=partial(check_pictures, check=check_shape))
+    survey, small = survey_classes(dataset, train, plan, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     target = OneClass(survey.classes, division.class_counts)
     return FittedOn(

@@ -7,7 +7,7 @@ import numpy as np
 from trainjob.api import Dataset, TextClassifier
 from trainjob.data.first_pass.small_classes import survey_classes
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, Look, Seen
+from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.rows import Part, Rows
@@ -33,13 +33,15 @@ def fit_classifier(
     assert label is not None
     longest = CHARACTERS_PER_TOKEN * model.max_length
 
-    def see(rows: Rows) -> Seen[str]:
+    def scan(rows: Rows) -> ScannedRows[str]:
         texts = joined_texts(rows.table, columns, rows.where)
         has_text = np.array([bool(text.strip()) for text in texts], np.uint8)
-        return Seen(hashes(text_contents(texts), seed), lambda index: clean(texts[index][:longest], cleaning), has_text)
+        return ScannedRows(
+            hashes(text_contents(texts), seed), lambda index: clean(texts[index][:longest], cleaning), has_text
+        )
 
-    look = Look([*columns, label], label, see, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
-    survey, small = survey_classes(dataset, train, look, mapped, bad)
+    plan = ScanPlan([*columns, label], label, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
+    survey, small = survey_classes(dataset, train, plan, mapped, bad)
     division = survey.divide(dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     if model.pretrained is not None:

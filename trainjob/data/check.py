@@ -12,8 +12,8 @@ from trainjob.errors import DataError
 
 
 @dataclass(frozen=True)
-class Found:
-    """The data of a TrainJob."""
+class CheckedData:
+    """The data of a TrainJob that can be trained on."""
 
     rows: dict[str, int]
     """Usable rows of each set."""
@@ -23,18 +23,18 @@ class Found:
     """Whether the validation rows are taken from the training rows."""
 
 
-def look_at_data(job: TrainJob) -> Found:
+def check_data(job: TrainJob) -> CheckedData:
     """Reads the rows of all sets once. Raises DataError as a run would, StorageError if they cannot be reached."""
     dataset = job.spec.dataset
     if dataset is None:
-        raise DataError(f"{job.metadata.name} has no dataset (spec.dataset): there is no data to look at")
+        raise DataError(f"{job.metadata.name} has no dataset (spec.dataset): there is no data to check")
     dataset, folders = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
     spec = job.spec.model_copy(update={"dataset": dataset})
     is_split = dataset.validation.fraction is not None
     if job.spec.model.function is None:
         fitted = fit(spec, folders=folders)
-        return Found(fitted.rows, fitted, is_split)
-    return Found(_rows_of_function(spec), None, is_split)
+        return CheckedData(fitted.rows, fitted, is_split)
+    return CheckedData(_rows_of_function(spec), None, is_split)
 
 
 def _rows_of_function(spec: TrainJobSpec) -> dict[str, int]:
