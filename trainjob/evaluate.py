@@ -14,7 +14,7 @@ from trainjob.data.batches.loaders import collate
 from trainjob.data.batches.prepare import prepared
 from trainjob.data.first_pass.fitting import usable_rows
 from trainjob.data.read.bad_rows import BadRows, bad_rows_error
-from trainjob.data.read.spec_parts import parts_of
+from trainjob.data.read.spec_parts import source_parts
 from trainjob.errors import UserError, notify
 from trainjob.evaluation import Scores
 from trainjob.kinds import KINDS
@@ -103,7 +103,7 @@ def _examples(
         parts = table_parts(Source(uri=data), None, preprocessor.kind, layout.nested, layout.optional)
     else:
         fitted = replace(Fitted.load(run / FITTED), preprocessor=preprocessor)
-        parts = parts_of(spec, Source(uri=data))
+        parts = source_parts(spec, Source(uri=data))
     for rows, labels in usable_rows(parts, fitted, bad.add):
         if drops or not bad.count:
             yield Examples.from_table(prepared(rows, labels, preprocessor))

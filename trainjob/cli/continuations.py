@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import say
-from trainjob.cli.predicted_tables import parts_of, predicted, read, shown, write
+from trainjob.cli.predicted_tables import input_parts, predicted, read, shown, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ def _continued(generator: "TextGenerator", data: str, output: Path, sampling: di
     needed = [name for name in columns if name not in layout.optional]
 
     def batches() -> Iterator[Rows]:
-        for part in parts_of(data, output, layout.nested, layout.optional):
+        for part in input_parts(data, output, layout.nested, layout.optional):
             for rows in read(part, needed, bad.add):
                 found_columns(columns, rows.table.column_names, part.uri, layout.optional)
                 yield rows

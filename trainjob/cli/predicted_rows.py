@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainjob.cli.output import console, say
-from trainjob.cli.predicted_tables import parts_of, predicted, read, shown, write
+from trainjob.cli.predicted_tables import input_parts, predicted, read, shown, write
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _predicted(
     from trainjob.data.read.rows import Rows
 
     inputs, bad = predictor.preprocessor.input, BadRows(data)
-    found = inputs.parts(parts_of(data, output), image, read)
+    found = inputs.parts(input_parts(data, output), image, read)
     has_labels = not all(isinstance(part, ImageFiles) and part.is_loose for part in found)
 
     def predict(rows: Rows) -> pa.Table:

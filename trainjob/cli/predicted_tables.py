@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from trainjob.data.read.bad_rows import BadRows
-    from trainjob.data.read.rows import OnBadRow, Part, Rows
+    from trainjob.data.read.rows import OnBadRow, Rows, SourcePart
 
 FORMATS = (".csv", ".parquet")
 SECONDS_BETWEEN_LINES = 10.0
@@ -33,7 +33,9 @@ def check_output(output: Path) -> None:
         raise UserError(f"cannot write {output}: there is no folder {output.parent}")
 
 
-def parts_of(data: str, output: Path, nested: Sequence[str] = (), optional: Sequence[str] = ()) -> "list[Part]":
+def input_parts(
+    data: str, output: Path, nested: Sequence[str] = (), optional: Sequence[str] = ()
+) -> "list[SourcePart]":
     """The parts of DATA. Raises UserError if `output` would replace one of its files, under any path."""
     from trainjob.api import Source
     from trainjob.data.read.source import parts
@@ -54,7 +56,7 @@ def _is_file(uri: str, file: Path) -> bool:
     return file.exists() and Path(path).exists() and file.samefile(path)
 
 
-def read(part: "Part", needed: Sequence[str], on_bad: "OnBadRow") -> "Iterator[Rows]":
+def read(part: "SourcePart", needed: Sequence[str], on_bad: "OnBadRow") -> "Iterator[Rows]":
     """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007. `on_bad`
     is told of rows that cannot be read."""
     from trainjob.data.read.json_lines import JSONLinesFile

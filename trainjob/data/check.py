@@ -6,7 +6,7 @@ from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.data.batches.prepare import raw_split
 from trainjob.data.first_pass.fitting import Fitted, fit
 from trainjob.data.read.counted_reading import begin_reading, read_all
-from trainjob.data.read.spec_parts import parts_of_sets
+from trainjob.data.read.spec_parts import parts_by_set
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.errors import DataError
 
@@ -40,6 +40,6 @@ def check_data(job: TrainJob) -> CheckedData:
 def _rows_of_function(spec: TrainJobSpec) -> dict[str, int]:
     """The number of rows of each source; splits them as a run would."""
     raw_split(spec)
-    sets = parts_of_sets(spec)
+    sets = parts_by_set(spec)
     begin_reading(sets.values())
     return {name: sum(len(rows.table) for rows in read_all(parts, None)) for name, parts in sets.items()}

@@ -17,9 +17,9 @@ from trainjob.data.arrays import as_arrow
 from trainjob.data.batches.examples import TEACHER
 from trainjob.data.batches.prepare import Loading, dataset_of, labelled
 from trainjob.data.first_pass.fitting import usable_rows
-from trainjob.data.read.chunking import tasks_of
-from trainjob.data.read.rows import Part, Rows
-from trainjob.data.read.spec_parts import parts_of
+from trainjob.data.read.chunking import group_parts
+from trainjob.data.read.rows import Rows, SourcePart
+from trainjob.data.read.spec_parts import source_parts
 from trainjob.errors import StorageError, UserError
 from trainjob.kinds.targets.class_losses import problem_of
 from trainjob.predictor import Predictor
@@ -34,7 +34,7 @@ class RowGroup:
     """Rows whose logits are saved in one file. Picklable."""
 
     number: int
-    parts: tuple[Part, ...]
+    parts: tuple[SourcePart, ...]
     has_labels: bool
 
     @property
@@ -130,10 +130,10 @@ def _differences(teacher: Predictor, student: Preprocessor) -> str:
 
 def _row_groups(spec: TrainJobSpec) -> list[RowGroup]:
     assert spec.dataset is not None
-    groups = [(tuple(parts), True) for parts in tasks_of(parts_of(spec, spec.dataset.train))]
+    groups = [(tuple(parts), True) for parts in group_parts(source_parts(spec, spec.dataset.train))]
     if spec.dataset.unlabelled is not None:
-        unlabelled = parts_of(spec, spec.dataset.unlabelled, labelled=False)
-        groups += [(tuple(parts), False) for parts in tasks_of(unlabelled)]
+        unlabelled = source_parts(spec, spec.dataset.unlabelled, labelled=False)
+        groups += [(tuple(parts), False) for parts in group_parts(unlabelled)]
     return [RowGroup(number, parts, has_labels) for number, (parts, has_labels) in enumerate(groups)]
 
 

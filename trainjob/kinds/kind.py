@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainjob.data.read.bad_rows import BadRows
     from trainjob.data.read.chunking import Mapper
     from trainjob.data.read.image_tables import ReadTable
-    from trainjob.data.read.rows import OnBadRow, Part, Rows
+    from trainjob.data.read.rows import OnBadRow, Rows, SourcePart
     from trainjob.kinds.facts import Facts
     from trainjob.models.objective import Objective
     from trainjob.models.trainable import Trainable
@@ -75,7 +75,7 @@ class Input(Protocol):
         """Rows as a Python user gives them to `Predictor`, as a table with `columns`. Raises UserError for others."""
         ...
 
-    def parts(self, found: "Sequence[Part]", column: str | None, read: "ReadTable") -> "Sequence[Part]":
+    def parts(self, found: "Sequence[SourcePart]", column: str | None, read: "ReadTable") -> "Sequence[SourcePart]":
         """Readers of rows to predict, of the parts `found` of a source. `column` holds the content of rows, where it is
         known; `read` reads a table."""
         ...
@@ -180,13 +180,20 @@ class Kind(Protocol):
         """The column with the labels; None where rows need none."""
         ...
 
-    def parts(self, dataset: "Dataset", source: "Source", endpoint: str | None, labelled: bool) -> "list[Part]":
+    def parts(self, dataset: "Dataset", source: "Source", endpoint: str | None, labelled: bool) -> "list[SourcePart]":
         """The parts of a source, as readers of this kind's rows. Raises DataError where the source holds others, such
         as images for a text classifier."""
         ...
 
     def fit(
-        self, dataset: "Dataset", spec: Any, train: "Sequence[Part]", seed: int, mapped: "Mapper", bad: "BadRows", /
+        self,
+        dataset: "Dataset",
+        spec: Any,
+        train: "Sequence[SourcePart]",
+        seed: int,
+        mapped: "Mapper",
+        bad: "BadRows",
+        /,
     ) -> "FittedOn":
         """Fits input and target on the training rows, which `mapped` reads. `spec` is the kind's own section of
         `spec.model`. Rows that cannot be used are counted in `bad`. Raises DataError where nothing can be trained."""

@@ -12,7 +12,7 @@ from data_specs import random_images, some_rows, text_spec, write_csv, write_ima
 from trainjob.api import Source
 from trainjob.data import fit, prepare_examples
 from trainjob.data.read import json_lines, tables
-from trainjob.data.read.chunking import tasks_of
+from trainjob.data.read.chunking import group_parts
 from trainjob.data.read.counted_reading import begin_reading, counted, read_all
 from trainjob.data.read.source import parts
 from trainjob.doing import DOING, Work
@@ -86,7 +86,7 @@ def test_tasks_that_other_processes_do_count(tmp_path: Path):
     begin_reading(tasks)
     assert list(counted(iter("abc"), tasks)) == ["a", "b", "c"]
     assert DOING.now.done == DOING.now.total == sum(path.stat().st_size for path in tmp_path.iterdir())
-    assert len(tasks_of([part for task in tasks for part in task])) == 1
+    assert len(group_parts([part for task in tasks for part in task])) == 1
 
 
 def test_the_second_pass_counts_rows(tmp_path: Path):

@@ -18,7 +18,7 @@ from preprocessors import labels_of
 from trainjob.api import Source, TrainJobSpec
 from trainjob.data import Fitted, fit, prepare_examples
 from trainjob.data.read.rows import Rows
-from trainjob.data.read.spec_parts import parts_of
+from trainjob.data.read.spec_parts import source_parts
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.errors import DataError, Notice
 
@@ -76,7 +76,7 @@ def assert_the_images(spec: TrainJobSpec) -> Fitted:
 
 def rows_of(spec: TrainJobSpec) -> Iterator[Rows]:
     assert spec.dataset is not None
-    for part in parts_of(spec, spec.dataset.train):
+    for part in source_parts(spec, spec.dataset.train):
         yield from part.read(["image", "label"])
 
 
@@ -166,7 +166,7 @@ def test_a_folder_with_its_metadata(tmp_path: Path) -> None:
     write_files(tmp_path / "test")
     write_csv(tmp_path / "test/metadata.csv", [{**rows[0], "file_name": ""}, *rows[3:]])
     with pytest.warns(Notice, match=r"test: 3 of 40 images are left out, since no row names them: .*/test/0\.png, "):
-        parts_of(image_spec(tmp_path / "test"), Source(uri=str(tmp_path / "test")))
+        source_parts(image_spec(tmp_path / "test"), Source(uri=str(tmp_path / "test")))
     dataset = image_spec(tmp_path).dataset
     assert dataset is not None
     with pytest.warns(Notice, match="train/ and test/ taken as the train and test rows"):

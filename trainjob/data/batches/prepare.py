@@ -21,12 +21,12 @@ from trainjob.data.first_pass.split import Side, Split, hashes
 from trainjob.data.first_pass.survey import ScannedRows, ScanPlan, nothing, take_survey
 from trainjob.data.preprocessor import Preprocessor
 from trainjob.data.read.bad_rows import BadRows, bad_rows_error
-from trainjob.data.read.chunking import Mapper, Sized, one_by_one, tasks_of
+from trainjob.data.read.chunking import Mapper, Sized, group_parts, one_by_one
 from trainjob.data.read.counted_reading import begin_reading, read_all
 from trainjob.data.read.labels import label_indices
-from trainjob.data.read.rows import Part, Rows
+from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.data.read.source import UNLABELLED, sources_of
-from trainjob.data.read.spec_parts import parts_of
+from trainjob.data.read.spec_parts import source_parts
 from trainjob.doing import DOING, ROWS
 from trainjob.errors import UserError
 
@@ -45,7 +45,7 @@ OnRows = Callable[[int], None]
 """Called with the number of additional rows read. Picklable."""
 
 
-def load(parts: Iterable[Part], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
+def load(parts: Iterable[SourcePart], fitted: Fitted, side: Side | None = None) -> Iterator[pa.Table]:
     """Prepared rows in the source's order: `values` (list<int32|uint8>) and, if they have labels, `label`.
 
     With `side`, only the rows on that side of the split. Raises DataError with file and row.
@@ -61,7 +61,7 @@ def prepared(rows: Rows, labels: np.ndarray | None, preprocessor: Preprocessor) 
 
 
 def labelled(
-    parts: Iterable[Part], fitted: Fitted, side: Side | None = None, besides: Sequence[str] = ()
+    parts: Iterable[SourcePart], fitted: Fitted, side: Side | None = None, besides: Sequence[str] = ()
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
     """The usable raw rows and their labels [n, ...]; with `side`, only those on that side of the split. `besides` are
     further columns to read."""
@@ -78,7 +78,7 @@ def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Ro
     """The raw rows of one set in the source's order, and their labels [n, ...]."""
     for each, source, side in _sets(spec.dataset, fitted.split):
         if each == name:
-            yield from labelled(parts_of(spec, source), fitted, side)
+            yield from labelled(source_parts(spec, source), fitted, side)
 
 
 def prepare_examples(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> dict[str, Examples]:
@@ -92,7 +92,7 @@ def _loadings(spec: TrainJobSpec, fitted: Fitted, train: Loading | None) -> Iter
         if name == "train" and train is not None:
             yield name, train
         else:
-            yield name, (parts_of(spec, source), partial(load, fitted=fitted, side=side))
+            yield name, (source_parts(spec, source), partial(load, fitted=fitted, side=side))
 
 
 def _sets(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[str, Source, Side | None]]:
@@ -159,7 +159,7 @@ def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, 
     label = spec.dataset.label if spec.dataset else None
     return {
         name: dataset_of(
-            parts_of(spec, source), partial(_load_raw, split=split, classes=classes, side=side, label=label)
+            source_parts(spec, source), partial(_load_raw, split=split, classes=classes, side=side, label=label)
         )
         for name, source, side in _sets(spec.dataset, split)
     }
@@ -175,7 +175,7 @@ def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | 
     def scan(rows: Rows) -> ScannedRows[None]:
         return ScannedRows(hashes(_raw_contents(rows), seed), nothing)
 
-    train, bad = parts_of(spec, dataset.train), BadRows.of_set("train", dataset.train)
+    train, bad = source_parts(spec, dataset.train), BadRows.of_set("train", dataset.train)
     begin_reading([train])
     every = take_survey(dataset.train, train, ScanPlan(None, dataset.label, scan), mapped, bad)
     survey = without_small_classes(every, dataset, bad)
@@ -185,7 +185,7 @@ def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | 
 
 
 def _load_raw(
-    parts: Iterable[Part], split: Split | None, classes: list[str], side: Side | None, label: str | None
+    parts: Iterable[SourcePart], split: Split | None, classes: list[str], side: Side | None, label: str | None
 ) -> Iterator[pa.Table]:
     for rows in read_all(parts, None):
         if split is not None and side is not None:
@@ -223,7 +223,7 @@ def dataset_of(
     context = data_context()
     context.enable_progress_bars = False
     context.raise_original_map_exception = True
-    tasks = [{"number": number, "parts": pickle.dumps(task)} for number, task in enumerate(tasks_of(parts))]
+    tasks = [{"number": number, "parts": pickle.dumps(task)} for number, task in enumerate(group_parts(parts))]
     run = partial(_run_tasks, loader=loader, numbered=numbered, on_rows=on_rows)
     return ray.data.from_items(tasks, override_num_blocks=len(tasks)).map_batches(
         run, batch_size=1, batch_format="pyarrow", num_gpus=gpus or None

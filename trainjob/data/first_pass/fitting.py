@@ -16,12 +16,12 @@ from trainjob.data.first_pass.split import Split, hashes
 from trainjob.data.first_pass.survey import FittedOn, digest_of
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, bad_rows_error, sound_rows
-from trainjob.data.read.chunking import Mapper, one_by_one, tasks_of
+from trainjob.data.read.chunking import Mapper, group_parts, one_by_one
 from trainjob.data.read.counted_reading import begin_reading, counted, read_all
 from trainjob.data.read.fingerprint import Fingerprint, changes_of, fingerprints, refuse_changes
-from trainjob.data.read.rows import OnBadRow, Part, Rows, leave_out, refuse
+from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, leave_out, refuse
 from trainjob.data.read.source import UNLABELLED, sources_of
-from trainjob.data.read.spec_parts import parts_of_sets
+from trainjob.data.read.spec_parts import parts_by_set
 from trainjob.errors import Alarm, DataError, notify
 from trainjob.kinds.registry import load_kind
 from trainjob.pretrained.remote_model import local_model
@@ -127,7 +127,7 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
     """
     assert spec.dataset is not None
     sources = fingerprints(spec)
-    sets, kind = parts_of_sets(spec), load_kind(spec.model.facts.field)
+    sets, kind = parts_by_set(spec), load_kind(spec.model.facts.field)
     bad = {name: BadRows.of_set(name, source) for name, source in sources_of(spec.dataset).items()}
     drops, rows = spec.dataset.on_bad_rows == "drop", dict[str, int]()
     advice = "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
@@ -217,7 +217,7 @@ def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_on
 
 
 def usable_rows(
-    some: Iterable[Part], fitted: Fitted, on_bad: OnBadRow, besides: Sequence[str] = ()
+    some: Iterable[SourcePart], fitted: Fitted, on_bad: OnBadRow, besides: Sequence[str] = ()
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
     """The usable rows and their labels [n, ...], None where they have none; `on_bad` is called with the error of each
     other row. `besides` are further columns to read.
@@ -234,10 +234,10 @@ def usable_rows(
         yield rows, labels
 
 
-def _keys_of_set(parts: list[Part], fitted: Fitted, seed: int, mapped: Mapper, bad: BadRows) -> Keys:
+def _keys_of_set(parts: list[SourcePart], fitted: Fitted, seed: int, mapped: Mapper, bad: BadRows) -> Keys:
     """Raises DataError where no row can be used."""
     keys: list[Keys] = []
-    tasks = tasks_of(parts)
+    tasks = group_parts(parts)
     for found, others in counted(mapped(partial(_keys, fitted=fitted, seed=seed), tasks), tasks):
         keys.append(found)
         bad.merge(others)
@@ -246,7 +246,7 @@ def _keys_of_set(parts: list[Part], fitted: Fitted, seed: int, mapped: Mapper, b
     return joined(keys)
 
 
-def _keys(parts: list[Part], fitted: Fitted, seed: int) -> tuple[Keys, BadRows]:
+def _keys(parts: list[SourcePart], fitted: Fitted, seed: int) -> tuple[Keys, BadRows]:
     bad = BadRows()
     keys = joined(_keys_of(rows, labels, fitted, seed) for rows, labels in usable_rows(parts, fitted, bad.add))
     return keys, bad

@@ -10,7 +10,7 @@ from trainjob.data.first_pass.split import distinct_rows
 from trainjob.data.first_pass.survey import ScanPlan, Survey, T, take_survey
 from trainjob.data.read.bad_rows import BadRows, TooFewRows
 from trainjob.data.read.chunking import Mapper
-from trainjob.data.read.rows import Part
+from trainjob.data.read.rows import SourcePart
 from trainjob.errors import DataError, listed
 
 _KIND = "of a class with too few rows that can be used"
@@ -68,7 +68,7 @@ def _is_fraction(name: str) -> bool:
 
 
 def survey_classes(
-    dataset: Dataset, parts: Sequence[Part], plan: ScanPlan[T], mapped: Mapper, bad: BadRows
+    dataset: Dataset, parts: Sequence[SourcePart], plan: ScanPlan[T], mapped: Mapper, bad: BadRows
 ) -> tuple[Survey[T], list[str]]:
     """The survey of the training source without classes that have too few rows, and the names of these.
 

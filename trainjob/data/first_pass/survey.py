@@ -18,10 +18,10 @@ from trainjob.data.first_pass.profile import Keys, strata_of
 from trainjob.data.first_pass.sample import Sample
 from trainjob.data.first_pass.split import Split, fit_split
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
-from trainjob.data.read.chunking import Mapper, tasks_of
+from trainjob.data.read.chunking import Mapper, group_parts
 from trainjob.data.read.counted_reading import counted, read_part
 from trainjob.data.read.labels import label_errors, label_numbers
-from trainjob.data.read.rows import Part, Rows
+from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.errors import listed
 from trainjob.kinds.kind import Input, Target
 
@@ -176,7 +176,7 @@ class _Share(Generic[T]):
     bad: BadRows
 
 
-def _scan_parts(task: tuple[list[Part], int], plan: ScanPlan[T]) -> _Share[T]:
+def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _Share[T]:
     """The rows of some parts; none with a hash below the task's floor gets into the sample."""
     parts, floor = task
     sample, numbers, bad = Sample[T](plan.sampled, floor), dict[str, int](), BadRows()
@@ -209,7 +209,9 @@ def _labelled(rows: Rows, label: str | None, numbers: dict[str, int], bad: BadRo
     return rows.take(np.flatnonzero(found >= 0)), found[found >= 0]
 
 
-def take_survey(source: Source, parts: Sequence[Part], plan: ScanPlan[T], mapped: Mapper, bad: BadRows) -> Survey[T]:
+def take_survey(
+    source: Source, parts: Sequence[SourcePart], plan: ScanPlan[T], mapped: Mapper, bad: BadRows
+) -> Survey[T]:
     """Reads the rows of `source`, whose parts are `parts`, once; unusable rows are counted in `bad`.
 
     Raises DataError if there are no usable rows.
@@ -218,7 +220,7 @@ def take_survey(source: Source, parts: Sequence[Part], plan: ScanPlan[T], mapped
     labels, hashes, marks = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     unusable = Counter[int]({0: 0})
 
-    tasks = tasks_of(parts)
+    tasks = group_parts(parts)
     with_floors = ((task, sample.floor) for task in tasks)
     for share in counted(mapped(partial(_scan_parts, plan=plan), with_floors), tasks):
         order = np.array([numbers.setdefault(name, len(numbers)) for name in share.names], np.int64)

@@ -16,7 +16,7 @@ class Sized(Protocol):
         ...
 
 
-Some = TypeVar("Some", bound=Sized)
+SizedT = TypeVar("SizedT", bound=Sized)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -33,9 +33,9 @@ def one_by_one(work: Callable[[Item], Result], items: Iterable[Item], /) -> Iter
     return map(work, items)
 
 
-def tasks_of(parts: Sequence[Some]) -> list[list[Some]]:
+def group_parts(parts: Sequence[SizedT]) -> list[list[SizedT]]:
     """Groups consecutive parts into tasks of up to about TASK_BYTES."""
-    tasks: list[list[Some]] = []
+    tasks: list[list[SizedT]] = []
     size = 0
     for part in parts:
         if not tasks or size + part.size > TASK_BYTES:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from trainjob.data.read.archives import is_zip
 from trainjob.data.read.chunking import Result, Sized
 from trainjob.data.read.image_tables import ListedImages
-from trainjob.data.read.rows import OnBadRow, Part, Rows, refuse
+from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, refuse
 from trainjob.doing import BYTES, DOING, ROWS
 
 
-def begin_reading(sets: Iterable[Sequence[Part]]) -> None:
+def begin_reading(sets: Iterable[Sequence[SourcePart]]) -> None:
     """Announces that all parts of these sets will be read. Counts bytes, or rows if a part does not know its size or
     position."""
     sizes = [0 if is_zip(part.uri) or isinstance(part, ListedImages) else part.size for parts in sets for part in parts]
@@ -19,7 +19,7 @@ def begin_reading(sets: Iterable[Sequence[Part]]) -> None:
         DOING.begin("reading", None, ROWS)
 
 
-def read_part(part: Part, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
+def read_part(part: SourcePart, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
     """The rows of a part, counted."""
     start = DOING.now.done
     for rows in part.read(columns, on_bad):
@@ -32,7 +32,7 @@ def read_part(part: Part, columns: Sequence[str] | None, on_bad: OnBadRow = refu
         DOING.reach(start + part.size)
 
 
-def read_all(some: Iterable[Part], columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
+def read_all(some: Iterable[SourcePart], columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
     """The rows of all parts, counted."""
     for part in some:
         yield from read_part(part, columns, on_bad)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import Part, check_columns
+from trainjob.data.read.rows import SourcePart, check_columns
 from trainjob.data.read.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError
 
@@ -31,7 +31,7 @@ class ImageColumns:
     """Names of the label's numbers, if the Hugging Face hub's `datasets` wrote them."""
 
 
-def image_columns(part: Part, image: str | None, label: str | None, labelled: bool) -> ImageColumns:
+def image_columns(part: SourcePart, image: str | None, label: str | None, labelled: bool) -> ImageColumns:
     """The named columns of a part of a table, or else those that look right. Rows that are not `labelled` need no
     label.
 
@@ -58,7 +58,7 @@ def image_columns(part: Part, image: str | None, label: str | None, labelled: bo
     return ImageColumns(image, label, is_path, tuple(names) if isinstance(names, list) else None)
 
 
-def _schema(part: Part) -> pa.Schema:
+def _schema(part: SourcePart) -> pa.Schema:
     """The columns of the part's file and of its partition folders; those of CSV and JSON Lines are text."""
     if isinstance(part, Partition):
         schema = _schema(part.part)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from trainjob.data.read.image_columns import ImageColumns, image_columns
 from trainjob.data.read.labels import canonical
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import OnBadRow, Part, Place, Rows, open_seekable, readable, refuse
+from trainjob.data.read.rows import OnBadRow, Place, Rows, SourcePart, open_seekable, readable, refuse
 from trainjob.data.read.tables import IMAGE_ROWS, ParquetRows
 from trainjob.errors import DataError, RowError, notify
 
@@ -26,7 +26,7 @@ IMAGE_BYTES = 2**17
 LONGEST_PATH = 4096
 _SCHEMES = ("file", "s3", "gs", "hf")
 
-ReadTable = Callable[[Part, list[str], OnBadRow], Iterator[Rows]]
+ReadTable = Callable[[SourcePart, list[str], OnBadRow], Iterator[Rows]]
 """Reads a part of a table, with these columns in any case."""
 
 
@@ -34,7 +34,7 @@ ReadTable = Callable[[Part, list[str], OnBadRow], Iterator[Rows]]
 class EmbeddedImages:
     """Rows of a Parquet file that hold image files."""
 
-    part: Part
+    part: SourcePart
     endpoint: str | None
     columns: ImageColumns
 
@@ -81,20 +81,20 @@ class ListedImages:
 
 
 def images_of_tables(
-    parts: Sequence[Part],
+    parts: Sequence[SourcePart],
     endpoint: str | None,
     image: str | None,
     label: str | None,
     labelled: bool,
     read: ReadTable = lambda part, columns, on_bad: part.read(columns, on_bad),
-) -> list[Part]:
+) -> list[SourcePart]:
     """The images of tables, whose columns are named `image` and `label` or look like it; where the rows name image
     files, the tables are read here, by `read`.
 
     Raises DataError for columns that are not there or unclear, and for what is no path.
     """
     columns: dict[str, ImageColumns] = {}
-    found: list[Part] = []
+    found: list[SourcePart] = []
     for part in parts:
         chosen = columns.get(part.uri) or image_columns(part, image, label, labelled)
         columns[part.uri] = chosen
@@ -108,7 +108,7 @@ def images_of_tables(
     return found
 
 
-def named_files(parts: Sequence[Part]) -> set[str]:
+def named_files(parts: Sequence[SourcePart]) -> set[str]:
     """URIs, without `.` and `..`, of the image files that rows name."""
     named: set[str] = set()
     for part in parts:
@@ -120,18 +120,18 @@ def named_files(parts: Sequence[Part]) -> set[str]:
     return named
 
 
-def _embedded(part: Part, endpoint: str | None, columns: ImageColumns) -> EmbeddedImages:
+def _embedded(part: SourcePart, endpoint: str | None, columns: ImageColumns) -> EmbeddedImages:
     if isinstance(part, Partition):
         return EmbeddedImages(replace(part, part=_of_images(part.part, columns)), endpoint, columns)
     return EmbeddedImages(_of_images(part, columns), endpoint, columns)
 
 
-def _of_images(part: Part, columns: ImageColumns) -> Part:
+def _of_images(part: SourcePart, columns: ImageColumns) -> SourcePart:
     assert isinstance(part, ParquetRows)
     return replace(part, image=columns.image)
 
 
-def _listed(part: Part, endpoint: str | None, columns: ImageColumns, read: ReadTable) -> Iterator[ListedImages]:
+def _listed(part: SourcePart, endpoint: str | None, columns: ImageColumns, read: ReadTable) -> Iterator[ListedImages]:
     """At least one, which tells of the rows that cannot be read where there are no others."""
     wanted = [columns.image] if columns.label is None else [columns.image, columns.label]
     empty = ListedImages(part.uri, endpoint, columns, pa.table({name: [] for name in wanted}), ())

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from trainjob.data.read.rows import OnBadRow, Part, Rows, refuse
+from trainjob.data.read.rows import OnBadRow, Rows, SourcePart, refuse
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -16,7 +16,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 class Partition:
     """A part of a table with the columns of its folders, which take the place of columns of the same name."""
 
-    part: Part
+    part: SourcePart
     values: tuple[tuple[str, str | None], ...]
     """Name and value of each column."""
 
@@ -45,7 +45,7 @@ class Partition:
             yield Rows(table.select(chosen), rows.where, rows.size)
 
 
-def partitioned(part: Part, name: str) -> Part:
+def partitioned(part: SourcePart, name: str) -> SourcePart:
     """The part with the columns that `name`, its file's path below the root, tells of."""
     values = partition_values(name)
     return Partition(part, values) if values else part

@@ -81,7 +81,7 @@ def leave_out(_: RowError) -> None:
     """Leaves out a row without reporting it."""
 
 
-class Part(Protocol):
+class SourcePart(Protocol):
     """A unit of reading: a file, or a share of a file's rows or of a folder's files. Picklable."""
 
     @property

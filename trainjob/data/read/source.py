@@ -20,7 +20,7 @@ from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.lfs_pointer import POINTER, POINTER_ADVICE, POINTER_BYTES, is_pointer
 from trainjob.data.read.partitions import partitioned
-from trainjob.data.read.rows import Part, is_http, open_seekable, readable
+from trainjob.data.read.rows import SourcePart, is_http, open_seekable, readable
 from trainjob.data.read.tables import CSVFile, ParquetRows
 from trainjob.errors import DataError, listed, notify
 from trainjob.storage import concurrently, open_filesystem, storage_errors
@@ -65,7 +65,7 @@ def parts(
     labelled: bool = True,
     nested: Sequence[str] = (),
     optional: Sequence[str] = (),
-) -> list[Part]:
+) -> list[SourcePart]:
     """What to read for `source`, URI by URI, in an order that depends on names alone; images that are not `labelled`
     may lie in no class folder, `nested` columns may hold lists and objects, and `optional` ones be missing. Says which
     files of a folder are left out.
@@ -90,7 +90,7 @@ def _parts(
     labelled: bool,
     nested: tuple[str, ...],
     optional: tuple[str, ...],
-) -> Sequence[Part]:
+) -> Sequence[SourcePart]:
     if kind == "mnist":
         return [_idx(place.files, place.uri, endpoint)]
     if kind == "images":
@@ -273,7 +273,7 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> tuple[str, list[fs.FileInf
     return folder, [info for info in infos if matches(info.path)]
 
 
-def _image_parts(files: list[File], uri: str, endpoint: str | None, labelled: bool) -> list[Part]:
+def _image_parts(files: list[File], uri: str, endpoint: str | None, labelled: bool) -> list[SourcePart]:
     loose = [file.name for file in files if "/" not in file.name]
     if loose and labelled:
         raise DataError(f"{uri}/{loose[0]} lies in no class folder: images belong in {uri}/<class>/")

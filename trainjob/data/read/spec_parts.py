@@ -1,20 +1,21 @@
 """The parts of a spec's sources, as its model takes them."""
 
 from trainjob.api import Source, TrainJobSpec
-from trainjob.data.read.rows import Part
+from trainjob.data.read.rows import SourcePart
 from trainjob.data.read.source import UNLABELLED, parts, sources_of
 from trainjob.kinds.registry import load_kind
 
 
-def parts_of_sets(spec: TrainJobSpec) -> dict[str, list[Part]]:
-    """The parts of each set that has a source of its own. Raises as `parts_of` does."""
+def parts_by_set(spec: TrainJobSpec) -> dict[str, list[SourcePart]]:
+    """The parts of each set that has a source of its own. Raises as `source_parts` does."""
     assert spec.dataset is not None
     return {
-        name: parts_of(spec, source, labelled=name != UNLABELLED) for name, source in sources_of(spec.dataset).items()
+        name: source_parts(spec, source, labelled=name != UNLABELLED)
+        for name, source in sources_of(spec.dataset).items()
     }
 
 
-def parts_of(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[Part]:
+def source_parts(spec: TrainJobSpec, source: Source, labelled: bool = True) -> list[SourcePart]:
     """The parts of a source. Raises DataError where they are not of the kind that the model takes."""
     endpoint = spec.storage.endpoint if spec.storage else None
     if not spec.model.facts.needs_dataset:  # a function takes any rows

@@ -11,9 +11,9 @@ from trainjob.data.first_pass.small_classes import without_small_classes
 from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, take_survey
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
-from trainjob.data.read.chunking import Mapper, tasks_of
+from trainjob.data.read.chunking import Mapper, group_parts
 from trainjob.data.read.counted_reading import begin_reading, counted, read_part
-from trainjob.data.read.rows import Part, Rows, leave_out
+from trainjob.data.read.rows import Rows, SourcePart, leave_out
 from trainjob.doing import DOING
 from trainjob.errors import listed
 from trainjob.kinds.causal_lm.chat import ChatTemplate
@@ -33,7 +33,7 @@ from trainjob.pretrained.tokenizers import (
 
 
 def fit_language_model(
-    dataset: Dataset, model: CausalLM, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+    dataset: Dataset, model: CausalLM, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
     """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
     layout = layout_of(dataset)
@@ -70,10 +70,10 @@ def fit_language_model(
     return FittedOn(tokens, NextToken(), division, survey.digest, texts, notes)
 
 
-def _sound(tokens: TokensInput, train: Sequence[Part], mapped: Mapper, bad: BadRows) -> np.ndarray:
+def _sound(tokens: TokensInput, train: Sequence[SourcePart], mapped: Mapper, bad: BadRows) -> np.ndarray:
     """Whether each readable row can be learned, which depends on the tokenizer, bool [n]."""
     sound: list[np.ndarray] = []
-    tasks, copied = tasks_of(train), replace(tokens)  # what the copy caches is not saved or sent with the other
+    tasks, copied = group_parts(train), replace(tokens)  # what the copy caches is not saved or sent with the other
     begin_reading([train])
     for found, others in counted(mapped(partial(_sound_of, tokens=copied), tasks), tasks):
         sound.append(found)
@@ -81,7 +81,7 @@ def _sound(tokens: TokensInput, train: Sequence[Part], mapped: Mapper, bad: BadR
     return np.concatenate(sound)
 
 
-def _sound_of(parts: list[Part], tokens: TokensInput) -> tuple[np.ndarray, BadRows]:
+def _sound_of(parts: list[SourcePart], tokens: TokensInput) -> tuple[np.ndarray, BadRows]:
     bad, sound = BadRows(), [np.empty(0, bool)]
     for part in parts:
         for rows in read_part(part, tokens.columns, leave_out):

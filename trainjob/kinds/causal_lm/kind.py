@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import CausalLM, Dataset, Source
-from trainjob.data.read.rows import Part
+from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.causal_lm.documents import layout_of
 from trainjob.kinds.causal_lm.fit import fit_language_model
 from trainjob.kinds.causal_lm.tokens import TokensInput
@@ -23,7 +23,7 @@ class CausalLMKind:
     def label_column(self, dataset: Dataset) -> None:
         return None
 
-    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         layout = layout_of(dataset)
         return table_parts(source, endpoint, self.facts.field, layout.nested, layout.optional)
 

@@ -13,7 +13,7 @@ from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, not
 from trainjob.data.read.bad_rows import BadRows, sound_rows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.pictures import BACKGROUND, Picture, check_pictures, pictures
-from trainjob.data.read.rows import Part, Rows, leave_out
+from trainjob.data.read.rows import Rows, SourcePart, leave_out
 from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
 from trainjob.kinds.targets.one_class import OneClass
@@ -25,7 +25,7 @@ _CHANNELS, _ALPHA, _TURNED = 3, 4, 8
 
 
 def fit_images(
-    dataset: Dataset, model: ImageClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+    dataset: Dataset, model: ImageClassifier, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
     """Unusable images are counted in `bad`. Raises DataError if no model can be fitted."""
     if model.pretrained is not None:
@@ -62,7 +62,7 @@ def fit_images(
     return FittedOn(images, target, division, survey.digest, notes=_notes(survey.marks), small=small)
 
 
-def _first_size(train: Sequence[Part]) -> tuple[int, int]:
+def _first_size(train: Sequence[SourcePart]) -> tuple[int, int]:
     """Width and height of the first sound image, which all others must have; 0 where there are none."""
     for part in train:
         for rows in part.read(COLUMNS, leave_out):
@@ -73,7 +73,7 @@ def _first_size(train: Sequence[Part]) -> tuple[int, int]:
 
 
 def _for_pretrained(
-    dataset: Dataset, name: str, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+    dataset: Dataset, name: str, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
     """Fits the classes only; the rest follows from the network's own image processor."""
     processor = pretrained_processor(name)

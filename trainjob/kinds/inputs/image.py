@@ -16,7 +16,7 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.image_files import IDXFiles, ImageFiles, tensors_of
 from trainjob.data.read.image_tables import ReadTable, images_of_tables
 from trainjob.data.read.pictures import Picture, check_pictures, pictures
-from trainjob.data.read.rows import Part, Rows, check_columns, row_number
+from trainjob.data.read.rows import Rows, SourcePart, check_columns, row_number
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
 from trainjob.kinds.inputs.given import table_of_images
@@ -108,7 +108,7 @@ class ImageInput:
     def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
         return table_of_images(rows, where, self.as_shown)
 
-    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
+    def parts(self, found: Sequence[SourcePart], column: str | None, read: ReadTable) -> Sequence[SourcePart]:
         """Tables become readers of their images."""
         if isinstance(found[0], ImageFiles | IDXFiles):
             return found

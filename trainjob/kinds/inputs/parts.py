@@ -7,14 +7,14 @@ from trainjob.api import Dataset, Source
 from trainjob.data.read.formats import is_metadata
 from trainjob.data.read.image_files import IDXFiles, ImageFiles
 from trainjob.data.read.image_tables import images_of_tables, named_files
-from trainjob.data.read.rows import Part
+from trainjob.data.read.rows import SourcePart
 from trainjob.data.read.source import images_beside, parts
 from trainjob.errors import DataError, listed, notify
 
 
 def table_parts(
     source: Source, endpoint: str | None, kind: str, nested: Sequence[str] = (), optional: Sequence[str] = ()
-) -> list[Part]:
+) -> list[SourcePart]:
     """The parts of a source of tables, for a model of this kind; `nested` columns may hold lists and objects, and
     `optional` ones may be missing. Raises DataError where the source holds images."""
     found = parts(source, endpoint, nested=nested, optional=optional)
@@ -23,7 +23,7 @@ def table_parts(
     return found
 
 
-def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
+def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
     """The parts of a source of images: folders, IDX files, or tables that hold images or name their files."""
     found = parts(source, endpoint, labelled)
     if _are_images(found):
@@ -34,7 +34,7 @@ def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled
     return images
 
 
-def _tell_of_others(images: list[Part], beside: list[str], place: str) -> None:
+def _tell_of_others(images: list[SourcePart], beside: list[str], place: str) -> None:
     """Gives a Notice of the image files in the folder of a `metadata.csv` that no row names."""
     named = named_files(images)
     if others := [uri for uri in beside if posixpath.normpath(uri) not in named]:
@@ -44,5 +44,5 @@ def _tell_of_others(images: list[Part], beside: list[str], place: str) -> None:
         )
 
 
-def _are_images(found: list[Part]) -> bool:
+def _are_images(found: list[SourcePart]) -> bool:
     return isinstance(found[0], ImageFiles | IDXFiles)

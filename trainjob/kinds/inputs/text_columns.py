@@ -10,7 +10,7 @@ import pyarrow as pa
 from tokenizers import Tokenizer
 
 from trainjob.data.read.image_tables import ReadTable
-from trainjob.data.read.rows import Part
+from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.given import table_of_texts
 from trainjob.kinds.inputs.questions import Question, text_example, text_question
 from trainjob.pretrained.tokenizer_check import check_export
@@ -43,7 +43,7 @@ class TextColumns:
     def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
         return table_of_texts(rows, self.columns, where)
 
-    def parts(self, found: Sequence[Part], column: str | None, read: ReadTable) -> Sequence[Part]:
+    def parts(self, found: Sequence[SourcePart], column: str | None, read: ReadTable) -> Sequence[SourcePart]:
         return found
 
     def question(self, most_rows: int) -> type[Question]:

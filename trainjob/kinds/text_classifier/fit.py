@@ -10,7 +10,7 @@ from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
-from trainjob.data.read.rows import Part, Rows
+from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.doing import DOING
 from trainjob.kinds.inputs.cleaning import clean
 from trainjob.kinds.inputs.text import (
@@ -25,7 +25,7 @@ from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TO
 
 
 def fit_classifier(
-    dataset: Dataset, model: TextClassifier, train: Sequence[Part], seed: int, mapped: Mapper, bad: BadRows
+    dataset: Dataset, model: TextClassifier, train: Sequence[SourcePart], seed: int, mapped: Mapper, bad: BadRows
 ) -> FittedOn:
     """Unusable rows are counted in `bad`. Raises DataError if no model can be fitted."""
     columns, label, cleaning = dataset.text, dataset.label, dataset.cleaning

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainjob.api import Dataset, Source, TextClassifier
-from trainjob.data.read.rows import Part
+from trainjob.data.read.rows import SourcePart
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.inputs.text import TextInput
 from trainjob.kinds.kind import Kind
@@ -22,7 +22,7 @@ class TextClassifierKind:
     def label_column(self, dataset: Dataset) -> str | None:
         return dataset.label
 
-    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[Part]:
+    def parts(self, dataset: Dataset, source: Source, endpoint: str | None, labelled: bool) -> list[SourcePart]:
         return table_parts(source, endpoint, self.facts.field)
 
     def load_fitted(self, folder: Path, state: dict[str, Any], saved_as: str) -> tuple[TextInput, OneClass]:
