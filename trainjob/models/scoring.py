@@ -33,7 +33,7 @@ def tally_batches(
             moved = batch.to(device)
             with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
                 outputs = module(**moved.inputs).to(device)  # ONNX Runtime's are on the CPU
-            if batch.counts:
+            if batch.is_real:
                 tally.add(moved, outputs)
                 on_outputs(moved, outputs)
     module.train(was_training)

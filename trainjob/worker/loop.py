@@ -161,7 +161,7 @@ class Trainer:
             moved = batch.to(self.device)
             self._rebuild_buckets(moved)
             with self._gradients_synced(number == len(micro_batches)):
-                losses = self.objective.losses(self._answers(moved), moved) * batch.counts
+                losses = self.objective.losses(self._answers(moved), moved) * batch.is_real
                 self.scaler.scale(losses.sum() / divisor).backward()
             self._meter.add(batch, losses)
 

@@ -58,7 +58,7 @@ class Scorer:
             batch = first_available(own, self._device) if is_sharded(module) else own
             if batch is None:
                 return
-            yield batch if own is not None else replace(batch, counts=False)
+            yield batch if own is not None else replace(batch, is_real=False)
 
 
 @dataclass

@@ -22,7 +22,7 @@ class StepMeter:
         self._loss += losses.detach().sum(dtype=torch.float64)
         self._weight += batch.weight
         self._rows += len(batch)
-        self._token_slots += batch.places
+        self._token_slots += batch.token_slots
         self._padding += batch.padding
 
     def over_ranks(self, unit: str | None) -> tuple[float, float, dict[str, float]]:

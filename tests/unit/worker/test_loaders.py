@@ -96,9 +96,9 @@ def test_fewer_ranks_compute_a_batch_in_parts_that_are_no_larger(batch_size: int
         assert len(batches) == parts
         assert all(0 < len(batch.labels) <= batch_size // count for batch in batches)
         assert [batch.weight for batch in batches] == [len(batch) for batch in batches]
-        counted = [batch for batch in batches if batch.counts]
+        counted = [batch for batch in batches if batch.is_real]
         assert sum(map(len, counted)) == len(own)
-        assert sum(batch.places for batch in batches) == sum(batch.padding for batch in batches) == len(own)
+        assert sum(batch.token_slots for batch in batches) == sum(batch.padding for batch in batches) == len(own)
         for batch in counted:
             assert torch.equal(batch.inputs["input_ids"][:, 0], 10 * batch.labels)
             seen += batch.labels.tolist()

@@ -104,7 +104,7 @@ def first_class_alone(labels: torch.Tensor) -> torch.Tensor:
 class WeightedBatch(Batch):
     @property
     def weight(self) -> float:
-        return float(first_class_alone(self.labels).sum()) * self.counts
+        return float(first_class_alone(self.labels).sum()) * self.is_real
 
 
 @dataclass
@@ -115,7 +115,7 @@ class WeightedBatches:
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         for batch in self.batches.epoch(epoch):
-            weighted = WeightedBatch(batch.inputs, batch.labels, counts=batch.counts)
+            weighted = WeightedBatch(batch.inputs, batch.labels, is_real=batch.is_real)
             self.weights.append(weighted.weight)
             yield weighted
 

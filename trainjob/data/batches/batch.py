@@ -22,16 +22,16 @@ class Batch:
     """The teacher's logits, float32 [n, C]."""
     padding: int = 0
     """Token slots without a token of a text."""
-    counts: bool = True
+    is_real: bool = True
     """False on a rank without rows while others have some: it computes a dummy row to take part in the collectives."""
 
     @property
-    def places(self) -> int:
+    def token_slots(self) -> int:
         """Token slots in all rows; 0 for inputs other than texts."""
         return self.inputs["input_ids"][: len(self)].numel() if "input_ids" in self.inputs else 0
 
     def __len__(self) -> int:
-        return len(self.labels) if self.counts else 0
+        return len(self.labels) if self.is_real else 0
 
     @property
     def weight(self) -> float:
@@ -46,7 +46,7 @@ class Batch:
     def _rows(self, start: int, stop: int) -> "Batch":
         some = slice(start, stop) if start < stop else slice(0, 1)
         padding = self.padding if stop == len(self) else 0
-        return replace(self._each(lambda tensor: tensor[some]), counts=start < stop, padding=padding)
+        return replace(self._each(lambda tensor: tensor[some]), is_real=start < stop, padding=padding)
 
     def to(self, device: torch.device) -> "Batch":
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))

@@ -91,13 +91,13 @@ def collate(preprocessor: Preprocessor, examples: Examples) -> Batch:
     labels = torch.from_numpy(np.ascontiguousarray(preprocessor.target.labels(examples, arrays)))
     teacher = torch.from_numpy(np.ascontiguousarray(examples.teacher)) if examples.teacher is not None else None
     batch = Batch(inputs, labels, teacher=teacher)
-    return replace(batch, padding=max(batch.places - int(examples.lengths.sum()), 0))
+    return replace(batch, padding=max(batch.token_slots - int(examples.lengths.sum()), 0))
 
 
 def _collated(preprocessor: Preprocessor, item: tuple[Examples, bool]) -> Batch:
-    examples, counts = item
+    examples, is_real = item
     batch = collate(preprocessor, examples)
-    return batch if counts else replace(batch, counts=False, padding=0)
+    return batch if is_real else replace(batch, is_real=False, padding=0)
 
 
 @dataclass(frozen=True)
