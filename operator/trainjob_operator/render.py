@@ -159,7 +159,7 @@ def start_seconds(job: TrainJob, ray_job: Mapping[str, Any] | None, settings: Se
 def _ray_cluster(job: TrainJob, settings: Settings) -> KubernetesObject:
     workers, defaults, pool = job.spec.workers, settings.defaults, node_pool(job, settings)
     per_pod = workers_per_pod(job, pool)
-    pods = job.spec.places // per_pod
+    pods = job.spec.worker_slots // per_pod
     cpus = workers.cpus or defaults.worker_cpus
     ray_cpus = per_pod * max(1, int(cpus)) + max(1, ceil(defaults.data_cpus))
     gpus = per_pod * workers.gpus

@@ -48,7 +48,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         verdict = replace(verdict, message=with_waiting_reasons(verdict.message, waiting, refusal))
     final = verdict.phase in FINAL
     pods = [] if final else pods
-    workers = WorkersStatus(desired=job.spec.places, ready=_ready_workers(job, pods))
+    workers = WorkersStatus(desired=job.spec.worker_slots, ready=_ready_workers(job, pods))
     interruptions = before.interruptions
     if not observed.unreadable:
         interruptions = update_interruptions(before, verdict.reason, cluster, workers, pods, now)
@@ -143,7 +143,7 @@ def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
     group = filter(is_ready, ray_pods(pods, "worker"))
     numbers = [pod["metadata"].get("annotations", {}).get(WORKERS_ANNOTATION, "") for pod in group]
     ready = sum(int(number) for number in numbers if re.fullmatch("[0-9]{1,6}", number))
-    return min(job.spec.places, ready)
+    return min(job.spec.worker_slots, ready)
 
 
 def _with_problems(verdict: Verdict, job: TrainJob, observed: Observed) -> str:

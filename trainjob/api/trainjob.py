@@ -110,7 +110,7 @@ class TrainJobSpec(StrictModel):
     """Whether the job is suspended: it has no pods until this is false, and then resumes from its latest checkpoint."""
 
     @property
-    def places(self) -> int:
+    def worker_slots(self) -> int:
         """Worker slots of the job: the workers of all trials that run at once."""
         return self.workers.count * (self.tuning.parallel if self.tuning is not None else 1)
 

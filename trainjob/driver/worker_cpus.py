@@ -9,7 +9,7 @@ from trainjob.launch.ray_cluster import on_cluster
 
 def worker_threads(spec: TrainJobSpec) -> int:
     """CPU threads of each worker: `workers.cpus`, or an even share of this machine's cores; on a cluster, 1."""
-    share = 1 if on_cluster() else len(os.sched_getaffinity(0)) / spec.places
+    share = 1 if on_cluster() else len(os.sched_getaffinity(0)) / spec.worker_slots
     return max(1, int(spec.workers.cpus or share))
 
 

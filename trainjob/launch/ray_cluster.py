@@ -108,7 +108,7 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
             ) from None
         _note_missing_gpus(spec)
     else:
-        local_ray.start(spec.places * threads + DATA_CPUS, OBJECT_STORE_BYTES, environment)
+        local_ray.start(spec.worker_slots * threads + DATA_CPUS, OBJECT_STORE_BYTES, environment)
     interrupts.handle_again()  # Ray handles SIGTERM itself: it prints the stack of its native code
     silence_worker_deaths()
     for name in ("ray.train", "ray.data"):

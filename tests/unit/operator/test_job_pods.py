@@ -280,7 +280,7 @@ def test_any_trainjob_becomes_a_rayjob_that_keeps_its_promises(
     pods, [group] = pod_templates(ray_job), ray_job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
     per_pod = int(pods["worker"]["metadata"]["annotations"]["trainjob.dev/workers"])
     threads = max(1, int(job.spec.workers.cpus or 1))
-    assert group["replicas"] * per_pod == job.spec.places
+    assert group["replicas"] * per_pod == job.spec.worker_slots
     assert int(group["rayStartParams"]["num-cpus"]) > per_pod * threads
     assert int(group["rayStartParams"]["num-gpus"]) == per_pod * job.spec.workers.gpus
     for template in pods.values():
