@@ -43,11 +43,11 @@ class DataError(UserError):
 class RowError(DataError):
     """One row cannot be used; other rows of the file may be fine."""
 
-    def __init__(self, message: str, place: str = "", kind: str = "", detail: str = "") -> None:
+    def __init__(self, message: str, location: str = "", kind: str = "", detail: str = "") -> None:
         """`kind` describes the error without values of this row, so that errors can be counted; `detail` has the
         values."""
         super().__init__(message)
-        self.place, self.kind, self.detail = place, kind, detail
+        self.location, self.kind, self.detail = location, kind, detail
 
 
 class StorageError(UserError):

@@ -128,11 +128,11 @@ def _said(
     """The cascade's answers to the texts, in words."""
     import pyarrow as pa
 
-    from trainjob.data.read.rows import Place, Rows
+    from trainjob.data.read.rows import RowLocation, Rows
 
     columns = dict.fromkeys(predictor.preprocessor.input.columns, [""] * len(inputs))
     columns[predictor.preprocessor.input.columns[0]] = inputs
-    decided = cascade.decide(Rows(pa.table(columns), lambda index: Place(inputs[index])), probabilities)
+    decided = cascade.decide(Rows(pa.table(columns), lambda index: RowLocation(inputs[index])), probabilities)
     names = [*predictor.classes, "no class"]
     return [
         f"{'languageModel' if asked else 'model'}: {names[number]}"

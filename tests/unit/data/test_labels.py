@@ -11,7 +11,7 @@ from data_specs import some_rows, text_spec, write_csv, write_jsonl
 from trainjob.data import Fitted, fit
 from trainjob.data.first_pass.label_notes import label_notes
 from trainjob.data.read.labels import canonical, label_indices
-from trainjob.data.read.rows import Place, Rows
+from trainjob.data.read.rows import RowLocation, Rows
 from trainjob.errors import DataError
 
 TEXTS = [row["text"] for row in some_rows(12)]
@@ -68,7 +68,7 @@ def test_other_labels_stay(label: str) -> None:
 def test_classes_of_earlier_versions_are_found() -> None:
     def indices(labels: list[str], known: list[str]) -> list[int]:
         return label_indices(
-            Rows(pa.table({"label": labels}), lambda index: Place("it", number=index + 1)), "label", known
+            Rows(pa.table({"label": labels}), lambda index: RowLocation("it", number=index + 1)), "label", known
         ).tolist()
 
     assert indices(["0", "0E-9", "1", "1.000"], ["0E-9", "1.0"]) == [0, 0, 1, 1]

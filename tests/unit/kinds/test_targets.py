@@ -15,7 +15,7 @@ from trainjob.api import Cleaning, Model, TrainJobSpec
 from trainjob.data import fit, prepare_examples
 from trainjob.data.batches.examples import Examples
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.read.rows import Place, Rows
+from trainjob.data.read.rows import RowLocation, Rows
 from trainjob.errors import RowError
 from trainjob.kinds.inputs.text import TextInput, train_wordpiece
 from trainjob.kinds.targets.next_token import NextToken
@@ -26,7 +26,9 @@ CLASSES = ["cat", "dog"]
 
 
 def rows_with(*labels: str | None) -> Rows:
-    return Rows(pa.table({"label": pa.array(labels, pa.string())}), lambda index: Place("rows.csv", "row", index + 1))
+    return Rows(
+        pa.table({"label": pa.array(labels, pa.string())}), lambda index: RowLocation("rows.csv", "row", index + 1)
+    )
 
 
 def test_a_class_is_read_by_its_name_and_other_labels_are_told() -> None:
@@ -34,7 +36,7 @@ def test_a_class_is_read_by_its_name_and_other_labels_are_told() -> None:
     rows, labels = OneClass(CLASSES, [3, 4]).read(rows_with("dog", "cow", " cat ", None), "label", bad.append)
     assert labels.tolist() == [1, 0]
     assert [rows.where(index) for index in range(2)] == ["rows.csv, row 1", "rows.csv, row 3"]
-    assert [error.place for error in bad] == ["rows.csv, row 2", "rows.csv, row 4"]
+    assert [error.location for error in bad] == ["rows.csv, row 2", "rows.csv, row 4"]
 
 
 @pytest.mark.parametrize("loss", ["crossEntropy", "binaryCrossEntropy"])

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from trainjob.data.read.csv_quotes import QuoteCheck
-from trainjob.data.read.rows import OnBadRow, Place, Rows
+from trainjob.data.read.rows import OnBadRow, RowLocation, Rows
 from trainjob.errors import RowError
 
 
@@ -31,11 +31,11 @@ class BadCSVRows:
         """Arrow's handler for a row whose number of values differs from the header's."""
         number = row.number - 1 - self._skipped
         self.numbers.add(number)
-        place, found = Place(self._uri, "row", number), f"{row.actual_columns} values"
+        location, found = RowLocation(self._uri, "row", number), f"{row.actual_columns} values"
         kind = f"the row does not have {row.expected_columns} values, as the header has"
-        error = RowError(f"{place}: {kind}, but {row.actual_columns}", place, kind, found)
+        error = RowError(f"{location}: {kind}, but {row.actual_columns}", location, kind, found)
         try:
-            self._on_bad(self._quote_error(place, number) or error)
+            self._on_bad(self._quote_error(location, number) or error)
         except RowError as error:
             self.refused = error
             return "error"
@@ -47,8 +47,8 @@ class BadCSVRows:
             return rows
         sound: list[int] = []
         for index in range(len(rows.table)):
-            place = rows.where(index)
-            if error := self._quote_error(place, place.number or 0):
+            location = rows.where(index)
+            if error := self._quote_error(location, location.number or 0):
                 self._on_bad(error)
             else:
                 sound.append(index)
@@ -66,12 +66,12 @@ class BadCSVRows:
                 return
             yield batch
 
-    def _quote_error(self, place: Place, number: int) -> RowError | None:
+    def _quote_error(self, location: RowLocation, number: int) -> RowError | None:
         found = self._quotes.bad.get(number + self._skipped)
         if found is None:
             return None
         detail = f": {found.detail}" if found.detail else ""
-        return RowError(f"{place}: {found.kind}{detail}", place, found.kind, found.detail)
+        return RowError(f"{location}: {found.kind}{detail}", location, found.kind, found.detail)
 
 
 class _Watched(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""Unusable rows: counted by kind, with the places of the first ones, and reported all at once."""
+"""Unusable rows: counted by kind, with the locations of the first ones, and reported all at once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from trainjob.errors import DataError, RowError, listed
 from trainjob.redaction import without_secrets
 
 SHOWN = 5
-"""Rows of each kind whose place is reported."""
+"""Rows of each kind whose location is reported."""
 _LONGEST = 200
 """Characters shown of one row."""
 
@@ -52,7 +52,9 @@ class BadRows:
 
     def add(self, error: RowError) -> None:
         """Counts a row."""
-        self.add_rows(error.kind, 1, f"{error.place}: {error.detail}" if error.detail else error.place, str(error))
+        self.add_rows(
+            error.kind, 1, f"{error.location}: {error.detail}" if error.detail else error.location, str(error)
+        )
 
     def add_rows(self, name: str, rows: int, first: str, message: str, advice: str = "") -> None:
         """Counts several rows of one kind that share one error, `first`."""
@@ -82,8 +84,8 @@ def _line(name: str, kind: Kind, counted: bool) -> str:
     count = f"{kind.rows:,} rows: " if counted else ""
     advice = f" ({kind.advice})" if kind.advice else ""
     more = kind.rows - len(kind.first)
-    places = "; ".join(kind.first) + (f" and {more:,} more" if more > 0 else "")
-    return f"{count}{name}{advice}: {places}"
+    locations = "; ".join(kind.first) + (f" and {more:,} more" if more > 0 else "")
+    return f"{count}{name}{advice}: {locations}"
 
 
 def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:

@@ -75,8 +75,8 @@ class QuoteCheck:
         is_inside = (np.searchsorted(toggles, ends) + self._inside) % 2 == 1
         rows = np.append(0, np.cumsum(~is_inside))
 
-        def lines_before(place: int) -> int:
-            return int(np.searchsorted(ends, place))
+        def lines_before(offset: int) -> int:
+            return int(np.searchsorted(ends, offset))
 
         for opening, closing in early:
             opened = self._opened if opening is None else self._lines + lines_before(opening)
@@ -126,23 +126,23 @@ def _walk(
     early: list[tuple[int | None, int]] = []
     opening, index = None, 0
     while index < len(quotes):
-        place = quotes[index]
-        if inside and index + 1 < len(quotes) and quotes[index + 1] == place + 1:
+        offset = quotes[index]
+        if inside and index + 1 < len(quotes) and quotes[index + 1] == offset + 1:
             index += 1
         elif inside:
             inside = False
-            toggles.append(place)
+            toggles.append(offset)
             if not can_close[index]:
-                early.append((opening, place))
+                early.append((opening, offset))
         elif can_open[index]:
-            inside, opening = True, place
-            toggles.append(place)
+            inside, opening = True, offset
+            toggles.append(offset)
         index += 1
     return np.array(toggles, np.int64), early
 
 
-def _is_escaped(text: np.ndarray, place: int) -> bool:
-    first = place
+def _is_escaped(text: np.ndarray, offset: int) -> bool:
+    first = offset
     while first and text[first - 1] == _BACKSLASH:
         first -= 1
-    return (place - first) % 2 == 1
+    return (offset - first) % 2 == 1

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trainjob.data.arrays import as_arrow, as_numpy
 from trainjob.data.read.partitions import partition_values
-from trainjob.data.read.rows import OnBadRow, Place, Rows, open_seekable, open_stream, readable, refuse
+from trainjob.data.read.rows import OnBadRow, RowLocation, Rows, open_seekable, open_stream, readable, refuse
 from trainjob.errors import DataError, RowError
 
 IDX_TABLE_BYTES = 4 * 2**20
@@ -43,7 +43,7 @@ class ImageFiles:
         table = {"label": pa.array(labels, pa.string())}
         if columns is None or "image" in columns:
             table["image"] = pa.array([self._bytes(name) for name in self.names], pa.binary())
-        yield Rows(pa.table(table), lambda index: Place(f"{self.uri}/{self.names[index]}"))
+        yield Rows(pa.table(table), lambda index: RowLocation(f"{self.uri}/{self.names[index]}"))
 
     def _bytes(self, name: str) -> bytes:
         uri = f"{self.uri}/{name}"
@@ -111,8 +111,8 @@ def too_large(where: str) -> RowError:
     return RowError(f"{where}: {kind}; make them smaller", where, kind)
 
 
-def _where(uri: str, first: int) -> Callable[[int], Place]:
-    return lambda index: Place(uri, "image", first + index)
+def _where(uri: str, first: int) -> Callable[[int], RowLocation]:
+    return lambda index: RowLocation(uri, "image", first + index)
 
 
 def _header(file: pa.NativeFile, uri: str, dimensions: tuple[int, ...]) -> tuple[int, ...]:

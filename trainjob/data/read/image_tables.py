@@ -17,7 +17,7 @@ import pyarrow as pa
 from trainjob.data.read.image_columns import ImageColumns, image_columns
 from trainjob.data.read.labels import canonical
 from trainjob.data.read.partitions import Partition
-from trainjob.data.read.rows import OnBadRow, Place, Rows, SourcePart, open_seekable, readable, refuse
+from trainjob.data.read.rows import OnBadRow, RowLocation, Rows, SourcePart, open_seekable, readable, refuse
 from trainjob.data.read.tables import IMAGE_ROWS, ParquetRows
 from trainjob.errors import DataError, RowError, notify
 
@@ -65,7 +65,7 @@ class ListedImages:
     endpoint: str | None
     columns: ImageColumns
     table: pa.Table
-    places: tuple[Place, ...]
+    locations: tuple[RowLocation, ...]
     bad: tuple[RowError, ...] = ()
     """Of the rows of the table that could not be read."""
 
@@ -77,7 +77,7 @@ class ListedImages:
         for error in self.bad:
             on_bad(error)
         if len(self.table):
-            yield _images_of(Rows(self.table, self.places.__getitem__), self, columns, on_bad)
+            yield _images_of(Rows(self.table, self.locations.__getitem__), self, columns, on_bad)
 
 
 def images_of_tables(
@@ -113,10 +113,10 @@ def named_files(parts: Sequence[SourcePart]) -> set[str]:
     named: set[str] = set()
     for part in parts:
         if isinstance(part, ListedImages):
-            for path, place in zip(part.table[part.columns.image].to_pylist(), part.places, strict=True):
+            for path, location in zip(part.table[part.columns.image].to_pylist(), part.locations, strict=True):
                 if path and path.strip():
                     with suppress(DataError):  # which reading the image raises
-                        named.add(posixpath.normpath(_uri_of(path.strip(), part.uri, place)))
+                        named.add(posixpath.normpath(_uri_of(path.strip(), part.uri, location)))
     return named
 
 
@@ -141,15 +141,15 @@ def _listed(part: SourcePart, endpoint: str | None, columns: ImageColumns, read:
         for start in range(0, len(rows.table), IMAGE_ROWS):
             share = rows.take(np.arange(start, min(start + IMAGE_ROWS, len(rows.table))))
             paths = share.table[columns.image].to_pylist()
-            places = tuple(_place_of(share.where(index), path) for index, path in enumerate(paths))
-            yield replace(empty, table=share.table, places=places, bad=tuple(bad))
+            locations = tuple(_location_of(share.where(index), path) for index, path in enumerate(paths))
+            yield replace(empty, table=share.table, locations=locations, bad=tuple(bad))
             bad.clear()
             found += 1
     if bad or not found:
         yield replace(empty, bad=tuple(bad))
 
 
-def _place_of(row: Place, path: str | None) -> Place:
+def _location_of(row: RowLocation, path: str | None) -> RowLocation:
     return row.with_detail(path) if path and len(path) <= LONGEST_PATH else row
 
 
@@ -204,7 +204,7 @@ def _with_names(rows: Rows, names: tuple[str, ...], on_bad: OnBadRow) -> Rows:
     return Rows(sound.table.set_column(index, "label", named), sound.where, rows.size)
 
 
-def _file_of(value: Any, table: str, endpoint: str | None, where: Place) -> bytes:
+def _file_of(value: Any, table: str, endpoint: str | None, where: RowLocation) -> bytes:
     """The image file of a row, which has it as bytes, as a path relative to the table's folder, or as a struct of both
     of which one is missing."""
     content = value["bytes"] if isinstance(value, dict) else value
@@ -212,7 +212,7 @@ def _file_of(value: Any, table: str, endpoint: str | None, where: Place) -> byte
         return content
     path = value.get("path") if isinstance(value, dict) else value
     if isinstance(value, dict):
-        where = _place_of(where, path)
+        where = _location_of(where, path)
     if not path or not path.strip():
         raise RowError(f"{where}: there is no image in this row", where, "there is no image in this row")
     uri = _uri_of(path.strip(), table, where)

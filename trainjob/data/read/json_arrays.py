@@ -24,7 +24,7 @@ def items(file: io.BufferedReader, uri: str, most_characters: int) -> Iterator[t
     text.next_sign()  # the bracket
     number, sign = 0, text.next_sign()
     if sign != "]":
-        text.place -= 1
+        text.offset -= 1
         sign = ","
     while sign == ",":
         number += 1
@@ -42,13 +42,13 @@ class _Text:
     def __init__(self, file: io.TextIOWrapper) -> None:
         self._file = file
         self._text = ""
-        self.place = 0
+        self.offset = 0
 
     def next_sign(self) -> str:
         """Consumes and returns the next character that is not blank; empty at the end."""
         self._skip_blanks()
-        self.place += 1
-        return self._text[self.place - 1 : self.place]
+        self.offset += 1
+        return self._text[self.offset - 1 : self.offset]
 
     def value(self, where: str, most_characters: int) -> bytes:
         """Consumes and returns the text of the next value. Raises DataError if there is none or it is too long."""
@@ -56,29 +56,29 @@ class _Text:
         while True:
             problem, end = "", len(self._text)
             try:
-                end = json.JSONDecoder().raw_decode(self._text, self.place)[1]
+                end = json.JSONDecoder().raw_decode(self._text, self.offset)[1]
             except RecursionError:
                 raise DataError(f"{where}: nested too deeply") from None
             except ValueError as error:
                 problem = str(error).partition(":")[0]
             if end < len(self._text):  # so that a number cannot go on
-                found = self._text[self.place : end]
-                self.place = end
+                found = self._text[self.offset : end]
+                self.offset = end
                 return found.encode("utf-8", "surrogateescape")
-            if len(self._text) - self.place > most_characters:
+            if len(self._text) - self.offset > most_characters:
                 raise DataError(f"{where} is longer than {most_characters // 2**20} MiB, or not JSON: {problem}")
             if not self._read():
                 raise DataError(f"{where}: not JSON: {problem or 'the array does not end'}")
 
     def _skip_blanks(self) -> None:
-        blanks = _BLANKS.match(self._text, self.place)
+        blanks = _BLANKS.match(self._text, self.offset)
         assert blanks is not None
-        self.place = blanks.end()
-        if self.place == len(self._text) and self._read():
+        self.offset = blanks.end()
+        if self.offset == len(self._text) and self._read():
             self._skip_blanks()
 
     def _read(self) -> bool:
         """Reads more. False at the end of the file."""
         piece = self._file.read(_PIECE_CHARACTERS)
-        self._text, self.place = self._text[self.place :] + piece, 0
+        self._text, self.offset = self._text[self.offset :] + piece, 0
         return bool(piece)

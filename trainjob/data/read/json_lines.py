@@ -16,7 +16,7 @@ from trainjob.data.read.rows import (
     TABLE_ROWS,
     Decompressed,
     OnBadRow,
-    Place,
+    RowLocation,
     Rows,
     found_columns,
     open_stream,
@@ -73,7 +73,7 @@ class JSONLinesFile:
         numbers: list[int] = []
         objects: list[dict[str, Any]] = []
         for number, text in batch:
-            where = Place(self.uri, unit, number)
+            where = RowLocation(self.uri, unit, number)
             try:
                 row = self._parse(where, text)
                 self._check(row, columns or (), where)
@@ -90,7 +90,7 @@ class JSONLinesFile:
         with readable(self.uri, "JSON Lines"), open_stream(self.uri, self.endpoint) as file:
             unit, texts = self._rows(file)
             for number, text in texts:
-                for name, value in self._parse(Place(self.uri, unit, number), text).items():
+                for name, value in self._parse(RowLocation(self.uri, unit, number), text).items():
                     is_plain = name in self.nested or not isinstance(value, (dict, list))
                     plain[name] = plain.get(name, True) and is_plain
         return [name for name, is_plain in plain.items() if is_plain]
@@ -117,8 +117,8 @@ class JSONLinesFile:
             if content.strip():
                 yield number, content
 
-    def _where(self, unit: str, numbers: list[int]) -> Callable[[int], Place]:
-        return lambda index: Place(self.uri, unit, numbers[index])
+    def _where(self, unit: str, numbers: list[int]) -> Callable[[int], RowLocation]:
+        return lambda index: RowLocation(self.uri, unit, numbers[index])
 
     def _parse(self, where: str, line: bytes) -> dict[str, Any]:
         try:

@@ -50,15 +50,15 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
         return
     names, indices = _encoded(rows, column)
     for number, row in enumerate(bad.tolist()):
-        place, label = rows.where(row), names[indices[row]]
+        location, label = rows.where(row), names[indices[row]]
         if not label:
             kind = f'the label (column "{column}") is empty'
-            yield RowError(f"{place}: {kind}: fill it in or drop the row", place, kind)
+            yield RowError(f"{location}: {kind}: fill it in or drop the row", location, kind)
             continue
         close = difflib.get_close_matches(label, classes or [], n=1) if number < _HINTED else []
         known = f'did you mean "{close[0]}"?' if close else f"known are {_shortened(classes or [])}"
-        message = f'{place}: the label "{label}" does not occur in the training rows; {known}'
-        yield RowError(message, place, "the label does not occur in the training rows", f'"{label}", {known}')
+        message = f'{location}: the label "{label}" does not occur in the training rows; {known}'
+        yield RowError(message, location, "the label does not occur in the training rows", f'"{label}", {known}')
 
 
 def canonical(label: str) -> str:

@@ -29,8 +29,8 @@ TABLE_ROWS = 4096
 HTTP_SECONDS = 60
 
 
-class Place(str):
-    """Where a row comes from, in words and as file and number."""
+class RowLocation(str):
+    """Where a row comes from: a text for users, with the file and number as attributes."""
 
     __slots__ = ("file", "number")
     file: str
@@ -38,17 +38,17 @@ class Place(str):
     number: int | None
     """Of the row in the file, from 1; None where the file is the row."""
 
-    def __new__(cls, file: str, unit: str = "row", number: int | None = None) -> "Place":
+    def __new__(cls, file: str, unit: str = "row", number: int | None = None) -> "RowLocation":
         return cls._of(file if number is None else f"{file}, {unit} {number}", file, number)
 
     @classmethod
-    def _of(cls, words: str, file: str, number: int | None) -> "Place":
-        place = super().__new__(cls, words)
-        place.file, place.number = file, number
-        return place
+    def _of(cls, words: str, file: str, number: int | None) -> "RowLocation":
+        location = super().__new__(cls, words)
+        location.file, location.number = file, number
+        return location
 
-    def with_detail(self, detail: str) -> "Place":
-        """The same place, whose words end with `detail` in brackets."""
+    def with_detail(self, detail: str) -> "RowLocation":
+        """The same location, whose words end with `detail` in brackets."""
         return self._of(f"{self} ({detail})", self.file, self.number)
 
 
@@ -57,7 +57,7 @@ class Rows:
     """Some consecutive rows of a source."""
 
     table: pa.Table
-    where: Callable[[int], Place]
+    where: Callable[[int], RowLocation]
     """Says where the row at an index of `table` comes from."""
     size: int = 0
     """About how many bytes of the part these rows take; 0 where the part does not know."""

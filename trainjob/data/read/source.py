@@ -43,8 +43,8 @@ class File:
 
 
 @dataclass(frozen=True)
-class Place:
-    """What one URI of a source stands for."""
+class Listing:
+    """The files that one URI of a source stands for."""
 
     uri: str
     files: list[File]
@@ -73,34 +73,34 @@ def parts(
     Raises DataError where there is nothing, its format cannot be told or two URIs name the same file, StorageError
     where it cannot be reached.
     """
-    kind, places = _chosen(source, endpoint)
+    kind, listings = _chosen(source, endpoint)
     nested, optional = tuple(nested), tuple(optional)
     if kind == "parquet":
-        files = [file for place in places for file in place.files]
+        files = [file for listing in listings for file in listing.files]
         whole = [ParquetRows(file.uri, endpoint, file.size, nested=nested, optional=optional) for file in files]
         split = concurrently(ParquetRows.split, whole)
         return [partitioned(share, file.name) for file, shares in zip(files, split, strict=True) for share in shares]
-    return [part for place in places for part in _parts(kind, place, endpoint, labelled, nested, optional)]
+    return [part for listing in listings for part in _parts(kind, listing, endpoint, labelled, nested, optional)]
 
 
 def _parts(
     kind: str,
-    place: Place,
+    listing: Listing,
     endpoint: str | None,
     labelled: bool,
     nested: tuple[str, ...],
     optional: tuple[str, ...],
 ) -> Sequence[SourcePart]:
     if kind == "mnist":
-        return [_idx(place.files, place.uri, endpoint)]
+        return [_idx(listing.files, listing.uri, endpoint)]
     if kind == "images":
-        if not place.is_folder:
-            raise DataError(f"{place.uri} must be a folder that holds a folder of images for each class")
-        return _image_parts(place.files, place.uri.rstrip("/"), endpoint, labelled)
+        if not listing.is_folder:
+            raise DataError(f"{listing.uri} must be a folder that holds a folder of images for each class")
+        return _image_parts(listing.files, listing.uri.rstrip("/"), endpoint, labelled)
     if kind == "csv":
-        return [partitioned(CSVFile(file.uri, endpoint, file.size, optional), file.name) for file in place.files]
+        return [partitioned(CSVFile(file.uri, endpoint, file.size, optional), file.name) for file in listing.files]
     return [
-        partitioned(JSONLinesFile(file.uri, endpoint, file.size, nested, optional), file.name) for file in place.files
+        partitioned(JSONLinesFile(file.uri, endpoint, file.size, nested, optional), file.name) for file in listing.files
     ]
 
 
@@ -121,30 +121,30 @@ def sources_of(dataset: Dataset) -> dict[str, Source]:
 def files_of(source: Source, endpoint: str | None) -> list[File]:
     """The files that `parts` reads, in its order of URIs and by name, and the images beside a `metadata.csv`; of IDX
     files those of the images."""
-    _, places = _chosen(source, endpoint)
-    return [file for place in places for file in [*place.files, *place.images]]
+    _, listings = _chosen(source, endpoint)
+    return [file for listing in listings for file in [*listing.files, *listing.images]]
 
 
 def images_beside(source: Source, endpoint: str | None) -> list[str]:
     """URIs of the images beside a `metadata.csv`."""
-    _, places = _chosen(source, endpoint)
-    return [file.uri for place in places for file in place.images]
+    _, listings = _chosen(source, endpoint)
+    return [file.uri for listing in listings for file in listing.images]
 
 
-def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Place]]:
+def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Listing]]:
     """The format, and what each URI stands for, without what is left out of folders."""
-    places = concurrently(lambda uri: find(uri, endpoint), source.all_uris)
-    names = [file.name for place in places for file in place.data]
+    listings = concurrently(lambda uri: find(uri, endpoint), source.all_uris)
+    names = [file.name for listing in listings for file in listing.data]
     kind = source.format or common_format(names, source.all_uris)
-    chosen = [_of_format(place, kind) if place.is_folder else place for place in places]
+    chosen = [_of_format(listing, kind) if listing.is_folder else listing for listing in listings]
     if len(chosen) > 1:
         _refuse_repeated(chosen)
     if kind != "images":  # whose contents are looked at one by one
-        _refuse_pointers([file for place in chosen for file in place.files], endpoint)
+        _refuse_pointers([file for listing in chosen for file in listing.files], endpoint)
     return kind, chosen
 
 
-def _of_format(folder: Place, kind: str) -> Place:
+def _of_format(folder: Listing, kind: str) -> Listing:
     """The folder with the files of the format alone."""
     names = set(of_format([file.name for file in folder.files], kind))
     files = [file for file in folder.files if file.name in names] or folder.files
@@ -163,15 +163,15 @@ def _of_format(folder: Place, kind: str) -> Place:
     return replace(folder, files=files, images=images)
 
 
-def _refuse_repeated(places: Iterable[Place]) -> None:
-    """Raises DataError where two places hold the same file."""
+def _refuse_repeated(listings: Iterable[Listing]) -> None:
+    """Raises DataError where two URIs hold the same file."""
     first: dict[str, str] = {}
-    for place in places:
-        for file in place.files:
-            other = first.setdefault(_identity(file.uri), place.uri)
-            if other != place.uri:
+    for listing in listings:
+        for file in listing.files:
+            other = first.setdefault(_identity(file.uri), listing.uri)
+            if other != listing.uri:
                 raise DataError(
-                    f"{file.uri} is named twice, by {other} and by {place.uri}: its rows would count twice; correct "
+                    f"{file.uri} is named twice, by {other} and by {listing.uri}: its rows would count twice; correct "
                     "the list `uris`"
                 )
 
@@ -214,16 +214,16 @@ def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
         raise DataError(f"{uri}: images of a format that is not read: {listed(strange)}; convert them, as to PNG")
 
 
-def find(uri: str, endpoint: str | None) -> Place:
+def find(uri: str, endpoint: str | None) -> Listing:
     """What is at `uri`, hidden files left out. Raises DataError where there is nothing."""
     if is_http(uri):
-        return Place(uri, [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], is_folder=False)
+        return Listing(uri, [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], is_folder=False)
     filesystem, path = open_filesystem(uri, endpoint)
     scheme = uri[: uri.index("://") + 3] if "://" in uri and not uri.startswith("file:") else ""
     with storage_errors(uri):
         info = filesystem.get_file_info(path)
         if info.type == fs.FileType.File:
-            return Place(uri, [File(uri, info.base_name, info.size, info.mtime)], is_folder=False)
+            return Listing(uri, [File(uri, info.base_name, info.size, info.mtime)], is_folder=False)
         is_folder = info.type == fs.FileType.Directory
         if is_folder:
             folder, found = path, _list(filesystem, path, recursive=True)
@@ -240,7 +240,7 @@ def find(uri: str, endpoint: str | None) -> Place:
     files = [File(scheme + info.path, info.path[start:], info.size, info.mtime) for info in found]
     if not files:
         raise DataError(f"{uri}: {'the folder holds no files' if is_folder else 'no file matches'}; correct the URI")
-    return Place(uri, sorted(files, key=lambda file: file.name), is_folder)
+    return Listing(uri, sorted(files, key=lambda file: file.name), is_folder)
 
 
 def _is_hidden(name: str, pattern: str) -> bool:

@@ -94,10 +94,10 @@ def _source(uris: list[str], train: Source) -> Source:
 
 
 def _splits_below(uri: str, train: Source, endpoint: str | None) -> Folders:
-    place = find(uri, endpoint)
-    if not place.is_folder:
+    listing = find(uri, endpoint)
+    if not listing.is_folder:
         return {}
-    names = [file.name for file in place.data]
+    names = [file.name for file in listing.data]
     kind = train.format or common_format(names, [uri])
     names = of_format(names, kind)
     return image_splits(names, uri.rstrip("/")) if kind == "images" else table_splits(names, uri.rstrip("/"))

@@ -20,7 +20,7 @@ from trainjob.data.read.rows import (
     TABLE_ROWS,
     Decompressed,
     OnBadRow,
-    Place,
+    RowLocation,
     Rows,
     as_json,
     as_text,
@@ -104,8 +104,8 @@ class CSVFile:
             check_columns(header, header, self.uri)
             return header
 
-    def _where(self, numbers: list[int]) -> Callable[[int], Place]:
-        return lambda index: Place(self.uri, "row", numbers[index])
+    def _where(self, numbers: list[int]) -> Callable[[int], RowLocation]:
+        return lambda index: RowLocation(self.uri, "row", numbers[index])
 
     def _header(self) -> tuple[list[str], str, int]:
         """Names of the columns, what stands between them, and how many lines come before them."""
@@ -251,5 +251,5 @@ class ParquetRows:
         with readable(self.uri, "Parquet"), open_seekable(self.uri, self.endpoint) as file:
             return pq.read_schema(file)
 
-    def _where(self, first: int) -> Callable[[int], Place]:
-        return lambda index: Place(self.uri, "row", first + index)
+    def _where(self, first: int) -> Callable[[int], RowLocation]:
+        return lambda index: RowLocation(self.uri, "row", first + index)

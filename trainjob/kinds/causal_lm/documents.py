@@ -111,14 +111,14 @@ def _source(row: Sequence[str | None]) -> str:
 
 
 @contextmanager
-def row_errors(place: str, kind: str) -> Generator[None]:
-    """Turns a DataError over a row, whose message begins with its place, into a RowError."""
+def row_errors(location: str, kind: str) -> Generator[None]:
+    """Turns a DataError over a row, whose message begins with its location, into a RowError."""
     try:
         yield
     except RowError:
         raise
     except DataError as error:
-        raise RowError(str(error), place, kind, str(error).removeprefix(place).lstrip(": ")) from None
+        raise RowError(str(error), location, kind, str(error).removeprefix(location).lstrip(": ")) from None
 
 
 def layout_of(dataset: Dataset) -> Layout:
