@@ -19,7 +19,7 @@ MAX_FIELDS = 50_000
 """More than any TrainJob that an API server accepts; stops YAML whose aliases multiply."""
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """The position of a field in its source; positions sort in reading order."""
 
     order: int
@@ -29,12 +29,12 @@ class Place(NamedTuple):
 class Problem(NamedTuple):
     """One problem in a document."""
 
-    place: Place
+    position: Position
     path: FieldPath
     message: str
 
     def __str__(self) -> str:
-        text = "  ".join(part for part in (self.place.text, dotted(self.path), self.message) if part)
+        text = "  ".join(part for part in (self.position.text, dotted(self.path), self.message) if part)
         return " ".join(text.splitlines())  # a name or an override may have several
 
 
@@ -42,7 +42,7 @@ class InvalidDocument(UserError):
     """A file, with its overrides, is not valid; the message has one line per problem."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = sorted(problems, key=lambda problem: problem.place)
+        self.problems = sorted(problems, key=lambda problem: problem.position)
         super().__init__("\n".join(dict.fromkeys(map(str, self.problems))))
 
 
@@ -51,14 +51,14 @@ class Document:
     """JSON-compatible data (no dates, string keys), and the position of each field."""
 
     data: Any = None
-    places: dict[FieldPath, Place] = field(default_factory=dict)
+    positions: dict[FieldPath, Position] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def place(self, path: FieldPath) -> Place:
+    def position(self, path: FieldPath) -> Position:
         """The position of the field at `path` or, if it is missing, of the mapping that should contain it."""
-        while path not in self.places:
+        while path not in self.positions:
             path = path[:-1]
-        return self.places[path]
+        return self.positions[path]
 
 
 def value_at(data: Any, path: Sequence[str]) -> Any:
@@ -74,37 +74,37 @@ def dotted(path: FieldPath) -> str:
 
 
 def parse(
-    text: str, place: Callable[[int, int | None], Place], at: FieldPath = (), kind: str | None = None
+    text: str, position: Callable[[int, int | None], Position], at: FieldPath = (), kind: str | None = None
 ) -> Document:
-    """Parses one YAML document, whose root is the field `at`; of several, the only one of a `kind`. `place` creates a
-    Place from a line and, if known, a column.
+    """Parses one YAML document, whose root is the field `at`; of several, the only one of a `kind`. `position` creates
+    a Place from a line and, if known, a column.
 
     Raises InvalidDocument if the text is not YAML or not one document; lesser faults go into `Document.problems`.
     """
 
     def fail(line: int, column: int | None, message: str) -> InvalidDocument:
-        return InvalidDocument([Problem(place(line, column), at, message)])
+        return InvalidDocument([Problem(position(line, column), at, message)])
 
     with _faults_told(text, fail):
         roots = list(_roots(text))
         if len(roots) > 1:
             roots = [_only_one(roots, kind, fail)]
-        return _document(roots[0] if roots else None, place, at)
+        return _document(roots[0] if roots else None, position, at)
 
 
-def parse_all(text: str, place: Callable[[int, int | None], Place]) -> list[Document]:
+def parse_all(text: str, position: Callable[[int, int | None], Position]) -> list[Document]:
     """Parses all YAML documents that are not empty. Raises InvalidDocument."""
 
     def fail(line: int, column: int | None, message: str) -> InvalidDocument:
-        return InvalidDocument([Problem(place(line, column), (), message)])
+        return InvalidDocument([Problem(position(line, column), (), message)])
 
     with _faults_told(text, fail):
-        return [_document(root, place, ()) for root in _roots(text)]
+        return [_document(root, position, ()) for root in _roots(text)]
 
 
-def _document(root: yaml.Node | None, place: Callable[[int, int | None], Place], at: FieldPath) -> Document:
-    reader = _Reader(lambda line: place(line, None))
-    reader.document.places[at] = place(root.start_mark.line + 1 if root is not None else 1, None)
+def _document(root: yaml.Node | None, position: Callable[[int, int | None], Position], at: FieldPath) -> Document:
+    reader = _Reader(lambda line: position(line, None))
+    reader.document.positions[at] = position(root.start_mark.line + 1 if root is not None else 1, None)
     reader.document.data = reader.value(root, at) if root is not None else None
     return reader.document
 
@@ -182,13 +182,13 @@ _KNOWN_TAGS = {_TAG + name for name in ("map", "seq", "str", "bool", "null", "in
 class _Reader:
     """Converts composed nodes into data, and records positions and problems."""
 
-    def __init__(self, place: Callable[[int], Place]) -> None:
-        self.place = place
+    def __init__(self, position: Callable[[int], Position]) -> None:
+        self.position = position
         self.loader = _Loader("")
         self.document = Document()
 
     def value(self, node: yaml.Node, path: FieldPath) -> Any:
-        if len(self.document.places) > MAX_FIELDS:
+        if len(self.document.positions) > MAX_FIELDS:
             raise _TooLarge
         if node.tag not in _KNOWN_TAGS:
             self.problem(node, path, f"the YAML tag {node.tag.replace(_TAG, '!!')} is not supported")
@@ -197,7 +197,7 @@ class _Reader:
             return self.mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             for index, item in enumerate(node.value):
-                self.document.places[(*path, index)] = self.place(item.start_mark.line + 1)
+                self.document.positions[(*path, index)] = self.position(item.start_mark.line + 1)
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
         return self.scalar(node, path)
 
@@ -211,9 +211,9 @@ class _Reader:
             key = self.key(key_node, path)
             here = (*path, key)
             if key in own:
-                first = self.document.places[here].text
+                first = self.document.positions[here].text
                 self.problem(key_node, here, f"is given twice; the first one is at {first}")
-            self.document.places[here] = self.place(key_node.start_mark.line + 1)
+            self.document.positions[here] = self.position(key_node.start_mark.line + 1)
             own[key] = self.value(value_node, here)
         return merged | own
 
@@ -251,7 +251,7 @@ class _Reader:
             return None
 
     def problem(self, node: yaml.Node, path: FieldPath, message: str) -> None:
-        self.document.problems.append(Problem(self.place(node.start_mark.line + 1), path, message))
+        self.document.problems.append(Problem(self.position(node.start_mark.line + 1), path, message))
 
 
 def _json_number(value: int | float) -> int | float:

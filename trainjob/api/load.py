@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from trainjob.api.defaults import with_defaults
-from trainjob.api.document import Document, FieldPath, InvalidDocument, Place, Problem, parse, value_at
+from trainjob.api.document import Document, FieldPath, InvalidDocument, Position, Problem, parse, value_at
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
 from trainjob.api.wording import fields_of, model_at, nested_model, problems_of, show
@@ -60,19 +60,19 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
 
 def with_overrides(text: str, name: str, overrides: Sequence[str]) -> TrainJob:
     """The TrainJob in a run's YAML `text`, with `overrides` applied; errors call it `name`. Raises InvalidDocument."""
-    document = parse(text, lambda line, _: Place(line, f"{name}:{line}"))
+    document = parse(text, lambda line, _: Position(line, f"{name}:{line}"))
     apply_overrides(document, overrides)
     return checked(without_nulls(document.data, TrainJob), document, TrainJob)
 
 
 def read_document(path: Path, kind: str | None = None) -> Document:
     """The only YAML document in a file or, of several, the only one of a `kind`. Raises InvalidDocument."""
-    return parse(read_text(path), partial(place_in, path), kind=kind)
+    return parse(read_text(path), partial(position_in, path), kind=kind)
 
 
-def place_in(path: Path, line: int, column: int | None) -> Place:
-    """A place in the file `path`."""
-    return Place(line, f"{path}:{line}" + (f":{column}" if column else ""))
+def position_in(path: Path, line: int, column: int | None) -> Position:
+    """A position in the file `path`."""
+    return Position(line, f"{path}:{line}" + (f":{column}" if column else ""))
 
 
 def checked(data: Any, document: Document, model: type[M]) -> M:
@@ -84,7 +84,7 @@ def checked(data: Any, document: Document, model: type[M]) -> M:
     except ValidationError as errors:
         if errors.error_count() > MOST_PROBLEMS:
             message = f"{errors.error_count()} problems, of which these are the first {MOST_PROBLEMS}:"
-            document.problems.append(Problem(document.place(()), (), message))
+            document.problems.append(Problem(document.position(()), (), message))
         for error in errors.errors(include_url=False)[:MOST_PROBLEMS]:
             document.problems += _problems(error, document, model)
     if found is None or document.problems:
@@ -96,7 +96,7 @@ def read_text(path: Path) -> str:
     """A file of at most `MAX_BYTES`. Raises InvalidDocument."""
 
     def fail(message: str) -> InvalidDocument:
-        return InvalidDocument([Problem(Place(0, str(path)), (), message)])
+        return InvalidDocument([Problem(Position(0, str(path)), (), message)])
 
     try:
         if path.is_dir():
@@ -118,15 +118,15 @@ def _check_is_trainjob(document: Document) -> None:
     """Rejects documents that are not TrainJobs, for which a list of unknown fields would not help."""
     data = document.data
     if data is None:
-        raise InvalidDocument([Problem(document.place(()), (), "the file is empty; a TrainJob is expected")])
+        raise InvalidDocument([Problem(document.position(()), (), "the file is empty; a TrainJob is expected")])
     if not isinstance(data, dict):
         message = f"expected a TrainJob (apiVersion, kind, metadata, spec), got {show(data)}"
-        raise InvalidDocument([Problem(document.place(()), (), message)])
+        raise InvalidDocument([Problem(document.position(()), (), message)])
     for name in ("kind", "apiVersion"):
         (expected,) = get_args(fields_of(TrainJob)[name].annotation)
         if name in data and data[name] != expected:
             message = f"must be {expected}, got {show(data[name])}"
-            raise InvalidDocument([Problem(document.place((name,)), (name,), message)])
+            raise InvalidDocument([Problem(document.position((name,)), (name,), message)])
 
 
 def without_nulls(data: Any, part: type[StrictModel]) -> Any:
@@ -165,7 +165,7 @@ def _problems(error: ErrorDetails, document: Document, model: type[StrictModel])
     for path, message in problems_of(error, model):
         if error["type"] == "one_of":
             message += _hint_at_nulls(document.data, path, model_at(path, model))
-        yield Problem(document.place(path), path, message)
+        yield Problem(document.position(path), path, message)
 
 
 def _hint_at_nulls(data: Any, path: FieldPath, choice: type[StrictModel]) -> str:

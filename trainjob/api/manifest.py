@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainjob.api.document import Document, InvalidDocument, Problem, parse_all, value_at
-from trainjob.api.load import PATHS, load_trainjob, place_in, read_text, without_nulls
+from trainjob.api.load import PATHS, load_trainjob, position_in, read_text, without_nulls
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import KIND, TrainJob
 from trainjob.schema.uris import PATH
@@ -20,7 +20,7 @@ def load_manifest(path: Path, overrides: Sequence[str] = ()) -> list[dict[str, A
     Raises InvalidDocument.
     """
     load_trainjob(path, overrides)
-    documents = parse_all(read_text(path), partial(place_in, path))
+    documents = parse_all(read_text(path), partial(position_in, path))
     problems: list[Problem] = []
     for document in documents:
         if is_train_job(document.data):
@@ -48,7 +48,7 @@ def _local_paths(document: Document) -> Iterator[Problem]:
                     f"{found} is a path on this machine, and the pods run elsewhere: use s3:// or gs://, or the "
                     "absolute path of a volume in spec.pods.volumeMounts"
                 )
-                yield Problem(document.place(path), path, message)
+                yield Problem(document.position(path), path, message)
 
 
 def _is_local(value: str, may_be_on_hub: bool) -> bool:
@@ -60,4 +60,4 @@ def _is_local(value: str, may_be_on_hub: bool) -> bool:
 def _missing_names(document: Document) -> Iterator[Problem]:
     for path in (("apiVersion",), ("kind",), ("metadata", "name")):
         if not isinstance(value_at(document.data, path), str):
-            yield Problem(document.place(path), path, "is required of every object in the file")
+            yield Problem(document.position(path), path, "is required of every object in the file")
