@@ -77,7 +77,7 @@ def parse(
     text: str, position: Callable[[int, int | None], Position], at: FieldPath = (), kind: str | None = None
 ) -> Document:
     """Parses one YAML document, whose root is the field `at`; of several, the only one of a `kind`. `position` creates
-    a Place from a line and, if known, a column.
+    a Position from a line and, if known, a column.
 
     Raises InvalidDocument if the text is not YAML or not one document; lesser faults go into `Document.problems`.
     """

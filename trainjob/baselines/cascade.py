@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trainjob.api import Baselines
-from trainjob.baselines.classifiers import Guess
+from trainjob.baselines.classifiers import HeldOutPredictions
 from trainjob.baselines.language_model.budget import price
 from trainjob.baselines.language_model.classify import Sorter
 from trainjob.baselines.rows import sample
@@ -31,20 +31,24 @@ def is_sure(probabilities: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def curve(
-    baselines: Baselines | None, labels: np.ndarray, model: Guess, guessed: Guess, classes: int
+    baselines: Baselines | None,
+    labels: np.ndarray,
+    model: HeldOutPredictions,
+    baseline: HeldOutPredictions,
+    classes: int,
 ) -> Cascade | None:
-    """The cascade's curve. The trained model's guess is for all rows, the language model's for some; `labels` is int64
+    """The cascade's curve. The trained model predicts all rows, the language model some; `labels` is int64
     [n]. None without a language model."""
     limits = baselines.language_model if baselines else None
-    tokens, probabilities = guessed.tokens, model.probabilities
+    tokens, probabilities = baseline.tokens, model.probabilities
     if limits is None or tokens is None or probabilities is None:
         return None
-    own, sure = model.predicted[guessed.places], probabilities[guessed.places]
+    own, sure = model.predicted[baseline.row_indices], probabilities[baseline.row_indices]
 
     def point(threshold: float) -> CascadePoint:
         asked = ~is_sure(sure, threshold)
         input_tokens, output_tokens = tokens[asked].sum(axis=0).tolist()
-        reached = standing(labels, np.where(asked, guessed.predicted, own), classes)
+        reached = standing(labels, np.where(asked, baseline.predicted, own), classes)
         return CascadePoint(
             threshold=threshold,
             asked=int(asked.sum()),
@@ -102,10 +106,10 @@ class LanguageModelCascade:
         unsure = np.flatnonzero(~is_sure(probabilities.max(axis=1), self.threshold))
         texts = list(self._input.plain(rows.take(unsure)))
         answers = zip(unsure, self._sorter.answers(texts), strict=True)
-        found = [(place, answer) for place, answer in answers if answer is not None]
+        found = [(row_index, answer) for row_index, answer in answers if answer is not None]
         asked = np.zeros(len(predicted), bool)
-        asked[np.array([place for place, _ in found], np.int64)] = True
-        predicted[asked] = self._sorter.meant([answer for _, answer in found])
+        asked[np.array([row_index for row_index, _ in found], np.int64)] = True
+        predicted[asked] = self._sorter.class_numbers([answer for _, answer in found])
         self._count(predicted, len(found), len(unsure))
         return Decided(predicted, asked)
 

@@ -19,15 +19,15 @@ FEW_ROWS = 1000
 
 
 @dataclass(frozen=True)
-class Guess:
-    """A baseline's predictions for the held-out rows."""
+class HeldOutPredictions:
+    """A classifier's predictions for held-out rows."""
 
     predicted: np.ndarray
     """int64 [n]; the number of classes where it is none of them."""
     probabilities: np.ndarray | None
     """Probabilities of these predictions, float32 [n]; None if the baseline has none."""
-    places: np.ndarray
-    """Which of the held rows they are for, int64 [n]."""
+    row_indices: np.ndarray
+    """Indices of these held-out rows, int64 [n]."""
     notes: list[str]
     """Remarks for the user."""
     tokens: np.ndarray | None = None
@@ -74,13 +74,15 @@ CLASSIFIERS: dict[str, Callable[[Sampled, Sampled, list[int]], Probabilities]] =
 set."""
 
 
-def guess(name: str, train: Sampled, held: Sampled, class_counts: list[int]) -> Guess:
-    """The guess of one of CLASSIFIERS."""
+def predict_held_out(name: str, train: Sampled, held: Sampled, class_counts: list[int]) -> HeldOutPredictions:
+    """The predictions of one of CLASSIFIERS."""
     probabilities = CLASSIFIERS[name](train, held, class_counts)
     notes: list[str] = []
     if name != "mostFrequent" and len(train.rows) < train.of_rows:
         notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"]
-    return Guess(probabilities.argmax(axis=1), probabilities.max(axis=1), np.arange(len(held.labels)), notes)
+    return HeldOutPredictions(
+        probabilities.argmax(axis=1), probabilities.max(axis=1), np.arange(len(held.labels)), notes
+    )
 
 
 def _logistic_regression(features: Any, labels: np.ndarray, held: Any, classes: int) -> Probabilities:

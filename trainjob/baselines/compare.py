@@ -7,7 +7,7 @@ import numpy as np
 
 from trainjob.api import TrainJob
 from trainjob.baselines.cascade import curve
-from trainjob.baselines.classifiers import Guess, guess
+from trainjob.baselines.classifiers import HeldOutPredictions, predict_held_out
 from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
 from trainjob.doing import DOING
@@ -48,42 +48,46 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
     return comparison
 
 
-def _model_on(run: Folder, held: Sampled, classes: list[str]) -> Guess:
+def _model_on(run: Folder, held: Sampled, classes: list[str]) -> HeldOutPredictions:
     """The trained model's predictions for these rows."""
     stored = read_predictions(run, MODEL)
     same = len(stored) == held.of_rows
     if not same or not np.array_equal(class_indices(stored["label"], classes)[held.rows], held.labels):
         raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it anew")
     probabilities = stored["probability"].to_numpy()[held.rows]
-    return Guess(class_indices(stored["prediction"], classes)[held.rows], probabilities, np.arange(len(held.rows)), [])
+    return HeldOutPredictions(
+        class_indices(stored["prediction"], classes)[held.rows], probabilities, np.arange(len(held.rows)), []
+    )
 
 
 def _computed(
-    name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, model: Guess
+    name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, model: HeldOutPredictions
 ) -> Baseline:
     since, classes = time.perf_counter(), fitted.preprocessor.target.classes
     try:
-        guessed = _guessed(name, job, run, fitted, train, held)
-        rows = held.rows[guessed.places]
-        stored = table(rows, guessed.predicted, classes, guessed.probabilities, tokens=guessed.tokens)
+        baseline = _predict(name, job, run, fitted, train, held)
+        rows = held.rows[baseline.row_indices]
+        stored = table(rows, baseline.predicted, classes, baseline.probabilities, tokens=baseline.tokens)
         write_predictions(run, name, stored)
     except Exception as error:  # whatever it is, the training has succeeded and the other baselines may
         return Baseline(name=name, error=str(error) or type(error).__name__)
-    labels = held.labels[guessed.places]
+    labels = held.labels[baseline.row_indices]
     return Baseline(
         name=name,
-        standing=standing(labels, guessed.predicted, len(classes)),
-        lead=lead(labels, model.predicted[guessed.places], guessed.predicted, len(classes)),
-        notes=guessed.notes,
-        cascade=curve(job.spec.baselines, labels, model, guessed, len(classes)),
+        standing=standing(labels, baseline.predicted, len(classes)),
+        lead=lead(labels, model.predicted[baseline.row_indices], baseline.predicted, len(classes)),
+        notes=baseline.notes,
+        cascade=curve(job.spec.baselines, labels, model, baseline, len(classes)),
         seconds=time.perf_counter() - since,
     )
 
 
-def _guessed(name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled) -> Guess:
+def _predict(
+    name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled
+) -> HeldOutPredictions:
     model = job.spec.baselines.language_model if job.spec.baselines else None
     if name != "languageModel" or model is None:
-        return guess(name, train, held, fitted.preprocessor.target.class_counts)
+        return predict_held_out(name, train, held, fitted.preprocessor.target.class_counts)
     from trainjob.baselines.language_model.classify import classify
 
     return classify(model, run, fitted.preprocessor.target.classes, train, held, job.spec.training.seed)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from trainjob import Predictor
 from trainjob.api import Baselines
 from trainjob.baselines.cascade import curve
-from trainjob.baselines.classifiers import Guess
+from trainjob.baselines.classifiers import HeldOutPredictions
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.app import app
 from trainjob.data import Fitted
@@ -31,51 +31,55 @@ LIMITS = Baselines.model_validate(
 OF_TWO = ["blue", "green", "grey", "red"]
 
 
-def guesses(places: np.ndarray) -> tuple[np.ndarray, Guess, Guess]:
-    """Labels of the places, a model that is right where it is sure, and a language model that is mostly right."""
+def predictions(row_indices: np.ndarray) -> tuple[np.ndarray, HeldOutPredictions, HeldOutPredictions]:
+    """Labels of the rows, a model that is right where it is sure, and a language model that is mostly right."""
     chance = np.random.default_rng(0)
     labels, sure = chance.integers(0, 3, ROWS), chance.random(ROWS).astype(np.float32)
     own = np.where(chance.random(ROWS) < sure, labels, (labels + 1) % 3)
-    other = np.where(chance.random(ROWS) < 0.9, labels, 3)[places]
-    tokens = np.tile([30, 10], (len(places), 1))
-    return labels[places], Guess(own, sure, np.arange(ROWS), []), Guess(other, None, places, [], tokens)
+    other = np.where(chance.random(ROWS) < 0.9, labels, 3)[row_indices]
+    tokens = np.tile([30, 10], (len(row_indices), 1))
+    return (
+        labels[row_indices],
+        HeldOutPredictions(own, sure, np.arange(ROWS), []),
+        HeldOutPredictions(other, None, row_indices, [], tokens),
+    )
 
 
-@pytest.mark.parametrize("places", [np.arange(ROWS), np.arange(0, ROWS, 2)], ids=["all rows", "half of the rows"])
-def test_the_curve_goes_from_one_to_the_other(places: np.ndarray) -> None:
-    labels, model, guessed = guesses(places)
-    found = curve(LIMITS, labels, model, guessed, 3)
+@pytest.mark.parametrize("row_indices", [np.arange(ROWS), np.arange(0, ROWS, 2)], ids=["all rows", "half of the rows"])
+def test_the_curve_goes_from_one_to_the_other(row_indices: np.ndarray) -> None:
+    labels, model, baseline = predictions(row_indices)
+    found = curve(LIMITS, labels, model, baseline, 3)
     assert found is not None
-    assert found.rows == len(places)
+    assert found.rows == len(row_indices)
     first, last = found.points[0], found.points[-1]
     assert (first.threshold, first.asked, first.tokens, first.cost) == (0.0, 0, 0, 0.0)
-    assert first.f1 == standing(labels, model.predicted[places], 3).f1
-    assert (last.threshold, last.asked, last.tokens) == (1.0, len(places), 40 * len(places))
-    assert last.cost == pytest.approx(len(places) * (30 * 10 + 10 * 30) / 1e6)
-    assert last.accuracy == standing(labels, guessed.predicted, 3).accuracy
+    assert first.f1 == standing(labels, model.predicted[row_indices], 3).f1
+    assert (last.threshold, last.asked, last.tokens) == (1.0, len(row_indices), 40 * len(row_indices))
+    assert last.cost == pytest.approx(len(row_indices) * (30 * 10 + 10 * 30) / 1e6)
+    assert last.accuracy == standing(labels, baseline.predicted, 3).accuracy
     assert len(found.points) == 11
     asked = [point.asked for point in found.points]
     assert asked == sorted(asked)
-    assert asked == pytest.approx([len(places) * step / 10 for step in range(11)], abs=2)
+    assert asked == pytest.approx([len(row_indices) * step / 10 for step in range(11)], abs=2)
     for point in found.points[1:-1]:
         assert point.threshold == round(point.threshold, 4), "it can be typed"
-        unsure = model.probabilities[places].astype(float) < point.threshold  # pyrefly: ignore[unsupported-operation]
+        unsure = model.probabilities[row_indices].astype(float) < point.threshold  # pyrefly: ignore[unsupported-operation]
         assert point.asked == int(unsure.sum())
-        both = np.where(unsure, guessed.predicted, model.predicted[places])
+        both = np.where(unsure, baseline.predicted, model.predicted[row_indices])
         assert point.accuracy.value == pytest.approx(np.mean(both == labels))
 
 
 def test_a_model_that_is_always_sure_is_never_helped() -> None:
-    labels, model, guessed = guesses(np.arange(ROWS))
-    sure = Guess(model.predicted, np.ones(ROWS, np.float32), model.places, [])
-    found = curve(LIMITS, labels, sure, guessed, 3)
+    labels, model, baseline = predictions(np.arange(ROWS))
+    sure = HeldOutPredictions(model.predicted, np.ones(ROWS, np.float32), model.row_indices, [])
+    found = curve(LIMITS, labels, sure, baseline, 3)
     assert found is not None
     assert [(point.threshold, point.asked) for point in found.points] == [(0.0, 0), (1.0, 0)]
 
 
 def test_without_a_language_model_there_is_no_cascade() -> None:
-    labels, model, guessed = guesses(np.arange(ROWS))
-    assert curve(None, labels, model, guessed, 3) is None
+    labels, model, baseline = predictions(np.arange(ROWS))
+    assert curve(None, labels, model, baseline, 3) is None
     assert curve(LIMITS, labels, model, model, 3) is None, "of a baseline that is asked nothing"
 
 

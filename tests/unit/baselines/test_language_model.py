@@ -50,14 +50,14 @@ def asked(chat: ChatServer, run: Path, **fields: object) -> tuple[list[int], lis
     """Predictions, the rows that they are for, and the notes as one text."""
     model = LanguageModel.model_validate({"endpoint": chat.address, "model": "tiny", **fields})
     found = classify(model, Folder(str(run)), CLASSES, TRAIN, HELD, seed=0)
-    return found.predicted.tolist(), found.places.tolist(), " ".join(found.notes)
+    return found.predicted.tolist(), found.row_indices.tolist(), " ".join(found.notes)
 
 
 def test_every_row_is_asked_about_once(tmp_path: Path) -> None:
     with serving(right) as chat:
-        predicted, places, notes = asked(chat, tmp_path, concurrency=4)
+        predicted, row_indices, notes = asked(chat, tmp_path, concurrency=4)
     assert predicted == HELD.labels.tolist()
-    assert places == list(range(40))
+    assert row_indices == list(range(40))
     assert sorted(chat.texts()) == sorted(map(str, HELD.values))
     assert notes == "40 answers of 1,600 tokens in all; 40 requests now"
     assert chat.keys == {f"Bearer {SECRET}"}
@@ -93,9 +93,9 @@ def test_so_many_are_asked_at_once(tmp_path: Path) -> None:
 def test_what_may_pass_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: Reply) -> None:
     monkeypatch.setattr(ask, "TIMEOUT_SECONDS", 1.0)
     with serving(first(trouble, 3)) as chat:
-        predicted, places, _ = asked(chat, tmp_path)
+        predicted, row_indices, _ = asked(chat, tmp_path)
     assert predicted == HELD.labels.tolist()
-    assert places == list(range(40))
+    assert row_indices == list(range(40))
     assert len(chat.requests) >= 43
 
 
@@ -215,18 +215,18 @@ def test_a_line_that_a_kill_has_torn_is_asked_again(tmp_path: Path) -> None:
 def test_a_limit_ends_it_with_what_is_known(tmp_path: Path, limit: dict[str, float], most: int) -> None:
     """An answer has 30 and 10 tokens: 0.0006 at these prices."""
     with serving(right) as chat:
-        predicted, places, notes = asked(chat, tmp_path, concurrency=1, **limit)
-        assert len(chat.requests) == len(places) == most
-        assert predicted == HELD.labels[places].tolist()
+        predicted, row_indices, notes = asked(chat, tmp_path, concurrency=1, **limit)
+        assert len(chat.requests) == len(row_indices) == most
+        assert predicted == HELD.labels[row_indices].tolist()
         assert f"compared on {most} of the 40 rows, drawn at random, as {next(iter(limit))} was reached" in notes
-        _, places, _ = asked(chat, tmp_path, concurrency=1, **limit)
-        assert len(places) == 2 * most, "it goes on from there"
+        _, row_indices, _ = asked(chat, tmp_path, concurrency=1, **limit)
+        assert len(row_indices) == 2 * most, "it goes on from there"
 
 
 def test_repeated_requests_count(tmp_path: Path) -> None:
     with serving(first(Reply("busy", status=503), 3)) as chat:
-        _, places, _ = asked(chat, tmp_path, concurrency=1, maxRequests=10)
-    assert (len(chat.requests), len(places)) == (10, 7)
+        _, row_indices, _ = asked(chat, tmp_path, concurrency=1, maxRequests=10)
+    assert (len(chat.requests), len(row_indices)) == (10, 7)
 
 
 def test_answers_of_no_class_are_wrong_and_shown(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from trainjob.api.baselines import LanguageModel
-from trainjob.baselines.classifiers import Guess
+from trainjob.baselines.classifiers import HeldOutPredictions
 from trainjob.baselines.language_model.answers import Answer, Answers
 from trainjob.baselines.language_model.ask import Asker
 from trainjob.baselines.language_model.examples import chooser
@@ -45,14 +45,16 @@ class Sorter:
         found = self.asker.ask_all(questions, len(texts))
         return [*found, *[None] * (len(texts) - len(found))]
 
-    def meant(self, answers: Sequence[Answer]) -> np.ndarray:
+    def class_numbers(self, answers: Sequence[Answer]) -> np.ndarray:
         """The class of each, int64 [n]; the number of classes where it is none of them."""
         names = [read_answer(answer.text, self.classes) for answer in answers]
         numbers = [self.classes.index(name) if name is not None else len(self.classes) for name in names]
         return np.array(numbers, np.int64)
 
 
-def classify(model: LanguageModel, run: Folder, classes: list[str], train: Sampled, held: Sampled, seed: int) -> Guess:
+def classify(
+    model: LanguageModel, run: Folder, classes: list[str], train: Sampled, held: Sampled, seed: int
+) -> HeldOutPredictions:
     """Asks about the held rows in random order, until all are answered or the budget is spent.
 
     Raises UserError for descriptions of what is no class, and where the server refuses or goes on failing.
@@ -60,16 +62,16 @@ def classify(model: LanguageModel, run: Folder, classes: list[str], train: Sampl
     order = np.random.default_rng(seed).permutation(len(held.labels))
     sorter = Sorter(model, run, classes, lambda: train, seed)
     answers = sorter.answers([str(held.values[index]) for index in order])
-    answered = {int(place): answer for place, answer in zip(order, answers, strict=True) if answer is not None}
+    answered = {int(row_index): answer for row_index, answer in zip(order, answers, strict=True) if answer is not None}
     if not answered:
         raise UserError(f"no row was asked about: {sorter.asker.budget.reached} is reached already")
-    places = sorted(answered)
-    found = [answered[place] for place in places]
-    predicted = sorter.meant(found)
+    row_indices = sorted(answered)
+    found = [answered[row_index] for row_index in row_indices]
+    predicted = sorter.class_numbers(found)
     unread = [answer.text for answer, number in zip(found, predicted, strict=True) if number == len(classes)]
-    notes = [*_left_out(sorter.asker, len(places), len(order)), *_unknown(unread), _cost(sorter.asker, found)]
+    notes = [*_left_out(sorter.asker, len(row_indices), len(order)), *_unknown(unread), _cost(sorter.asker, found)]
     tokens = np.array([(answer.input_tokens, answer.output_tokens) for answer in found], np.int64)
-    return Guess(predicted, None, np.array(places), notes, tokens)
+    return HeldOutPredictions(predicted, None, np.array(row_indices), notes, tokens)
 
 
 def _left_out(asker: Asker, asked: int, rows: int) -> list[str]:
