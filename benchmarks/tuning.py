@@ -235,15 +235,15 @@ def _fine_tuned(encoder: Path, folder: Path, files: Sequence[Path]) -> Path:
 
 def _beside(name: str, run: Path, held: Sequence[Row], baseline: np.ndarray) -> tuple[str, str, str, bool]:
     from trainjob import Predictor
-    from trainjob.evaluation.paired import lead, standing
+    from trainjob.evaluation.paired import estimate_scores, lead
 
     predicted = np.array(Predictor.load(run).predict([text for text, _ in held]))
     classes, numbers = np.unique([package for _, package in held], return_inverse=True)
     model, tfidf = (np.searchsorted(classes, each) for each in (predicted, baseline))
     ahead, own, other = (
         lead(numbers, model, tfidf, len(classes)).f1,
-        standing(numbers, model, len(classes)).f1,
-        standing(numbers, tfidf, len(classes)).f1,
+        estimate_scores(numbers, model, len(classes)).f1,
+        estimate_scores(numbers, tfidf, len(classes)).f1,
     )
     measured = (
         f"{ahead.value:+.3f} ({ahead.low:+.3f} to {ahead.high:+.3f}): {own.value:.3f} ({own.low:.3f} to {own.high:.3f})"

@@ -26,7 +26,7 @@ from report_runs import (
 from trainjob.data.read.pictures import pictures
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.evaluation import language_scores
-from trainjob.evaluation.paired import Estimate, lead, standing
+from trainjob.evaluation.paired import Estimate, estimate_scores, lead
 from trainjob.evaluation.predictions import table
 from trainjob.report.compare import compare, render_comparison
 from trainjob.report.render import render
@@ -218,13 +218,15 @@ def _comparison() -> Comparison:
         set_name="test",
         rows=2000,
         of_rows=20_000,
-        model=standing(labels, right, 2),
+        model=estimate_scores(labels, right, 2),
         baselines=[
-            Baseline(name="mostFrequent", standing=standing(labels, 0 * labels, 2), lead=lead(labels, right, worse, 2)),
-            Baseline(name="tfidf", standing=standing(labels, right, 2), lead=lead(labels, right, right, 2)),
+            Baseline(
+                name="mostFrequent", standing=estimate_scores(labels, 0 * labels, 2), lead=lead(labels, right, worse, 2)
+            ),
+            Baseline(name="tfidf", standing=estimate_scores(labels, right, 2), lead=lead(labels, right, right, 2)),
             Baseline(
                 name="languageModel",
-                standing=standing(labels, worse, 2),
+                standing=estimate_scores(labels, worse, 2),
                 lead=lead(labels, worse, right, 2),
                 notes=["'I cannot say, as neither of these categories fits' was answered 12 times"],
                 cascade=Cascade(rows=2000, points=[point, point, point]),

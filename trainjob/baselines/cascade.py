@@ -14,7 +14,7 @@ from trainjob.baselines.rows import sample
 from trainjob.data import Fitted
 from trainjob.data.read.rows import Rows
 from trainjob.errors import UserError
-from trainjob.evaluation.paired import standing
+from trainjob.evaluation.paired import estimate_scores
 from trainjob.runs.comparison import Cascade, CascadePoint
 from trainjob.runs.files import FITTED, TRAINJOB
 from trainjob.runs.folder import read_job
@@ -48,7 +48,7 @@ def curve(
     def point(threshold: float) -> CascadePoint:
         asked = ~is_sure(sure, threshold)
         input_tokens, output_tokens = tokens[asked].sum(axis=0).tolist()
-        reached = standing(labels, np.where(asked, baseline.predicted, own), classes)
+        reached = estimate_scores(labels, np.where(asked, baseline.predicted, own), classes)
         return CascadePoint(
             threshold=threshold,
             asked=int(asked.sum()),

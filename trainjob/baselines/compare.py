@@ -12,7 +12,7 @@ from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
 from trainjob.doing import DOING
 from trainjob.errors import DataError
-from trainjob.evaluation.paired import lead, standing
+from trainjob.evaluation.paired import estimate_scores, lead
 from trainjob.evaluation.predictions import table
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL
@@ -41,7 +41,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
         set_name=set_name,
         rows=len(held.rows),
         of_rows=held.of_rows,
-        model=standing(held.labels, model.predicted, len(fitted.preprocessor.target.classes)),
+        model=estimate_scores(held.labels, model.predicted, len(fitted.preprocessor.target.classes)),
         baselines=baselines,
     )
     write_comparison(run, comparison)
@@ -74,7 +74,7 @@ def _computed(
     labels = held.labels[baseline.row_indices]
     return Baseline(
         name=name,
-        standing=standing(labels, baseline.predicted, len(classes)),
+        standing=estimate_scores(labels, baseline.predicted, len(classes)),
         lead=lead(labels, model.predicted[baseline.row_indices], baseline.predicted, len(classes)),
         notes=baseline.notes,
         cascade=curve(job.spec.baselines, labels, model, baseline, len(classes)),

@@ -24,7 +24,7 @@ from trainjob.data.batches.prepare import read_set
 from trainjob.data.read.rows import row_number
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
-from trainjob.evaluation.paired import standing
+from trainjob.evaluation.paired import estimate_scores
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
@@ -157,7 +157,7 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
         with nullcontext(original) if name == ORIGINAL else local_copy(run / VARIANTS / name) as folder:
             measured[name] = measure(folder, rows, threads, scratch)
     predicted = {name: each.pop("predicted") for name, each in measured.items()}
-    standings = {name: standing(labels, each, classes) for name, each in predicted.items()}
+    estimates = {name: estimate_scores(labels, each, classes) for name, each in predicted.items()}
     return Variants(
         set_name=set_name,
         rows=len(rows),
@@ -168,8 +168,8 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
         variants=[
             Variant(
                 name=name,
-                accuracy=standings[name].accuracy,
-                f1=standings[name].f1,
+                accuracy=estimates[name].accuracy,
+                f1=estimates[name].f1,
                 agreement=float(np.mean(predicted[name] == predicted[ORIGINAL])),
                 **each,
             )

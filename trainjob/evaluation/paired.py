@@ -35,8 +35,8 @@ class Estimate(StrictModel):
         return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
 
 
-class Standing(StrictModel):
-    """How good a classifier is."""
+class ScoreEstimates(StrictModel):
+    """Estimates of a classifier's scores."""
 
     accuracy: Estimate
     """Fraction of rows for which the right class is predicted."""
@@ -81,22 +81,22 @@ def verdict_of(difference: Estimate) -> Verdict:
     return "better" if difference.low > 0 else "worse"
 
 
-def standing(labels: np.ndarray, predicted: np.ndarray, classes: int) -> Standing:
+def estimate_scores(labels: np.ndarray, predicted: np.ndarray, classes: int) -> ScoreEstimates:
     """The scores of predictions int64 [n] for labels int64 [n], which are below `classes`; a prediction that is not
     counts as wrong."""
     values, samples = _bootstrap(labels, [predicted], classes)
-    return Standing(**_estimates(values[0], samples[:, 0]))
+    return ScoreEstimates(**_estimates(values[0], samples[:, 0]))
 
 
-def standing_of_confusion(confusion: Confusion, classes: int) -> Standing:
+def estimate_from_confusion(confusion: Confusion, classes: int) -> ScoreEstimates:
     """The scores of a confusion matrix."""
     pairs = np.array([confusion.true, confusion.predicted], np.int64)
     labels, predicted = pairs.repeat(confusion.rows, axis=1)
-    return standing(labels, predicted, classes)
+    return estimate_scores(labels, predicted, classes)
 
 
 def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int) -> Lead:
-    """The lead of the predictions `first` over `second`, with the same types as in `standing`."""
+    """The lead of the predictions `first` over `second`, with the same types as in `estimate_scores`."""
     values, samples = _bootstrap(labels, [first, second], classes)
     only_first = int(np.sum((first == labels) & (second != labels)))
     only_second = int(np.sum((first != labels) & (second == labels)))

@@ -101,14 +101,14 @@ def to_json(runs: Sequence[Run]) -> dict[str, Any]:
 
 def _run_to_json(run: Run) -> dict[str, Any]:
     scores, ahead = run.scores, run.lead
-    standing = scores.standing if scores else None
+    estimates = scores.estimates if scores else None
     return {
         "name": run.name,
         "uri": run.contents.uri,
         "finished": run.contents.summary is not None,
         "set": run.set_name or None,
         "scores": scores and scores.model_dump(mode="json", by_alias=True, exclude=_LONG),
-        "standing": standing and standing.model_dump(mode="json", by_alias=True),
+        "standing": estimates and estimates.model_dump(mode="json", by_alias=True),
         "leadOverFirst": ahead and {**ahead.model_dump(mode="json", by_alias=True), "verdict": ahead.verdict},
     }
 

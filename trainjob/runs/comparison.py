@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from trainjob.evaluation.paired import Estimate, Lead, Standing
+from trainjob.evaluation.paired import Estimate, Lead, ScoreEstimates
 from trainjob.runs.files import BASELINES
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
@@ -39,7 +39,7 @@ class Baseline(StrictModel):
 
     name: str
     """Its name, as in `spec.baselines`."""
-    standing: Standing | None = None
+    standing: ScoreEstimates | None = None
     """Its score; None if it could not be computed."""
     lead: Lead | None = None
     """The model's lead."""
@@ -62,7 +62,7 @@ class Comparison(StrictModel):
     """Rows that were compared."""
     of_rows: int
     """Rows of the set. If it has more rows than were compared, those are drawn at random."""
-    model: Standing
+    model: ScoreEstimates
     """The trained model's score on them."""
     baselines: list[Baseline]
     """In the order of `spec.baselines`."""

@@ -19,7 +19,7 @@ from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.app import app
 from trainjob.data import Fitted
 from trainjob.errors import UserError
-from trainjob.evaluation.paired import standing
+from trainjob.evaluation.paired import estimate_scores
 from trainjob.models import build, save_model
 from trainjob.runs.comparison import Cascade
 from trainjob.storage import Folder
@@ -53,10 +53,10 @@ def test_the_curve_goes_from_one_to_the_other(row_indices: np.ndarray) -> None:
     assert found.rows == len(row_indices)
     first, last = found.points[0], found.points[-1]
     assert (first.threshold, first.asked, first.tokens, first.cost) == (0.0, 0, 0, 0.0)
-    assert first.f1 == standing(labels, model.predicted[row_indices], 3).f1
+    assert first.f1 == estimate_scores(labels, model.predicted[row_indices], 3).f1
     assert (last.threshold, last.asked, last.tokens) == (1.0, len(row_indices), 40 * len(row_indices))
     assert last.cost == pytest.approx(len(row_indices) * (30 * 10 + 10 * 30) / 1e6)
-    assert last.accuracy == standing(labels, baseline.predicted, 3).accuracy
+    assert last.accuracy == estimate_scores(labels, baseline.predicted, 3).accuracy
     assert len(found.points) == 11
     asked = [point.asked for point in found.points]
     assert asked == sorted(asked)

@@ -7,7 +7,7 @@ import numpy as np
 from trainjob.api.training_status import BestTrial
 from trainjob.cli.summary import summary_lines
 from trainjob.evaluation import ClassificationScores, Confusion
-from trainjob.evaluation.paired import lead, standing
+from trainjob.evaluation.paired import estimate_scores, lead
 from trainjob.evaluation.scores.classes import Average
 from trainjob.report.baselines import in_brief
 from trainjob.runs.comparison import Baseline, Comparison
@@ -53,10 +53,12 @@ def test_the_baselines() -> None:
         set_name="test",
         rows=100,
         of_rows=100,
-        model=standing(labels, model, 2),
+        model=estimate_scores(labels, model, 2),
         baselines=[
             Baseline(
-                name="mostFrequent", standing=standing(labels, constant, 2), lead=lead(labels, model, constant, 2)
+                name="mostFrequent",
+                standing=estimate_scores(labels, constant, 2),
+                lead=lead(labels, model, constant, 2),
             ),
             Baseline(name="tfidf", error="no words\nat all"),
         ],
@@ -70,7 +72,7 @@ def test_a_lead_is_never_negative() -> None:
     labels = np.arange(100) % 2
     good, poor = np.where(np.arange(100) < 90, labels, 1 - labels), np.where(np.arange(100) < 50, labels, 1 - labels)
     other = np.where(np.arange(100) > 10, labels, 1 - labels)
-    found = standing(labels, good, 2)
+    found = estimate_scores(labels, good, 2)
     worse, equal = (
         in_brief(Baseline(name="tfidf", standing=found, lead=lead(labels, model, good, 2))) for model in (poor, other)
     )

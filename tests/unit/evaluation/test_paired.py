@@ -6,7 +6,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, f1_score
 
 from trainjob.evaluation import Confusion, classification_scores
-from trainjob.evaluation.paired import lead, mcnemar, standing, standing_of_confusion
+from trainjob.evaluation.paired import estimate_from_confusion, estimate_scores, lead, mcnemar
 
 
 def guesses(rows: int, classes: int, right: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -21,10 +21,10 @@ def test_the_values_are_those_of_the_scores() -> None:
     confusion = np.zeros((7, 7), np.int64)  # no row is of the last class
     np.add.at(confusion, (labels, predicted), 1)
     expected = classification_scores(Confusion.of_matrix(confusion), 1.0, list("abcdefg"))
-    found = standing(labels, predicted, 7)
+    found = estimate_scores(labels, predicted, 7)
     assert found.accuracy.value == pytest.approx(expected.accuracy)
     assert found.f1.value == pytest.approx(expected.macro.f1)
-    again = standing_of_confusion(expected.confusion, 7)
+    again = estimate_from_confusion(expected.confusion, 7)
     assert again.f1.value == pytest.approx(expected.macro.f1)
     assert again.f1.low == pytest.approx(found.f1.low)
 
@@ -38,7 +38,7 @@ def test_the_interval_is_that_of_drawing_rows() -> None:
         ("f1", lambda labels, predicted: f1_score(labels, predicted, average="macro")),
     ):
         low, high = np.quantile([measure(labels[rows], predicted[rows]) for rows in drawn], [0.025, 0.975])
-        found = getattr(standing(labels, predicted, 3), name)
+        found = getattr(estimate_scores(labels, predicted, 3), name)
         assert found.low == pytest.approx(low, abs=0.012)
         assert found.high == pytest.approx(high, abs=0.012)
         assert found.low < found.value < found.high
@@ -47,12 +47,12 @@ def test_the_interval_is_that_of_drawing_rows() -> None:
 def test_a_class_of_one_row_does_not_pull_the_interval_below_the_score() -> None:
     """Every third sample lacks that row; all is predicted rightly, so that no sample is worse than the whole."""
     labels = np.array([0] * 20 + [1])
-    assert standing(labels, labels, 2).f1.low == 1.0
+    assert estimate_scores(labels, labels, 2).f1.low == 1.0
 
 
 def test_a_prediction_of_no_class_is_wrong() -> None:
     labels = np.array([0, 0, 1, 1])
-    found = standing(labels, np.array([0, 2, 1, 2]), 2)
+    found = estimate_scores(labels, np.array([0, 2, 1, 2]), 2)
     assert found.accuracy.value == 0.5
     assert found.f1.value == pytest.approx(2 / 3)
 
@@ -72,7 +72,7 @@ def test_a_clear_lead_is_told_from_luck() -> None:
     assert lead(labels, good, other, 4).verdict == "no clear difference"
     ahead = lead(labels, good, poor, 4)
     assert ahead.f1.low > 0
-    difference = standing(labels, good, 4).f1.value - standing(labels, poor, 4).f1.value
+    difference = estimate_scores(labels, good, 4).f1.value - estimate_scores(labels, poor, 4).f1.value
     assert ahead.f1.value == pytest.approx(difference)
     assert ahead.only_first - ahead.only_second == np.sum(good == labels) - np.sum(poor == labels)
 
@@ -105,5 +105,5 @@ def test_a_handful_of_rows_proves_nothing(rows: int, verdict: str) -> None:
 
 def test_one_row_is_enough() -> None:
     labels = np.array([1])
-    assert standing(labels, labels, 3).accuracy.low == 1.0
+    assert estimate_scores(labels, labels, 3).accuracy.low == 1.0
     assert lead(labels, labels, np.array([0]), 3).p == 1.0

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from report_runs import FUNCTION_JOB, TEXT_JOB, Page, epoch, finish, step, summary, write_run
 from trainjob.errors import UserError
-from trainjob.evaluation.paired import lead, standing
+from trainjob.evaluation.paired import estimate_scores, lead
 from trainjob.formatting import MISSING
 from trainjob.report.charts import MOST_METRICS
 from trainjob.report.render import render
@@ -47,11 +47,11 @@ def test_the_first_table_compares_the_model_with_the_baselines(text_run: Folder)
         set_name="validation",
         rows=100,
         of_rows=2000,
-        model=standing(labels, predicted, 2),
+        model=estimate_scores(labels, predicted, 2),
         baselines=[
             Baseline(
                 name="tfidf",
-                standing=standing(labels, predicted, 2),
+                standing=estimate_scores(labels, predicted, 2),
                 lead=lead(labels, predicted, predicted, 2),
                 notes=["learned from few rows"],
             ),

@@ -17,7 +17,7 @@ from trainjob.errors import Diverged
 from trainjob.kinds.facts import Facts
 
 if TYPE_CHECKING:
-    from trainjob.evaluation.paired import Lead, Standing
+    from trainjob.evaluation.paired import Lead, ScoreEstimates
 
 SECTIONS = Path(__file__).parent
 """The folder with the templates of the report's sections."""
@@ -100,7 +100,7 @@ class Scores(StrictModel, ABC):
         """Lines of `trainjob compare`. `lead` is the lead over the first run, where both predict the same rows."""
 
     @property
-    def standing(self) -> "Standing | None":
+    def estimates(self) -> "ScoreEstimates | None":
         """The scores with their bootstrap intervals; None if they have none."""
         return None
 

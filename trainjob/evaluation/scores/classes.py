@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from trainjob.api import StrictModel
 from trainjob.evaluation.confusion import Cell, Confusion
-from trainjob.evaluation.paired import Lead, Standing, standing_of_confusion
+from trainjob.evaluation.paired import Lead, ScoreEstimates, estimate_from_confusion
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, check_finite
 from trainjob.formatting import MISSING, count, percent, score
 
@@ -134,16 +134,16 @@ class ClassificationScores(Scores):
     def compared(self, lead: Lead | None) -> dict[str, str]:
         return {
             "Rows": count(self.rows),
-            "Accuracy": self.standing.accuracy.in_words(),
-            "F1, macro average": self.standing.f1.in_words(),
+            "Accuracy": self.estimates.accuracy.in_words(),
+            "F1, macro average": self.estimates.f1.in_words(),
             "Lead over the first in F1": lead.f1.in_words("+.4f") if lead else MISSING,
             "It is": lead.verdict_in_words if lead else MISSING,
             "Loss": score(self.loss),
         }
 
     @cached_property
-    def standing(self) -> Standing:
-        return standing_of_confusion(self.confusion, len(self.per_class))
+    def estimates(self) -> ScoreEstimates:
+        return estimate_from_confusion(self.confusion, len(self.per_class))
 
     def shown_classes(self) -> list[ClassScores]:
         """All classes in their order. If there are too many, the MOST_CLASSES with the lowest F1 among those that have
