@@ -12,7 +12,7 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
 from trainjob.kinds.causal_lm.documents import Prompt
-from trainjob.kinds.causal_lm.generation import stop_token_ids, tokens_only
+from trainjob.kinds.causal_lm.generation import special_tokens_only, stop_token_ids
 from trainjob.kinds.causal_lm.network import CausalLM
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import load_language_model
@@ -57,7 +57,7 @@ class TextGenerator:
         self.model, self.preprocessor = model.to(self.device).eval(), preprocessor
         self.tokens = cast("TokensInput", preprocessor.input)
         network: Any = model.network
-        network.generation_config = tokens_only(network.generation_config)
+        network.generation_config = special_tokens_only(network.generation_config)
         self._tokenizer = PreTrainedTokenizerFast(tokenizer_object=self.tokens.tokenizer)
 
     @classmethod

@@ -48,26 +48,26 @@ class _Reader:
         self.failures: list[str] = []
 
     async def list(self, resource: Resource, **selectors: str) -> list[KubernetesObject]:
-        with self._kept(resource):
+        with self._recording_failures(resource):
             return await self._api.list(resource, self._namespace, **selectors)
         return []
 
     async def events(self, sources: Set[Source]) -> Sequence[KubernetesObject]:
         """Warnings about these objects, filtered page by page, as a namespace may have any number of Events."""
-        with self._kept(EVENTS):
+        with self._recording_failures(EVENTS):
             pages = self._api.pages(EVENTS, self._namespace, PAGE_OF_EVENTS, fieldSelector=WARNINGS)
             return [event async for events in pages for event in events if event_source(event) in sources]
         return []
 
     async def pods(self, selector: str) -> Sequence[KubernetesObject]:
         """The pods, each without most of its spec."""
-        with self._kept(PODS):
+        with self._recording_failures(PODS):
             pages = self._api.pages(PODS, self._namespace, PAGE_OF_PODS, labelSelector=selector)
             return [_without_pod_spec(pod) async for pods in pages for pod in pods]
         return []
 
     @contextmanager
-    def _kept(self, resource: Resource) -> Generator[None]:
+    def _recording_failures(self, resource: Resource) -> Generator[None]:
         try:
             yield
         except ApiError as error:

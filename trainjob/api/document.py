@@ -85,7 +85,7 @@ def parse(
     def fail(line: int, column: int | None, message: str) -> InvalidDocument:
         return InvalidDocument([Problem(position(line, column), at, message)])
 
-    with _faults_told(text, fail):
+    with _reporting_faults(text, fail):
         roots = list(_roots(text))
         if len(roots) > 1:
             roots = [_only_one(roots, kind, fail)]
@@ -98,7 +98,7 @@ def parse_all(text: str, position: Callable[[int, int | None], Position]) -> lis
     def fail(line: int, column: int | None, message: str) -> InvalidDocument:
         return InvalidDocument([Problem(position(line, column), (), message)])
 
-    with _faults_told(text, fail):
+    with _reporting_faults(text, fail):
         return [_document(root, position, ()) for root in _roots(text)]
 
 
@@ -110,7 +110,7 @@ def _document(root: yaml.Node | None, position: Callable[[int, int | None], Posi
 
 
 @contextmanager
-def _faults_told(text: str, fail: Callable[[int, int | None, str], InvalidDocument]) -> Generator[None]:
+def _reporting_faults(text: str, fail: Callable[[int, int | None, str], InvalidDocument]) -> Generator[None]:
     """Turns the parser's errors in the block into an InvalidDocument."""
     try:
         yield

@@ -32,10 +32,10 @@ def validate(
     job = load_trainjob(file, overrides)
     say(f"{file}: TrainJob {job.metadata.name} is valid")
     if data:
-        _look(job)
+        _check_data(job)
 
 
-def _look(job: "TrainJob") -> None:
+def _check_data(job: "TrainJob") -> None:
     from trainjob.cli.progress import display
     from trainjob.data.check import check_data
     from trainjob.data.first_pass.fitting import tell_of_data

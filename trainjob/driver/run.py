@@ -9,7 +9,7 @@ from typing import Any
 
 from trainjob.api import TrainJob
 from trainjob.data import Fitted
-from trainjob.data.read.split_folders import as_begun, with_split_folders
+from trainjob.data.read.split_folders import with_recorded_splits, with_split_folders
 from trainjob.driver.baseline_comparison import compare_and_report, update_comparison
 from trainjob.driver.built_in import BuiltInTraining
 from trainjob.driver.predicted_sources import add_sources
@@ -234,7 +234,7 @@ def resolve_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> tuple[T
         return job, notes
     if not (fresh or reads_data(folder, job)):
         begun = read_job(folder).spec.dataset
-        dataset = dataset if begun is None else as_begun(dataset, begun)
+        dataset = dataset if begun is None else with_recorded_splits(dataset, begun)
     else:
         dataset, notes = with_split_folders(dataset, job.spec.storage.endpoint if job.spec.storage else None)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"dataset": dataset})}), notes

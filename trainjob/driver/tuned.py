@@ -127,7 +127,7 @@ class _Trainer:
 
     def _run(self, trial: Trial, epochs: "_EpochReports") -> None:
         folder = trial_folder(self.worker_job.run, trial.number)
-        epochs.repeat(folder)
+        epochs.report_history(folder)
         if trial.state == "failed":
             raise TrialFailed(trial.error)
         if trial.state == "running":
@@ -139,9 +139,9 @@ class _Trainer:
         for failures in count(1):
             try:
                 if _trains_in_tune_process(worker_job, self.datasets):
-                    run_worker_job(replace(worker_job, driver=epochs.heard))
+                    run_worker_job(replace(worker_job, driver=epochs.on_status))
                 else:
-                    with Receiver(epochs.heard, own_address()) as receiver:
+                    with Receiver(epochs.on_status, own_address()) as receiver:
                         run_job_on_ray(replace(worker_job, driver=receiver.address), self.datasets)
                 break
             except StorageError:
@@ -150,7 +150,7 @@ class _Trainer:
                 permanent = isinstance(error, Diverged | OutOfMemory) or ran_out_of_memory(error)
                 if permanent or not may_retry(error, failures, job.spec.retries):
                     raise TrialFailed(str(error)) from None
-        epochs.repeat(folder)
+        epochs.report_history(folder)
 
 
 def _trains_in_tune_process(worker_job: WorkerJob, datasets: Datasets | None) -> bool:
@@ -167,18 +167,18 @@ class _EpochReports:
         self._metric, self._measured, self._last = metric, measured, 0
         self._number, self._driver = number, driver
 
-    def heard(self, status: TrainingStatus) -> None:
+    def on_status(self, status: TrainingStatus) -> None:
         if status.steps:
             self._driver.send_trial(TrialSteps(self._number, status.step, status.steps))
         if status.metrics:
-            self._tell(status.epochs_completed, status.metrics)
+            self._report(status.epochs_completed, status.metrics)
 
-    def repeat(self, folder: Folder) -> None:
+    def report_history(self, folder: Folder) -> None:
         for record in read_history(folder):
             if record["kind"] == "epoch":
-                self._tell(record["epoch"], record)
+                self._report(record["epoch"], record)
 
-    def _tell(self, epoch: int, metrics: Mapping[str, Any]) -> None:
+    def _report(self, epoch: int, metrics: Mapping[str, Any]) -> None:
         value = metrics.get(self._metric)
         if epoch > self._last and value is not None and math.isfinite(value):
             self._last = epoch

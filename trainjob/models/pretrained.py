@@ -257,7 +257,7 @@ def quiet() -> Generator[None]:
             logging.enable_progress_bar()
 
 
-def check_fit(
+def check_compatible(
     network: PreTrainedModel, path: str, name: str, max_length: int, limit: int | None, vocabulary_size: int
 ) -> None:
     """Raises UserError where `max_length` is above the network's `limit`, or its tokenizer has tokens that it lacks."""

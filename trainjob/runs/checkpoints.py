@@ -47,7 +47,7 @@ class Ranks(Protocol):
         """Returns every rank's value, ordered by rank, on rank 0, and None on the other ranks."""
         ...
 
-    def from_first(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """Returns rank 0's value on every rank."""
         ...
 
@@ -64,7 +64,7 @@ class SingleRank:
     def gather(self, value: Any) -> list[Any] | None:
         return [value]
 
-    def from_first(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         return value
 
     def agree(self, vote: bool) -> bool:
@@ -99,7 +99,7 @@ class CheckpointStore:
         name = checkpoint_name(epoch, step)
         if self.ranks.rank == 0:
             self._folder.delete(name)
-        self.ranks.from_first(None)  # no rank writes before rank 0 has deleted the remains of an earlier attempt
+        self.ranks.broadcast(None)  # no rank writes before rank 0 has deleted the remains of an earlier attempt
         with scratch_folder() as local:
             with storage_errors(str(local)):
                 write(local)
@@ -114,12 +114,12 @@ class CheckpointStore:
 
     def latest(self) -> str | None:
         """The latest intact checkpoint, or None if there is none."""
-        names = self.ranks.from_first(self.names() if self.ranks.rank == 0 else None)
+        names = self.ranks.broadcast(self.names() if self.ranks.rank == 0 else None)
         return next((name for name in reversed(names) if self.is_intact(name)), None)
 
     def best(self) -> tuple[str, Manifest]:
         """The best intact checkpoint that was validated. Raises TransientError if there is none."""
-        for name, manifest in self.ranks.from_first(self.ranked() if self.ranks.rank == 0 else None):
+        for name, manifest in self.ranks.broadcast(self.ranked() if self.ranks.rank == 0 else None):
             if self.is_intact(name):
                 return name, manifest
         raise TransientError(f"{self._folder.uri}: no validated checkpoint is intact")

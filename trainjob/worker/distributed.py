@@ -35,15 +35,15 @@ def _last_rank_and_world_size() -> tuple[int, int]:
     return _rank_and_world_size
 
 
-def is_first_of_node() -> bool:
+def is_local_rank_0() -> bool:
     """Whether this is the first rank on its machine, or in its pod."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 @contextmanager
-def first_of_node_first() -> Generator[None]:
+def local_rank_0_first() -> Generator[None]:
     """Runs the block on the first rank of each node, and then on the other ranks, which wait for it."""
-    first = is_first_of_node()
+    first = is_local_rank_0()
     if not first:
         barrier()
     try:
@@ -58,12 +58,12 @@ def barrier() -> None:
         distributed.barrier()
 
 
-def from_first_of_node(value: Any) -> Any:
+def from_local_rank_0(value: Any) -> Any:
     """Returns the value of the node's first rank on every rank of the node."""
     if world_size() == 1:
         return value
     node = os.environ.get("NODE_RANK", "0")  # not set on a single node
-    values = gather_on_all((node, value) if is_first_of_node() else None)
+    values = gather_on_all((node, value) if is_local_rank_0() else None)
     return dict(filter(None, values))[node]
 
 
@@ -99,7 +99,7 @@ def gather_on_rank_0(value: Any, group: distributed.ProcessGroup | None = None) 
     return values
 
 
-def from_rank_0(value: Any, group: distributed.ProcessGroup | None = None) -> Any:
+def broadcast_from_rank_0(value: Any, group: distributed.ProcessGroup | None = None) -> Any:
     """Returns rank 0's value on every rank."""
     if world_size() == 1:
         return value
@@ -131,8 +131,8 @@ class AllRanks:
     def gather(self, value: Any) -> list[Any] | None:
         return gather_on_rank_0(value, self._group)
 
-    def from_first(self, value: Any) -> Any:
-        return from_rank_0(value, self._group)
+    def broadcast(self, value: Any) -> Any:
+        return broadcast_from_rank_0(value, self._group)
 
     def agree(self, vote: bool) -> bool:
-        return self.from_first(all(self.gather(vote) or []))
+        return self.broadcast(all(self.gather(vote) or []))

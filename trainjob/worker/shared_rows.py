@@ -7,7 +7,7 @@ from pathlib import Path
 from trainjob.data import Examples
 from trainjob.launch.arrays import load_arrays, save_arrays
 from trainjob.scratch import scratch_folder
-from trainjob.worker.distributed import barrier, from_first_of_node, is_first_of_node, world_size
+from trainjob.worker.distributed import barrier, from_local_rank_0, is_local_rank_0, world_size
 
 
 def read_once_per_node(read: Callable[[], Examples]) -> Examples:
@@ -17,9 +17,9 @@ def read_once_per_node(read: Callable[[], Examples]) -> Examples:
         return read()
     with ExitStack() as stack:
         folder: str | None = None
-        if is_first_of_node():
+        if is_local_rank_0():
             folder = str(stack.enter_context(scratch_folder()))
             save_arrays({"rows": read()}, Path(folder))
-        examples = load_arrays(Path(from_first_of_node(folder)))["rows"]
+        examples = load_arrays(Path(from_local_rank_0(folder)))["rows"]
         barrier()  # the files may be removed once all ranks have mapped them
     return examples

@@ -31,9 +31,9 @@ from trainjob.scratch import scratch_folder
 from trainjob.worker.devices import device_of, is_out_of_memory, out_of_memory
 from trainjob.worker.distributed import (
     AllRanks,
-    first_of_node_first,
     gather_on_rank_0,
-    is_first_of_node,
+    is_local_rank_0,
+    local_rank_0_first,
     rank,
     world_size,
 )
@@ -119,8 +119,8 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
     spec, preprocessor = job.spec, job.fitted.preprocessor
     workers, device = world_size(), _device(job)
     training = spec.training
-    cached = from_cache(not is_first_of_node())
-    with first_of_node_first(), cached, local_model(spec, weights=True) as model_here:
+    cached = from_cache(not is_local_rank_0())
+    with local_rank_0_first(), cached, local_model(spec, weights=True) as model_here:
         module = build_for(model_here, training, preprocessor, device)
     if device.type == "cuda":
         allow_tf32(training.precision)

@@ -11,7 +11,7 @@ from data_specs import image_spec, random_images, some_rows, write_csv, write_im
 from trainjob.api import Dataset, Source, TrainJob
 from trainjob.data import Fitted, fit
 from trainjob.data.check import check_data
-from trainjob.data.read.split_folders import as_begun, image_splits, table_splits, with_split_folders
+from trainjob.data.read.split_folders import image_splits, table_splits, with_recorded_splits, with_split_folders
 from trainjob.driver.run import resolve_split_folders
 from trainjob.errors import DataError, Notice
 from trainjob.runs.files import FITTED
@@ -199,9 +199,9 @@ def test_a_run_goes_on_with_the_splits_that_it_began_with(tmp_path: Path) -> Non
     root = split_set(tmp_path, "train", "valid", "test")
     given = dataset(root)
     begun, _ = resolved(given)
-    assert as_begun(given, begun) == begun
-    assert as_begun(given, given) == given
+    assert with_recorded_splits(given, begun) == begun
+    assert with_recorded_splits(given, given) == given
     other = dataset(root, test={"uri": "other"})
-    assert as_begun(other, begun).test == Source(uri="other")
-    assert as_begun(dataset(tmp_path / "elsewhere"), begun) == dataset(tmp_path / "elsewhere")
-    assert as_begun(begun, begun) == begun
+    assert with_recorded_splits(other, begun).test == Source(uri="other")
+    assert with_recorded_splits(dataset(tmp_path / "elsewhere"), begun) == dataset(tmp_path / "elsewhere")
+    assert with_recorded_splits(begun, begun) == begun

@@ -29,7 +29,7 @@ from trainjob.launch.fast.ray_internals import (
     elastic_policy,
     has_died,
     is_announced,
-    is_known,
+    is_supported_version,
     may_be_alive,
     silence_worker_deaths,
     trainer_class,
@@ -50,7 +50,7 @@ def unknown_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_installed_version_is_known():
-    assert is_known(), CHANGED
+    assert is_supported_version(), CHANGED
 
 
 def test_ray_train_takes_a_scaling_policy():

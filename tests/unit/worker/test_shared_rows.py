@@ -12,7 +12,7 @@ from trainjob.data import Examples
 from trainjob.errors import DataError
 from trainjob.kinds.inputs.text import FIELD
 from trainjob.pretrained.hub import from_cache, is_cached_only
-from trainjob.worker.distributed import first_of_node_first, from_first_of_node, rank
+from trainjob.worker.distributed import from_local_rank_0, local_rank_0_first, rank
 from trainjob.worker.shared_rows import read_once_per_node
 
 ROWS = Examples(np.arange(12, dtype=np.int32), np.array([0, 5, 12]), np.array([1, 0]), rows=np.array([0, 2**40]))
@@ -55,7 +55,7 @@ def test_one_rank_of_each_node_reads(tmp_path: Path, node_size: int):
 
 def _value(node_size: int) -> int:
     _on_nodes_of(node_size)
-    return from_first_of_node(rank())
+    return from_local_rank_0(rank())
 
 
 def test_the_first_rank_of_a_node_speaks_for_it():
@@ -67,7 +67,7 @@ def _at_work(node_size: int, failing: bool) -> tuple[float, float]:
     _on_nodes_of(node_size)
     times: list[float] = []
     try:
-        with first_of_node_first():
+        with local_rank_0_first():
             times.append(time.time())
             time.sleep(0.2)
             times.append(time.time())

@@ -235,20 +235,20 @@ def _run_tasks(tasks: pa.Table, loader: Loader, numbered: bool, on_rows: OnRows 
         for task in tasks.to_pylist():
             tables = loader(pickle.loads(task["parts"]))
             if on_rows is not None:
-                tables = _told(tables, on_rows)
+                tables = _reporting(tables, on_rows)
             yield from _numbered(tables, task["number"] * MOST_ROWS_OF_A_TASK) if numbered else tables
     except UserError as error:
         raise TaskError(error) from None
 
 
-def _told(tables: Iterable[pa.Table], on_rows: OnRows) -> Iterator[pa.Table]:
+def _reporting(tables: Iterable[pa.Table], on_rows: OnRows) -> Iterator[pa.Table]:
     """The tables; calls `on_rows` with the number of rows read for each, which may be more than it holds."""
     DOING.begin("reading", None, ROWS)
-    told = 0
+    reported = 0
     for table in tables:
         yield table
-        on_rows(DOING.now.done - told)
-        told = DOING.now.done
+        on_rows(DOING.now.done - reported)
+        reported = DOING.now.done
 
 
 def _numbered(tables: Iterable[pa.Table], first: int) -> Iterator[pa.Table]:

@@ -46,7 +46,7 @@ def with_split_folders(dataset: Dataset, endpoint: str | None) -> tuple[Dataset,
     return dataset.model_copy(update=changed), notes
 
 
-def as_begun(dataset: Dataset, begun: Dataset) -> Dataset:
+def with_recorded_splits(dataset: Dataset, begun: Dataset) -> Dataset:
     """The dataset with the splits that a run of it has `begun` with: a run continues on these, whatever its folders
     hold by now. The dataset itself where the run has not begun on folders below its own."""
     roots = {uri.rstrip("/") for uri in dataset.train.all_uris}

@@ -12,7 +12,7 @@ from trainjob.models.pretrained import quiet
 _OF_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")
 
 
-def set_ends(network: PreTrainedModel, tokens: TokensInput) -> None:
+def set_stop_tokens(network: PreTrainedModel, tokens: TokensInput) -> None:
     """Makes generation stop at the tokens that end texts and answers in training, in addition to the network's own.
     Makes the configuration valid for transformers to save."""
     config: Any = cast("Any", network).generation_config
@@ -21,7 +21,7 @@ def set_ends(network: PreTrainedModel, tokens: TokensInput) -> None:
     if not _is_valid(config) and any(getattr(config, name) is not None for name in _OF_SAMPLING):
         config.do_sample = True  # transformers loads settings of sampling without it, but does not save them
     if not _is_valid(config):
-        cast("Any", network).generation_config = tokens_only(config)
+        cast("Any", network).generation_config = special_tokens_only(config)
 
 
 def stop_token_ids(network: PreTrainedModel) -> list[int]:
@@ -30,7 +30,7 @@ def stop_token_ids(network: PreTrainedModel) -> list[int]:
     return [] if own is None else own if isinstance(own, list) else [own]
 
 
-def tokens_only(config: Any) -> GenerationConfig:
+def special_tokens_only(config: Any) -> GenerationConfig:
     """Keeps only the special tokens of a generation configuration, so that nothing but the network's probabilities and
     the caller's options choose the next token."""
     names = ("bos_token_id", "eos_token_id", "pad_token_id")

@@ -14,11 +14,11 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from trainjob import api
 from trainjob.errors import UserError
 from trainjob.kinds.causal_lm import lora, norms
-from trainjob.kinds.causal_lm.generation import set_ends
+from trainjob.kinds.causal_lm.generation import set_stop_tokens
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import gpu_attention, master_weights
 from trainjob.models.pretrained import (
-    check_fit,
+    check_compatible,
     computing_in_float32,
     layers_of,
     load_pretrained,
@@ -88,7 +88,7 @@ def build(spec: api.CausalLM, tokens: TokensInput, as_stored: bool = False) -> C
     """A new language model, as `models.build` says. Raises UserError if the pretrained decoder is missing or does not
     fit."""
     network = _from_scratch(spec, tokens) if spec.decoder else _pretrained(spec, tokens, as_stored)
-    set_ends(network, tokens)
+    set_stop_tokens(network, tokens)
     return CausalLM(network)
 
 
@@ -116,7 +116,7 @@ def load(folder: Path, tokens: TokensInput) -> CausalLM:
     raises UserError if that cannot be loaded."""
     base = lora.base_of(folder)
     network = load_saved(AutoModelForCausalLM, folder) if base is None else _adapted(base, folder)
-    set_ends(network, tokens)
+    set_stop_tokens(network, tokens)
     return CausalLM(network)
 
 
@@ -134,7 +134,7 @@ def _pretrained(spec: api.CausalLM, tokens: TokensInput, as_stored: bool) -> Pre
     assert name is not None
     network, _ = load_pretrained(AutoModelForCausalLM, name, f"{PATH}.pretrained", "decoder", as_stored)
     limit = getattr(network.config, "max_position_embeddings", None)
-    check_fit(network, PATH, name, spec.max_length, limit, tokens.vocabulary_size)
+    check_compatible(network, PATH, name, spec.max_length, limit, tokens.vocabulary_size)
     _check_packing(network, name)
     if spec.lora is not None:
         lora.add(network, spec.lora, f"{PATH}.lora")

@@ -75,9 +75,11 @@ def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -
     own = {id(value) for part in head for value in part.parameters()}
     encoder = {key for key, value in network.named_parameters() if id(value) not in own}
     if wrong := sorted(encoder & {key for key, *_ in found["mismatched_keys"]}):
-        raise UserError(f"{FIELD}: the weights of {name} are of other shapes than its config.json says: {_some(wrong)}")
+        raise UserError(
+            f"{FIELD}: the weights of {name} are of other shapes than its config.json says: {_first_few(wrong)}"
+        )
     if encoder and encoder <= set(found["missing_keys"]):
-        raise UserError(f"{FIELD}: the files of {name} hold none of its weights, such as {_some(sorted(encoder))}")
+        raise UserError(f"{FIELD}: the files of {name} hold none of its weights, such as {_first_few(sorted(encoder))}")
 
 
 def _try_out(classifier: PretrainedImageClassifier, images: ImageInput, name: str) -> None:
@@ -93,7 +95,7 @@ def _try_out(classifier: PretrainedImageClassifier, images: ImageInput, name: st
     freeze_unused(classifier, logits)
 
 
-def _some(names: list[str]) -> str:
+def _first_few(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -30,16 +30,16 @@ def image_parts(dataset: Dataset, source: Source, endpoint: str | None, labelled
         return found
     images = images_of_tables(found, endpoint, dataset.image, dataset.label, labelled)
     if any(is_metadata(part.uri) for part in images):
-        _tell_of_others(images, images_beside(source, endpoint), listed(source.all_uris))
+        _notify_unnamed_images(images, images_beside(source, endpoint), listed(source.all_uris))
     return images
 
 
-def _tell_of_others(images: list[SourcePart], beside: list[str], place: str) -> None:
+def _notify_unnamed_images(images: list[SourcePart], beside: list[str], sources: str) -> None:
     """Gives a Notice of the image files in the folder of a `metadata.csv` that no row names."""
     named = named_files(images)
     if others := [uri for uri in beside if posixpath.normpath(uri) not in named]:
         notify(
-            f"{place}: {len(others):,} of {len(beside):,} images are left out, since no row names them: "
+            f"{sources}: {len(others):,} of {len(beside):,} images are left out, since no row names them: "
             f"{listed(others)}"
         )
 

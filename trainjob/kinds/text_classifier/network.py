@@ -16,7 +16,7 @@ from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models import master_weights
 from trainjob.models.pretrained import (
     PretrainedClassifier,
-    check_fit,
+    check_compatible,
     freeze_unused,
     head_of,
     label_config,
@@ -140,7 +140,7 @@ def _pretrained(spec: api.TextClassifier, texts: TextInput, target: OneClass, as
         ignore_mismatched_sizes=True,
         **label_config(target.classes, spec.loss),
     )
-    check_fit(network, PATH, name, spec.max_length, _longest_text(network), texts.vocabulary_size)
+    check_compatible(network, PATH, name, spec.max_length, _longest_text(network), texts.vocabulary_size)
     if is_decoder(network.config.model_type):
         _set_up_decoder(network, texts.pad_token_id)
     set_dropout(head_of(network), spec.dropout)

@@ -26,7 +26,7 @@ SECONDS_TO_SAVE = 120.0
 """How long workers may take to save a checkpoint before more workers are started in their place."""
 
 
-def is_known() -> bool:
+def is_supported_version() -> bool:
     import ray
 
     return ray.__version__.startswith(VERSION)
@@ -35,7 +35,7 @@ def is_known() -> bool:
 def is_announced() -> bool:
     """Whether Ray Train has announced to this worker that the workers will be restarted. The public
     `get_preemption_info` returns the same, but makes all workers wait for each other at every call."""
-    if not is_known():
+    if not is_supported_version():
         return False
     from ray.train.v2._internal.execution.context import get_train_context
 
@@ -48,7 +48,7 @@ def trainer_class(own_cluster: bool, uses_ray_data: bool, elastic: bool) -> "typ
     that reserves resources for them."""
     from ray.train.torch import TorchTrainer
 
-    if not is_known():
+    if not is_supported_version():
         return TorchTrainer
     has_policy = own_cluster and (elastic or not uses_ray_data)
 
@@ -155,7 +155,7 @@ def elastic_policy() -> "type[ElasticScalingPolicy]":
 def silence_worker_deaths() -> None:
     """Keeps Ray from printing on standard output, over the progress display, that a worker died: `log_to_driver` does
     not prevent it. The driver reports it itself."""
-    if is_known():
+    if is_supported_version():
         from ray._private import worker
 
         worker.print_to_stdstream = lambda *_, **__: None
