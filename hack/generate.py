@@ -12,7 +12,7 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from trainjob.api import status_reasons
-from trainjob.api.trainjob import Storage
+from trainjob.api.storage import Storage
 from trainjob.api.wording import fields_of
 from trainjob.crd.kubernetes_types import kubernetes_schema
 from trainjob.crd.schema import kubernetes_type

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.names import GROUP, KIND, VERSION
 from trainjob.api.resources import EVENTS
-from trainjob.api.trainjob import GROUP, KIND, VERSION
 from trainjob.api.trainjob_status import Condition, TrainJobStatus
 from trainjob_operator.api import Api, ApiError
 from trainjob_operator.interruptions import interruption_message

@@ -9,8 +9,7 @@ from typing import Any
 
 import kopf
 
-from trainjob.api.names import UID_LABEL
-from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
+from trainjob.api.names import GROUP, KIND, PLURAL, UID_LABEL, VERSION
 from trainjob.api.trainjob_status import FINAL
 from trainjob_operator.deadlines import KUBERAY_END_GRACE, add_clamped
 from trainjob_operator.head import parse_time

@@ -5,7 +5,7 @@ import re
 
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.trainjob import GROUP
+from trainjob.api.names import GROUP
 
 MANAGER = "trainjob-operator"
 """Field manager of everything the operator writes."""

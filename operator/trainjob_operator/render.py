@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from trainjob.api import TrainJob
 from trainjob.api.cluster import WORKER_RESOURCE, KubernetesObject, seconds
 from trainjob.api.names import UID_LABEL
+from trainjob.api.storage import Storage
 from trainjob.api.training_status import TrainingStatus
-from trainjob.api.trainjob import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import (
     CONTENT_ANNOTATION,

@@ -18,7 +18,7 @@ from trainjob.api.cluster import (
     Toleration,
 )
 from trainjob.api.load import checked, read_document, without_nulls
-from trainjob.api.trainjob import Storage
+from trainjob.api.storage import Storage
 from trainjob.schema.base import StrictModel, refuse_conflicts
 
 Name = Annotated[str, Field(min_length=1)]

@@ -1,71 +1,15 @@
 """The TrainJob type: pydantic models, from which everything else is derived. Imports neither torch nor ray."""
 
-from trainjob.api.baselines import Baselines
-from trainjob.api.cluster import Deadlines, Pods
-from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
-from trainjob.api.training import (
-    SGD,
-    Adam,
-    AdamW,
-    Checkpoints,
-    Constant,
-    EarlyStopping,
-    Optimizer,
-    ReduceOnPlateau,
-    Scheduler,
-    Training,
-    WarmUp,
-)
-from trainjob.api.trainjob import Metadata, Storage, TrainJob, TrainJobSpec, Workers
-from trainjob.api.tuning import Tuning
-from trainjob.kinds.causal_lm.spec import CausalLM, Decoder, LoRA
-from trainjob.kinds.classifier import Classifier, ClassWeights, Loss
-from trainjob.kinds.function.spec import Function
-from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
-from trainjob.kinds.model import Model
-from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
-from trainjob.schema.base import OneOf, StrictModel
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "CNN",
-    "MLP",
-    "SGD",
-    "Adam",
-    "AdamW",
-    "Augmentation",
-    "Baselines",
-    "CausalLM",
-    "Checkpoints",
-    "ClassWeights",
-    "Classifier",
-    "Cleaning",
-    "Constant",
-    "Dataset",
-    "Deadlines",
-    "Decoder",
-    "EarlyStopping",
-    "Encoder",
-    "Function",
-    "ImageClassifier",
-    "ImageSize",
-    "LoRA",
-    "Loss",
-    "Metadata",
-    "Model",
-    "OneOf",
-    "Optimizer",
-    "Pods",
-    "ReduceOnPlateau",
-    "Scheduler",
-    "Source",
-    "Storage",
-    "StrictModel",
-    "TextClassifier",
-    "TrainJob",
-    "TrainJobSpec",
-    "Training",
-    "Tuning",
-    "Validation",
-    "WarmUp",
-    "Workers",
-]
+if TYPE_CHECKING:
+    from trainjob.api.classes import *  # noqa: F403 - all of its __all__
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the classes when the first one is used: a client that only reads a TrainJob's status starts sooner."""
+    classes = import_module("trainjob.api.classes")
+    if name in classes.__all__:
+        return getattr(classes, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,8 +8,9 @@ from typing import Any
 
 from trainjob.api.document import Document, InvalidDocument, Problem, parse_all, value_at
 from trainjob.api.load import PATHS, load_trainjob, position_in, read_text, without_nulls
+from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
-from trainjob.api.trainjob import KIND, TrainJob
+from trainjob.api.trainjob import TrainJob
 from trainjob.schema.uris import PATH
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from trainjob.api.trainjob import GROUP
-
+GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
+"""A TrainJob's type in Kubernetes."""
 UID_LABEL = f"{GROUP}/uid"
 """On a RayJob and its pods: the TrainJob's UID."""
 SUBMITTER_CONTAINER = "ray-job-submitter"

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from trainjob.api.trainjob import GROUP, PLURAL, VERSION
+from trainjob.api.names import GROUP, PLURAL, VERSION
 
 
 class Resource(NamedTuple):

@@ -1,6 +1,6 @@
 """The TrainJob: one YAML document for laptop and cluster."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -9,15 +9,12 @@ from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, Reso
 from trainjob.api.code import Code, Requirement
 from trainjob.api.dataset import Dataset
 from trainjob.api.expressions import attribute_of
+from trainjob.api.storage import Storage
 from trainjob.api.training import Checkpoints, Training
 from trainjob.api.tuning import Tuning
 from trainjob.kinds.model import Model
-from trainjob.schema.base import OneOf, StrictModel, depends_on_model, refuse_conflicts
+from trainjob.schema.base import StrictModel, depends_on_model, refuse_conflicts
 from trainjob.schema.fields import PositiveInt
-from trainjob.schema.uris import ENDPOINT, FolderURI
-
-GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
-"""The type's names in Kubernetes."""
 
 
 class Workers(StrictModel):
@@ -47,21 +44,6 @@ class Head(StrictModel):
     """CPU cores; by default the operator's setting."""
     memory: Quantity | None = None
     """Memory; by default the operator's setting."""
-
-
-class Storage(OneOf):
-    """The storage of a run's checkpoints, model, metrics and report: `uri` or `persistentVolumeClaim`."""
-
-    choices: ClassVar[tuple[str, ...]] = ("uri", "persistent_volume_claim")
-
-    uri: FolderURI | None = None
-    """A folder: a path (relative to this YAML), `s3://` or `gs://`. The run's own folder is created inside it."""
-    persistent_volume_claim: ResourceName | None = None
-    """A PersistentVolumeClaim that all of a job's pods can mount at once (ReadWriteMany); only in a cluster."""
-    endpoint: Annotated[str, Field(pattern=ENDPOINT)] | None = None
-    """An S3 server other than Amazon's, for both storage and dataset."""
-    secret_name: ResourceName | None = None
-    """Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on a laptop, the environment provides them."""
 
 
 class TrainJobSpec(StrictModel):

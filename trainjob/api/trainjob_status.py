@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from trainjob.api.storage import Storage
 from trainjob.api.training_status import Time, TrainingStatus
-from trainjob.api.trainjob import Storage
 from trainjob.schema.base import StrictModel
 
 Phase = Literal["Pending", "Starting", "Running", "Retrying", "Suspended", "Succeeded", "Failed"]

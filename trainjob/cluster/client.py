@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from trainjob.api.apply import APPLY
 from trainjob.api.cluster import RESOURCE_NAME, KubernetesObject
+from trainjob.api.names import GROUP, KIND, PLURAL, VERSION
 from trainjob.api.resources import EVENTS, METADATA, TRAIN_JOBS, Resource
-from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION
 from trainjob.cluster.connection import TIMEOUT_SECONDS, Connection, NotFound
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoSuchJob, NoTrainJobs, Refused
 from trainjob.cluster.job import Event, Job

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from trainjob.api.cluster import KubernetesObject
-from trainjob.api.names import run_name
-from trainjob.api.trainjob import GROUP, KIND
+from trainjob.api.names import GROUP, KIND, run_name
 from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from trainjob.api.names import GROUP, KIND, PLURAL, VERSION
 from trainjob.api.training_status import TrainingStatus
-from trainjob.api.trainjob import GROUP, KIND, PLURAL, VERSION, TrainJob, TrainJobSpec
+from trainjob.api.trainjob import TrainJob, TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.crd.kubernetes_types import Schema
 from trainjob.crd.schema import class_description, report_schema, spec_schema, status_schema

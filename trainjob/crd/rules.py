@@ -7,8 +7,9 @@ from trainjob.api.cluster import OWN_PATHS, OWN_VOLUMES, Pods
 from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.expressions import escaped, value_or_default
 from trainjob.api.spec_rules import IMMUTABLE
+from trainjob.api.storage import Storage
 from trainjob.api.training import SGD, Distillation
-from trainjob.api.trainjob import Storage, TrainJobSpec
+from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule, given

@@ -1,6 +1,7 @@
 """Kubeconfigs and names that lead nowhere, without a cluster."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,3 +56,8 @@ def test_a_name_that_no_object_can_have_is_not_sent(tmp_path: Path, monkeypatch:
     if name:
         with pytest.raises(ClusterError, match="cannot be the name of a namespace"):
             connect(namespace=name)
+
+
+def test_a_client_starts_without_the_classes_of_the_spec():
+    script = "import sys, trainjob.cluster; print('trainjob.api.trainjob' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", script], text=True, timeout=120) == "False\n"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from operator_objects import Object, container, pod, ray_job, trainjob
 
-from trainjob.api.trainjob import Storage
+from trainjob.api.storage import Storage
 from trainjob.api.trainjob_status import Interruptions, TrainJobStatus
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.render import render

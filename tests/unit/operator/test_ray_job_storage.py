@@ -7,7 +7,7 @@ import yaml
 from operator_objects import Object, trainjob
 from rendering import operator_settings, rendered, snapshot, worker_pod
 
-from trainjob.api.trainjob import Storage
+from trainjob.api.storage import Storage
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.names import STORAGE_ANNOTATION
 from trainjob_operator.render import render, storage_of, with_storage

@@ -1,0 +1,72 @@
+"""The classes that `trainjob.api` offers."""
+
+from trainjob.api.baselines import Baselines
+from trainjob.api.cluster import Deadlines, Pods
+from trainjob.api.dataset import Cleaning, Dataset, Source, Validation
+from trainjob.api.storage import Storage
+from trainjob.api.training import (
+    SGD,
+    Adam,
+    AdamW,
+    Checkpoints,
+    Constant,
+    EarlyStopping,
+    Optimizer,
+    ReduceOnPlateau,
+    Scheduler,
+    Training,
+    WarmUp,
+)
+from trainjob.api.trainjob import Metadata, TrainJob, TrainJobSpec, Workers
+from trainjob.api.tuning import Tuning
+from trainjob.kinds.causal_lm.spec import CausalLM, Decoder, LoRA
+from trainjob.kinds.classifier import Classifier, ClassWeights, Loss
+from trainjob.kinds.function.spec import Function
+from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
+from trainjob.kinds.model import Model
+from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
+from trainjob.schema.base import OneOf, StrictModel
+
+__all__ = [
+    "CNN",
+    "MLP",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Augmentation",
+    "Baselines",
+    "CausalLM",
+    "Checkpoints",
+    "ClassWeights",
+    "Classifier",
+    "Cleaning",
+    "Constant",
+    "Dataset",
+    "Deadlines",
+    "Decoder",
+    "EarlyStopping",
+    "Encoder",
+    "Function",
+    "ImageClassifier",
+    "ImageSize",
+    "LoRA",
+    "Loss",
+    "Metadata",
+    "Model",
+    "OneOf",
+    "Optimizer",
+    "Pods",
+    "ReduceOnPlateau",
+    "Scheduler",
+    "Source",
+    "Storage",
+    "StrictModel",
+    "TextClassifier",
+    "TrainJob",
+    "TrainJobSpec",
+    "Training",
+    "Tuning",
+    "Validation",
+    "WarmUp",
+    "Workers",
+]
