@@ -91,6 +91,13 @@ def test_a_connection_that_breaks_is_not_the_end_of_the_file(web: tuple[str, Pat
         fit(text_spec(f"{url}/broken.csv"))
 
 
+def test_a_git_lfs_pointer_from_the_web_is_named(web: tuple[str, Path]) -> None:
+    url, folder = web
+    (folder / "rows.csv").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    with pytest.raises(DataError, match=r"rows\.csv is a Git LFS pointer, .*; use an address that has the file itself"):
+        fit(text_spec(f"{url}/rows.csv"))
+
+
 def test_a_web_server_that_is_down(web: tuple[str, Path], unused_port: int) -> None:
     with pytest.raises(DataError, match=r"x\.csv: cannot be read: .*refused"):
         fit(text_spec(f"http://127.0.0.1:{unused_port}/x.csv"))
