@@ -123,8 +123,8 @@ def test_a_glob_in_a_hidden_folder(tmp_path: Path) -> None:
         assert len(read(tmp_path / pattern, ["text"])) == count, pattern
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_semicolons_or_tabs_between_the_columns(delimiter: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_other_separators_between_the_columns(delimiter: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(f'"text"{delimiter}"label"\n"1,5"{delimiter}a\n')
     assert read(path, ["text", "label"]) == [{"text": "1,5", "label": "a"}]

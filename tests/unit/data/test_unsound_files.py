@@ -41,6 +41,12 @@ def _zstd(content: bytes) -> bytes:
         ),
         ("rows.csv", "sep=→\ntext→label\n".encode(), 'rows.csv names "→" as its separator, which must be an ASCII'),
         ("rows.csv", "text,label\n".encode("utf-16"), "rows.csv is UTF-16 text: save the file in UTF-8"),
+        ("rows.csv", "text,label\n".encode("utf-16-le"), "rows.csv is UTF-16 text: save the file in UTF-8"),
+        (
+            "rows.csv",
+            b"text, label\nx,y\n",
+            'rows.csv has no column "label"; it has text, " label"; did you mean " label"',
+        ),
         ("rows.jsonl", b'{"text": ' + b"[" * 9999 + b"]" * 9999 + b"}", "rows.jsonl, line 1: nested too deeply"),
         ("rows.jsonl", b'{"text": 1' + b"0" * 5000 + b"}", "rows.jsonl, line 1: not JSON: Exceeds the limit"),
         ("rows.csv.gz", b"no gzip at all", "rows.csv.gz is not a sound CSV file"),

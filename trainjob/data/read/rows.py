@@ -215,11 +215,16 @@ def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None
     """Raises DataError where `found` lacks some of `wanted`, or has it twice."""
     if missing := [name for name in wanted if name not in found]:
         names = " and ".join(f'"{name}"' for name in missing)
-        close = [match for name in missing for match in difflib.get_close_matches(name, found, n=1)]
+        close = [_shown_name(match) for name in missing for match in difflib.get_close_matches(name, found, n=1)]
         hint = f"; did you mean {' and '.join(close)}?" if close else ""
-        raise DataError(f"{uri} has no column {names}; it has {', '.join(found) or 'none'}{hint}")
+        raise DataError(f"{uri} has no column {names}; it has {', '.join(map(_shown_name, found)) or 'none'}{hint}")
     if (twice := next((name for name in wanted if found.count(name) > 1), None)) is not None:
         raise DataError(f'{uri} has {found.count(twice)} columns "{twice}": rename all but one')
+
+
+def _shown_name(name: str) -> str:
+    """A column's name, in quotes if it begins or ends with blanks, which could not be seen otherwise."""
+    return name if name == name.strip() else f'"{name}"'
 
 
 def found_columns(wanted: Sequence[str], found: Sequence[str], uri: str, optional: Sequence[str]) -> list[str]:

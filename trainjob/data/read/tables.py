@@ -38,7 +38,7 @@ CSV_BLOCK_BYTES = 8 * 2**20
 HEADER_BYTES = 2**20
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
 """The first line by which Excel is told what stands between the values."""
-DELIMITERS = ",;\t"
+DELIMITERS = ",;\t|"
 IMAGE_ROWS = 64
 """Most rows of one table of images, which may be large once they are decoded."""
 IMAGE_BUFFER_BYTES = 2**20
@@ -70,9 +70,9 @@ def _text_rows(
 
 @dataclass(frozen=True)
 class CSVFile:
-    """A file with a header and values between commas, or, where the header has none, semicolons or tabs; quoted values
-    may hold line breaks; blank lines are skipped. A first line `sep=;` names the separator. Rows count from 1 after the
-    header."""
+    """A file with a header and values between commas, or, where the header has none, semicolons, tabs or vertical bars;
+    quoted values may hold line breaks; blank lines are skipped. A first line `sep=;` names the separator. Rows count
+    from 1 after the header."""
 
     uri: str
     endpoint: str | None
@@ -111,7 +111,7 @@ class CSVFile:
         """Names of the columns, what stands between them, and how many lines come before them."""
         with open_stream(self.uri, self.endpoint) as file:
             head = file.read(HEADER_BYTES)
-        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in head[:2]:
             raise DataError(f"{self.uri} is UTF-16 text: save the file in UTF-8")
         text = head.decode("utf-8-sig", errors="replace")
         told = _SEPARATOR_LINE.match(text)
