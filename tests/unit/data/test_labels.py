@@ -99,9 +99,29 @@ def test_names_that_differ_in_what_is_not_seen_are_told() -> None:
 
 
 def test_missing_values_of_databases_and_spreadsheets_are_told() -> None:
-    assert label_notes(["a", "\\N", "#N/A"], [1, 1, 7]) == [
-        'a class is called "\\N" (1 row), "#N/A" (7 rows): if it stands for a missing label, drop its rows'
+    assert label_notes(["a", "\\N", "#REF!"], [1, 1, 7]) == [
+        'a class is called "\\N" (1 row), "#REF!" (7 rows): if it stands for a missing label, drop its rows'
     ]
+
+
+def test_the_hubs_number_of_no_label_is_told_and_negative_scores_are_not() -> None:
+    [note] = label_notes(["-1", "0", "1", "2"], [7, 1, 1, 1])
+    assert note.startswith('a class is called "-1" (7 rows)')
+    assert label_notes(["-1", "0", "1"], [1, 1, 1]) == label_notes(["-1", "-2", "0", "1", "2"], [1] * 5) == []
+
+
+@pytest.mark.parametrize("separator", ["|", ";", "#", ", "])
+def test_several_labels_in_one_are_told(separator: str) -> None:
+    names = ["Action", "Comedy", f"Action{separator}Comedy", f"Action{separator}War", f"Comedy{separator}War"]
+    assert label_notes(names, [1] * 5) == [
+        f'3 of 5 classes look like several labels in one: "{names[2]}" (1 row), "{names[3]}" (1 row), "{names[4]}" '
+        "(1 row). Each is a class of its own, because a row has one label: train a classifier for each label"
+    ]
+
+
+def test_names_with_separators_are_no_combinations() -> None:
+    names = ["Rome, NY", "Troy, NY", "Doe, Jane", "Doe, Max", "Roe, Jane", "Roe, Max", "C#", "F#", "|", "a|"]
+    assert label_notes(names, [1] * 10) == []
 
 
 def test_missing_values_are_told() -> None:

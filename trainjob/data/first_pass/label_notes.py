@@ -3,10 +3,14 @@
 import ast
 import json
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-_MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "#n/a", "\\n")
+_MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "\\n")
+_EXCEL_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")
+_NO_LABEL = "-1"
+"""The label that data sets of the Hugging Face hub with numbered classes give to rows without one."""
+_SEPARATORS = "|;#,"
 _SHOWN = 3
 _LONGEST = 60
 
@@ -27,7 +31,12 @@ def _notes(rows: dict[str, int]) -> Iterator[str]:
         more = f" and {len(groups) - _SHOWN:,} more such groups" if len(groups) > _SHOWN else ""
         pairs = "; ".join(_shown(names, rows, " beside ") for names in groups[:_SHOWN])
         yield f"classes that differ in case, blanks or invisible characters alone are different classes: {pairs}{more}"
-    if missing := [name for name in rows if name.lower() in _MISSING]:
+    if combined := _combined(rows):
+        yield (
+            f"{len(combined):,} of {len(rows):,} classes look like several labels in one: {_shown(combined, rows)}. "
+            "Each is a class of its own, because a row has one label: train a classifier for each label"
+        )
+    if missing := [name for name in rows if _is_missing(name, rows)]:
         yield f"a class is called {_shown(missing, rows)}: if it stands for a missing label, drop its rows"
 
 
@@ -41,6 +50,27 @@ def _is_list(name: str) -> bool:
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             continue
     return False
+
+
+def _combined(rows: dict[str, int]) -> list[str]:
+    """The names that consist of parts of other names, at least one of which is a name itself."""
+    combined: list[str] = []
+    for separator in _SEPARATORS:
+        parts = {name: {part.strip() for part in name.split(separator)} for name in rows}
+        count = Counter(part for each in parts.values() for part in each)
+        combined += [
+            name
+            for name, each in parts.items()
+            if len(each) > 1 and all(part and count[part] > 1 for part in each) and any(part in rows for part in each)
+        ]
+    return combined
+
+
+def _is_missing(name: str, rows: dict[str, int]) -> bool:
+    """Whether a name may stand for a missing label."""
+    if name == _NO_LABEL:
+        return {"0", "1", "2"} <= rows.keys() and all(other.isdigit() for other in rows if other != name)
+    return name.lower() in (*_MISSING, *_EXCEL_ERRORS)
 
 
 def _alike(rows: dict[str, int]) -> list[list[str]]:
