@@ -145,6 +145,22 @@ def test_models_of_earlier_versions_see_images_as_they_are_stored(tmp_path: Path
     assert np.array_equal(np.reshape(row, (32, 48)), pixels(stored))
 
 
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "AVIF", "TIFF", "MPO"])
+def test_the_first_of_several_frames_is_used(kind: str) -> None:
+    first, *others = (Image.fromarray(PIXELS // part).convert("RGB") for part in (1, 2, 3))
+    single = "JPEG" if kind == "MPO" else kind
+    assert not opened(file(first, single)).has_frames
+    content = file(first, kind, save_all=True, append_images=others)
+    picture = opened(content)
+    assert picture.has_frames == (kind != "MPO")
+    assert np.array_equal(pixels(picture), np.asarray(Image.open(io.BytesIO(content)).convert("L")))
+
+
+def test_a_damaged_second_frame_is_nothing_to_fail_for() -> None:
+    content = file(Image.fromarray(PIXELS), "GIF", save_all=True, append_images=[Image.fromarray(PIXELS // 2)])
+    assert all(isinstance(opened(content[:end]).has_frames, bool) for end in range(len(content) // 2, len(content), 7))
+
+
 def test_training_sees_pictures_as_they_are_shown_and_says_so(tmp_path: Path) -> None:
     """The same picture, upright and as a phone stores it."""
     write_images(tmp_path, {name: random_images(4, (6, 5), seed) for seed, name in enumerate("ab")})
@@ -153,15 +169,19 @@ def test_training_sees_pictures_as_they_are_shown_and_says_so(tmp_path: Path) ->
     (tmp_path / "a" / "upright.png").write_bytes(file(image, "PNG"))
     (tmp_path / "a" / "turned.png").write_bytes(file(turned, "PNG", 6))
     (tmp_path / "b" / "clear.png").write_bytes(file(Image.new("LA", (5, 6)), "PNG"))
+    (tmp_path / "b" / "moving.png").write_bytes(
+        file(image, "PNG", save_all=True, append_images=[turned.resize((5, 6))])
+    )
     spec = image_spec(tmp_path, validation={"uri": str(tmp_path)})
     fitted = fit(spec)
     assert fitted.profile is not None
     assert fitted.profile.notes == [
-        "1 of 11 images have transparency: transparent parts are white",
-        "1 of 11 images are turned upright, as their EXIF data says",
+        "1 of 12 images have transparency: transparent parts are white",
+        "1 of 12 images are turned upright, as their EXIF data says",
+        "1 of 12 images have several frames or pages: only the first is used",
     ]
     assert set(fitted.profile.notes) <= {remark.text for remark in fitted.profile.remarks}
     examples = prepare_examples(spec, fitted)["train"]
-    rows = [row.tobytes() for row in examples.values.reshape(11, -1)]
-    assert rows.count(np.asarray(image).tobytes()) == 2
+    rows = [row.tobytes() for row in examples.values.reshape(12, -1)]
+    assert rows.count(np.asarray(image).tobytes()) == 3
     assert bytes([255]) * 30 in rows

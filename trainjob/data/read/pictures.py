@@ -76,6 +76,14 @@ class Picture:
         """Whether parts of the image may be transparent."""
         return self.image.has_transparency_data
 
+    @property
+    def has_frames(self) -> bool:
+        """Whether the file holds further images: an animation or pages. Those of MPO, from phones, are previews."""
+        try:
+            return self.image.format != "MPO" and getattr(self.image, "is_animated", False)
+        except Exception:  # whatever a damaged second image makes Pillow raise
+            return False
+
     def decoded(self, channels: int) -> Image.Image:
         """The image in grey (1) or RGB (3). Raises DataError for one that is damaged."""
         with _sound(self.where):

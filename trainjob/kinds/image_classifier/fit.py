@@ -20,7 +20,7 @@ from trainjob.kinds.targets.one_class import OneClass
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]
-_CHANNELS, _ALPHA, _TURNED = 3, 4, 8
+_CHANNELS, _ALPHA, _TURNED, _FRAMES = 3, 4, 8, 16
 """The bits of an image's mark."""
 
 
@@ -92,21 +92,29 @@ def _for_pretrained(
 
 
 def _marks(found: Iterable[Picture]) -> np.ndarray:
-    """Channels of each image, whether it has an alpha channel and whether it is turned, uint8 [n]."""
+    """Channels of each image, whether it has an alpha channel, is turned, and has further frames, uint8 [n]."""
     return np.array(
-        [picture.channels | _ALPHA * picture.has_alpha | _TURNED * (picture.turn is not None) for picture in found],
+        [
+            picture.channels
+            | _ALPHA * picture.has_alpha
+            | _TURNED * (picture.turn is not None)
+            | _FRAMES * picture.has_frames
+            for picture in found
+        ],
         np.uint8,
     )
 
 
 def _notes(marks: np.ndarray) -> list[str]:
     """Notes on the treatment of images with these marks, uint8 [n]."""
-    alpha, turned = (int(np.count_nonzero(marks & bit)) for bit in (_ALPHA, _TURNED))
+    alpha, turned, frames = (int(np.count_nonzero(marks & bit)) for bit in (_ALPHA, _TURNED, _FRAMES))
     notes: list[str] = []
     if alpha:
         notes.append(f"{alpha:,} of {len(marks):,} images have transparency: transparent parts are {BACKGROUND}")
     if turned:
         notes.append(f"{turned:,} of {len(marks):,} images are turned upright, as their EXIF data says")
+    if frames:
+        notes.append(f"{frames:,} of {len(marks):,} images have several frames or pages: only the first is used")
     return notes
 
 
