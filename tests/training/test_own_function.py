@@ -54,6 +54,7 @@ def train_loop(config):
             optimizer.step()
             loss_sum += loss.item() * len(batch["x"])
             rows += len(batch["x"])
+        assert sum(len(batch["x"]) for batch in ray.train.get_dataset_shard("validation").iter_batches()) == 20
         while epoch == 5 and Path(config["marks"], "hold").exists():
             time.sleep(0.05)
         if rank == 1 and (mark := Path(config["marks"], str(epoch))).exists():
@@ -146,6 +147,7 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
             log = run.folder / "logs" / f"attempt-{attempt}" / f"rank-{rank}.log"
             assert log.read_text().count(f"rank {rank} begins\n") == starts
             assert log.read_text().count("fast.ray_fork_server") == starts
+            assert "Dataset" not in log.read_text()  # Ray Data's own lines
     records, summary = run.records("epoch"), run.read("summary.json")
     assert [record["epoch"] for record in records] == [*range(1, 11)]
     assert [record["first"] for record in records[:2]] == [1, 2]

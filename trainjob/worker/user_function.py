@@ -103,3 +103,4 @@ def _mute_ray_logs() -> None:
     folder = str(Path(ray.__file__).parent)
     for handler in logging.getLogger().handlers:
         handler.addFilter(lambda record: record.levelno >= logging.ERROR or not record.pathname.startswith(folder))
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # which has a handler of its own
