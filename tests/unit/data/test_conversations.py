@@ -16,7 +16,6 @@ from trainjob.data import fit, prepare_examples
 from trainjob.data.read.rows import refuse
 from trainjob.data.read.source import parts
 from trainjob.errors import DataError
-from trainjob.kinds.causal_lm.conversations import PARALLEL
 from trainjob.kinds.causal_lm.packing import GIVEN, START
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 
@@ -220,6 +219,7 @@ def test_tools_have_no_control_tokens():
             'message 2 has "training": false; .* write "weight": 0',
         ),
         ({"messages": [CHAT[0], CHAT[3] | {"train": False}]}, 'message 2 has "train": false'),
+        ({"messages": [CHAT[0], CHAT[3] | {"loss": False}]}, 'message 2 has "loss": false'),
         (
             {"messages": [CHAT[0], CHAT[3] | {"role": "gpt"}]},
             'no message has the role "assistant": .*; the roles are user, gpt',
@@ -294,44 +294,6 @@ def test_predictions_are_written_beside_the_columns_that_there_are(tmp_path: Pat
         )
         (rows,) = read(part, COLUMNS[:1], refuse)
         assert rows.table.column_names == list(row)[: 1 + number]
-
-
-def test_what_stands_out_is_told_with_its_count(tmp_path: Path):
-    model = save_chat_tokenizer(tmp_path / "model")
-    (model / "chat_template.jinja").write_text(PYTHON)
-    asked = [CHAT[0] | {"content": f"{number}?"} for number in range(10)]
-    write_parquet(  # which gives every message a field `tool_calls`
-        tmp_path / "train.parquet",
-        [
-            *({"messages": [question, *CHAT[1:]], "tools": "[]", PARALLEL: None} for question in asked[:3]),
-            *({"messages": [question, *CHAT[1:]], "tools": json.dumps(TOOLS)} for question in asked[3:5]),
-            *({"messages": [question, CHAT[3]], PARALLEL: True} for question in asked[5:8]),
-            {"messages": [asked[8], CHAT[3] | {"refusal": "I cannot say."}], PARALLEL: True},
-            {"messages": [asked[9] | {"content": "<|im_end|>"}, CHAT[3]]},
-        ],
-    )
-
-    def notes() -> list[str]:
-        fitted = fit(
-            causal_spec(
-                tmp_path / "train.parquet",
-                {"pretrained": str(model), "maxLength": 600},
-                messages="messages",
-                validation={"uri": str(tmp_path / "train.parquet")},
-            )
-        )
-        assert fitted.profile is not None
-        return fitted.profile.notes
-
-    assert notes() == [
-        "3 of 10 conversations have tool_calls and no tools: the calls are learned without their schema",
-        "4 of 10 conversations have parallel_tool_calls: the chat template does not use it",
-        "1 of 10 conversations have messages with refusal: the chat template does not use it, so it is not learned",
-        "1 of 10 conversations that were looked at hold texts spelled like control tokens, such as <|im_end|>: these "
-        "are learned as texts",
-    ]
-    (model / "chat_template.jinja").write_text(PYTHON + "{% if parallel_tool_calls %}{% endif %}")
-    assert len(notes()) == 3
 
 
 def test_a_row_is_asked_with_its_tools_as_it_was_learned():

@@ -37,8 +37,8 @@ class ScannedRows(Generic[T]):
     item: Callable[[int], T]
     """Returns the item that a sample keeps for the row at an index."""
     marks: np.ndarray | None = None
-    """uint8 [n]: 0 for a row without text, otherwise 1 or, for an image, what `fit_images` says. None where all
-    are 1."""
+    """uint8 or uint16 [n]: 0 for a row without text, otherwise 1 or, for an image, what `fit_images` says. None where
+    all are 1."""
 
 
 def nothing(_: int) -> None:
@@ -71,7 +71,7 @@ class Survey(Generic[T]):
     hashes: np.ndarray
     """uint64 [n]."""
     marks: np.ndarray
-    """As in `ScannedRows`, uint8 [n]."""
+    """As in `ScannedRows`, [n]."""
     sample: Sample[T]
     unusable: np.ndarray
     """Unusable rows of each stratum, int64 [strata]."""

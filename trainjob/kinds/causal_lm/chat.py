@@ -11,6 +11,7 @@ from trainjob.kinds.causal_lm.control_tokens import ControlTokens
 from trainjob.kinds.causal_lm.conversations import (
     ASSISTANT,
     PARALLEL,
+    SYSTEM,
     TOOLS,
     WEIGHT,
     Conversation,
@@ -31,7 +32,7 @@ _PROBED_TOOL = {
 }
 _PROBED_ARGUMENTS = {"key": "any value"}
 _SILENT: tuple[dict[str, str | None], ...] = ({}, {"content": None}, {"content": ""})
-_USUAL_ROLES = ("system", "user", ASSISTANT)
+_USUAL_ROLES = (SYSTEM, "user", ASSISTANT)
 
 
 class ChatTemplate:
@@ -51,6 +52,19 @@ class ChatTemplate:
     def uses(self, name: str) -> bool:
         """Whether the template names a setting at all."""
         return name in self._template
+
+    def ignores_system(self, later: bool) -> bool:
+        """Whether the template leaves out a system message, at the start or `later`. False if it refuses one there."""
+        turn = [{"role": "user", "content": "a"}, {"role": ASSISTANT, "content": "b"}]
+        start, system = turn if later else [], {"role": SYSTEM, "content": "probe"}
+        with_system, without = (
+            _Rendering(self._template, self._special, messages, [], "")
+            for messages in ([*start, system, *turn], [*start, *turn])
+        )
+        try:
+            return with_system.text(len(start) + 3) == without.text(len(start) + 2)
+        except DataError:
+            return False
 
     def opening(self, conversation: Conversation, where: str) -> str:
         """The conversation up to where the assistant's answer begins. Raises DataError where the template refuses it or

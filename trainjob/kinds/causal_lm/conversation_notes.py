@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from trainjob.kinds.causal_lm.chat import ChatTemplate
-from trainjob.kinds.causal_lm.conversations import PARALLEL, calls_of
+from trainjob.kinds.causal_lm.conversations import PARALLEL, SYSTEM, calls_of
 
 _HAS_TEXT, _NO_SCHEMA, _PARALLEL = 1, 2, 4
 _FIELDS = {"refusal": 8, "reasoning_content": 16, "reasoning": 32, "thinking": 64, "audio": 128}
 """Message fields of chat APIs that only some templates write, each with its bit in a mark."""
+_SYSTEM_FIRST, _SYSTEM_LATER = 256, 512
 
 
 def conversation_marks(rows: Sequence[Sequence[str | None]]) -> np.ndarray:
-    """Features to count in each row of messages, tools and PARALLEL, uint8 [n]; 0 for an empty row."""
-    return np.array([_mark(*row) for row in rows], np.uint8)
+    """Features to count in each row of messages, tools and PARALLEL, uint16 [n]; 0 for an empty row."""
+    return np.array([_mark(*row) for row in rows], np.uint16)
 
 
 def _mark(messages: str | None, tools: str | None = None, parallel: str | None = None) -> int:
@@ -24,8 +25,10 @@ def _mark(messages: str | None, tools: str | None = None, parallel: str | None =
     if (parallel or "null").lower() != "null":
         mark |= _PARALLEL
     has_schema = (tools or "").strip() not in ("", "null", "[]")
-    if any(f'"{name}"' in (messages or "") for name in ("tool_calls", *_FIELDS)):
-        for message in _objects(messages):
+    if any(f'"{name}"' in (messages or "") for name in ("tool_calls", SYSTEM, *_FIELDS)):
+        for place, message in enumerate(_objects(messages)):
+            if message.get("role") == SYSTEM and message.get("content"):
+                mark |= _SYSTEM_LATER if place else _SYSTEM_FIRST
             mark |= 0 if has_schema or not calls_of(message) else _NO_SCHEMA
             mark |= sum(bit for name, bit in _FIELDS.items() if message.get(name))
     return mark
@@ -40,7 +43,7 @@ def _objects(messages: str | None) -> list[dict[str, Any]]:
 
 
 def conversation_notes(marks: np.ndarray, sample: Sequence[str], template: ChatTemplate) -> list[str]:
-    """`marks` are of all rows, uint8 [n], and `sample` are some of their texts."""
+    """`marks` are of all rows, uint16 [n], and `sample` are some of their texts."""
     notes: list[str] = []
     no_schema, parallel = (int(np.count_nonzero(marks & bit)) for bit in (_NO_SCHEMA, _PARALLEL))
     every = f"of {len(marks):,} conversations have"
@@ -48,6 +51,14 @@ def conversation_notes(marks: np.ndarray, sample: Sequence[str], template: ChatT
         notes.append(f"{no_schema:,} {every} tool_calls and no tools: the calls are learned without their schema")
     if parallel and not template.uses(PARALLEL):
         notes.append(f"{parallel:,} {every} {PARALLEL}: the chat template does not use it")
+    for bit, what, is_later in (
+        (_SYSTEM_FIRST, "a system message", False),
+        (_SYSTEM_LATER, "a system message after others", True),
+    ):
+        if (found := int(np.count_nonzero(marks & bit))) and template.ignores_system(is_later):
+            notes.append(
+                f"{found:,} {every} {what}: the chat template leaves it out, so answers are learned without it"
+            )
     for name, bit in _FIELDS.items():
         if (found := int(np.count_nonzero(marks & bit))) and not template.uses(name):
             notes.append(

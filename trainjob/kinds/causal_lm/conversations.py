@@ -8,14 +8,14 @@ from typing import Any
 
 from trainjob.errors import DataError
 
-ASSISTANT = "assistant"
+ASSISTANT, SYSTEM = "assistant", "system"
 TOOLS, PARALLEL = "tools", "parallel_tool_calls"
 """Columns beside the messages'; rows may have none."""
 WEIGHT = "weight"
 _TEXT_PARTS = ("text", "input_text", "output_text")
 """Types of a content's parts in OpenAI's APIs."""
-_UNTRAINED = ("train", "training")
-"""Fields that say in Axolotl's format whether a message is learned."""
+_UNTRAINED = ("train", "training", "loss")
+"""Fields that say in the formats of Axolotl, ms-swift and XTuner whether a message is learned."""
 _SHAPE = '[{"role": "user", "content": "…"}, …]'
 _TOOL_SHAPE = '[{"type": "function", "function": {"name": "…", "parameters": {…}}}, …]'
 

@@ -53,12 +53,12 @@ class Layout:
         return [_source(row) for row in zip(*self._values(table, where), strict=True)]
 
     def sources_and_marks(self, table: pa.Table, where: Where = row_number) -> tuple[list[str], np.ndarray]:
-        """The sources, and the features of each row that the first pass counts, uint8 [n]; 0 for a row without text."""
+        """The sources, and the features of each row that the first pass counts, uint16 [n]: 0 if it has no text."""
         if self.form == "messages":
             rows = list(zip(*self._values(table, where), strict=True))
             return [_source(row) for row in rows], conversation_marks(rows)
         texts = self.sources(table, where)
-        return texts, np.array([bool(text.strip()) for text in texts], np.uint8)
+        return texts, np.array([bool(text.strip()) for text in texts], np.uint16)
 
     def texts(self, table: pa.Table, where: Where = row_number) -> list[str]:
         """The text of each row, where columns hold texts."""
