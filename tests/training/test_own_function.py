@@ -156,7 +156,7 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
     assert summary["metrics"]["loss"] == records[-1]["loss"]
     assert (Path(summary["checkpoint"]) / "state.pt").exists()
     assert (run.folder / "report.html").exists()
-    begun = run.read("attempts.json")["training_since"]
+    begun = run.read("attempts.json")["trainingSince"]
     assert len(begun) == 2
     before = [record["time"] for record in records if record["time"] < begun[1]]
     after = [record["time"] for record in records if record["time"] >= begun[1]]
