@@ -18,7 +18,18 @@ from trainjob_operator.queues import eviction_message
 from trainjob_operator.refusals import refusals, unexplained_wait
 from trainjob_operator.render import storage_of
 from trainjob_operator.snapshot import workers_of
-from trainjob_operator.verdict import Object, Observed, Verdict, failure_message, is_current, ray_pods, verdict_of
+from trainjob_operator.verdict import (
+    LOST_HEAD,
+    Object,
+    Observed,
+    Verdict,
+    attempt_of_replacement,
+    failure_message,
+    is_current,
+    is_replaced,
+    ray_pods,
+    verdict_of,
+)
 
 DEADLINE_REASONS = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
 """Reasons of a job or an attempt that was ended by a deadline."""
@@ -54,7 +65,8 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         interruptions = update_interruptions(before, verdict.reason, cluster, workers, pods, now)
     if verdict.reason == "Training":
         verdict = replace(verdict, message="; ".join(_training_messages(job, before.training, interruptions)))
-    if waiting and verdict.phase in ("Pending", "Starting", "Retrying") and verdict.reason not in DEADLINE_REASONS:
+    is_over = verdict.reason in (*DEADLINE_REASONS, LOST_HEAD)
+    if waiting and verdict.phase in ("Pending", "Starting", "Retrying") and not is_over:
         first = waiting[0]
         verdict = Verdict(verdict.phase, first.reason, waiting_message(first))
     if not final:
@@ -67,7 +79,7 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         observed_generation=generation,
         start_time=start,
         completion_time=min(verdict.at or now, now) if final else None,
-        attempt=_attempt(ray, before),
+        attempt=attempt_of_replacement(before) if is_replaced(job, before, ray_job) else _attempt(ray, before),
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=cluster,
         head_pod_uid=head_uid(pods, cluster, before),

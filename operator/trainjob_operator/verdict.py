@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any
@@ -25,6 +25,10 @@ DELETING = "Deleting"
 RAY_JOB_DELETING = "RayJobDeleting"
 """The reason of a TrainJob that waits for the deletion of a RayJob, its own or that of an earlier TrainJob of its
 name."""
+
+LOST_HEAD = "JobStatusCheckTimeoutExceeded"
+"""KubeRay's reason for the end of a RayJob whose head has not answered for five minutes. Whatever its backoffLimit,
+KubeRay 1.7 does not retry it, so the operator replaces it by another RayJob."""
 
 _ENDED_PHASES = ("Succeeded", "Failed")
 """Phases of pods that have ended."""
@@ -114,7 +118,8 @@ def _ray_job_verdict(job: TrainJob, before: TrainJobStatus, ray_job: Object, obs
     if deployment == "Complete":
         return _completed_verdict(training, ran, ray, observed.pods)
     if deployment in ("Failed", "ValidationFailed"):
-        return _failed_verdict(training, ray, ray.get("reason") or deployment, observed.pods)
+        failed = _failed_verdict(training, ray, ray.get("reason") or deployment, observed.pods)
+        return replace(failed, phase="Retrying", at=None) if is_replaced(job, before, ray_job) else failed
     if "deletionTimestamp" in ray_job["metadata"]:
         if observed.error is not None and observed.error.reason == DELETING:
             return Verdict("Pending", DELETING)
@@ -140,6 +145,19 @@ def _ray_job_verdict(job: TrainJob, before: TrainJobStatus, ray_job: Object, obs
     if retrying:
         return Verdict("Retrying", "PodsStarting", _next_attempt_message(before))
     return Verdict("Pending", "PodsStarting" if deployment else "Created")
+
+
+def is_replaced(job: TrainJob, before: TrainJobStatus, ray_job: Object) -> bool:
+    """Whether the operator replaces a RayJob that KubeRay has ended and does not retry."""
+    ray = ray_job.get("status", {})
+    is_lost = (ray.get("jobDeploymentStatus"), ray.get("reason")) == ("Failed", LOST_HEAD)
+    is_retried = attempt_of_replacement(before) <= 1 + job.spec.retries and not has_failed_for_good(before.training)
+    return is_lost and is_retried
+
+
+def attempt_of_replacement(before: TrainJobStatus) -> int:
+    """The number of the attempt that a RayJob which replaces another is. The status may show it already."""
+    return (before.attempt or 1) + (before.reason != LOST_HEAD)
 
 
 def _next_attempt_message(before: TrainJobStatus) -> str:

@@ -25,6 +25,7 @@ QUEUE = {"labels": {"kueue.x-k8s.io/queue-name": "queue"}}
 NEXT_ATTEMPT = kuberay(jobDeploymentStatus="Initializing", jobStatus="", reason="", rayClusterName="second")
 SUSPENDED = kuberay(jobDeploymentStatus="Suspended", jobStatus="", rayClusterName="")
 NO_SUCH_CLASS = "worker 1 failed: ValueError: no such class"
+HEAD_GIVEN_UP = kuberay(jobDeploymentStatus="Failed", reason="JobStatusCheckTimeoutExceeded", failed=1)
 TOO_LATE = {"reason": "PreRunningDeadlineExceeded", "jobStatus": ""}
 
 LIVES = {
@@ -60,6 +61,14 @@ LIVES = {
         step(NEXT_ATTEMPT, then=retries("PodsStarting")),
         step(RUNNING_AGAIN, then=TRAINS | {"attempt": 2}, says="Started"),
         SUCCESS,
+    ),
+    "kuberay-gives-up-a-lost-head": story(
+        step(created(retries=1), then=CREATED, says="Created"),
+        TRAINING,
+        step(HEAD_GIVEN_UP, then=CREATED | {"attempt": 2}, says="Retrying RayJobRecreated"),
+        step(RUNNING_AGAIN, then=TRAINS | {"attempt": 2}, says="Started", answers=True),
+        step(HEAD_GIVEN_UP, then=has_failed("JobStatusCheckTimeoutExceeded", attempt=2), says="Failed"),
+        ray_jobs=2,
     ),
     "failure-for-good": story(
         step(created(retries=2), then=CREATED, says="Created"),

@@ -151,8 +151,8 @@ def test_a_rayjob_that_kuberay_does_not_end_is_deleted(jobs: Jobs):
     end = (datetime.now(UTC) - KUBERAY_END_GRACE - timedelta(minutes=1)).isoformat()
     ended = {"phase": "Succeeded", "reason": "Succeeded", "completionTime": end, "training": {"stage": "Finished"}}
     jobs.report("trainjob", "job", ended)
-    eventually(lambda: jobs.cluster.find("pods", jobs.namespace) == [], because=lambda: str(jobs.status()))
-    assert jobs.get("rayjobs") is None
+    eventually(lambda: jobs.get("rayjobs") is None, because=lambda: str(jobs.status()))
+    eventually(lambda: jobs.cluster.find("pods", jobs.namespace) == [])
     eventually(lambda: "RayJobDeleted" in jobs.events())
     assert jobs.status()["phase"] == "Succeeded"
 

@@ -313,7 +313,20 @@ EXPLANATIONS = [
         "apply it again",
     ),
     Explanation(
-        "JobStatusCheckTimeoutExceeded, JobDeploymentStatusTransitionGracePeriodExceeded",
+        "JobStatusCheckTimeoutExceeded",
+        "Retrying, Failed",
+        (
+            "KubeRay (1.7 or newer) could not reach the head's dashboard for five minutes, for example because the "
+            "head's node is lost. KubeRay does not retry this; if `retries` allows, the operator replaces the RayJob, "
+            "and training continues from the latest checkpoint"
+        ),
+        (
+            "see the head pod and the network policies; `RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS` in the environment of "
+            "KubeRay's operator allows more time"
+        ),
+    ),
+    Explanation(
+        "JobDeploymentStatusTransitionGracePeriodExceeded",
         "Failed",
         "KubeRay could not reach the head's dashboard",
         "see the head pod and the network policies",

@@ -197,3 +197,15 @@ def test_it_tells_that_other_workers_wait_for_the_next_attempt(of_head: TrainJob
     of_another["metadata"]["annotations"]["trainjob.dev/trainjob"] = snapshot(rendered(trainjob(workers={"count": 3})))
     message = status_of(Observed(found, [head, of_another])).message or ""
     assert ("spec.workers was changed: the new value takes effect in the next attempt" in message) == tells
+
+
+@pytest.mark.parametrize(("retries", "attempt", "phase"), [(0, 1, "Failed"), (1, 1, "Retrying"), (1, 2, "Failed")])
+def test_a_lost_head_that_kuberay_does_not_retry_is_an_attempt(retries: int, attempt: int, phase: str):
+    before = TrainJobStatus(phase="Retrying", reason="HeadLost", attempt=attempt)
+    lost = pod("head", labels=HEAD, containerStatuses=[container(reason="ImagePullBackOff")])
+    found = Observed(ray_job("Failed", reason="JobStatusCheckTimeoutExceeded", message="300s", failed=1), [lost])
+    for _ in range(2):
+        before = derive(trainjob(retries=retries), 1, before, found, NOON)
+        assert (before.phase, before.reason) == (phase, "JobStatusCheckTimeoutExceeded")
+        assert before.message == "300s"
+        assert before.attempt == (attempt + 1 if phase == "Retrying" else attempt)
