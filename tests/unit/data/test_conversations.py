@@ -1,6 +1,8 @@
 """Conversations with tools as OpenAI's fine-tuning has them, rendered by chat templates of real models."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import trl
-from data_specs import CHATML, causal_spec, save_chat_tokenizer, write_jsonl, write_parquet
+from data_specs import CHATML, causal_spec, save_chat_tokenizer, some_chats, write_jsonl, write_parquet
 
 from trainjob.api import Source
 from trainjob.cli.predicted_tables import read
-from trainjob.data import fit, prepare_examples
+from trainjob.data import fit, load_preprocessor, prepare_examples
 from trainjob.data.read.rows import refuse
 from trainjob.data.read.source import parts
 from trainjob.errors import DataError
@@ -308,3 +310,23 @@ def test_a_row_is_asked_with_its_tools_as_it_was_learned():
         DataError, match="row 1: a conversation has messages, tools and parallel_tool_calls, and no tool"
     ):
         pre.prompts([{"messages": CHAT[:3], "tool": TOOLS}])
+
+
+def test_the_date_of_a_template_stays_that_of_the_fit(tmp_path: Path):
+    """Else a run that continues on another day would train on other tokens."""
+    model = save_chat_tokenizer(tmp_path / "model")
+    dated = "{% set today = strftime_now( '%d %B %Y, %H:%M:%S' ) %}{{ today }}"
+    (model / "chat_template.jinja").write_text(dated + CHATML)
+    path = write_jsonl(tmp_path / "t.jsonl", some_chats(9))
+    fitted = fit(causal_spec(path, {"pretrained": str(model), "maxLength": 200}, messages="chat"))
+    fitted.preprocessor.save(tmp_path)
+    pre = load_preprocessor(tmp_path).input
+    assert isinstance(pre, TokensInput)
+    assert pre.fitted_at is not None
+    pre = replace(pre, fitted_at="2020-02-03T04:05:06")
+    row = pa.table({"chat": [json.dumps(CHAT[:1] + CHAT[3:])]})
+    learned = pre.tokenizer.decode([code & ~(GIVEN | START) for code in pre.transform(row).to_pylist()[0]])
+    asked = pre.tokenizer.decode(pre.prompts([CHAT[:1]])[0])
+    assert learned.startswith("03 February 2020, 04:05:06")
+    assert re.match(r"\d\d [A-Z][a-z]+ 20\d\d, ", asked)
+    assert "2020" not in asked

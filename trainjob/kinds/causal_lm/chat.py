@@ -1,6 +1,8 @@
 """Renders conversations with a tokenizer's chat template."""
 
 import json
+import re
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +24,7 @@ from trainjob.kinds.causal_lm.conversations import (
 from trainjob.kinds.causal_lm.piece_tokenizer import Pieces
 from trainjob.pretrained.tokenizers import TEMPLATE
 
+_NOW = re.compile(r"""\bstrftime_now\(\s*(["'])(.*?)\1\s*\)""")
 _PROBED_TOOL = {
     "type": "function",
     "function": {
@@ -39,9 +42,12 @@ class ChatTemplate:
     """A tokenizer's chat template. What a conversation holds is text to it, also where it is spelled like a control
     token: `control_tokens` makes the tokens of what is rendered. Picklable."""
 
-    def __init__(self, config: dict[str, Any], tokenizer: Tokenizer) -> None:
-        """`config` is the tokenizer's, for transformers. Raises DataError where it has no chat template."""
+    def __init__(self, config: dict[str, Any], tokenizer: Tokenizer, now: str | None = None) -> None:
+        """`config` is the tokenizer's, for transformers. `now` is the ISO date and time that the template writes
+        instead of the current one. Raises DataError where there is no chat template."""
         self._template = template_of(config)
+        if now is not None:
+            self._template = _at(datetime.fromisoformat(now), self._template)
         self._special: dict[str, Any] = {
             name: token["content"] if isinstance(token, dict) else token
             for name, token in config.items()
@@ -226,6 +232,11 @@ def template_of(config: dict[str, Any]) -> str:
             "which tells how messages become text: take a model that was made for conversations, or write a template"
         )
     return template
+
+
+def _at(now: datetime, template: str) -> str:
+    """The template with `now` in the place of the current date, as far as it spells out the format."""
+    return _NOW.sub(lambda found: json.dumps(now.strftime(found[2])), template)
 
 
 def _as_called(message: Message, silent: dict[str, str | None], is_text: bool) -> Message:

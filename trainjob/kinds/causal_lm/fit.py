@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -54,6 +55,9 @@ def fit_language_model(
     length = mean_length(tokenizer, texts)
     tokens = TokensInput(layout.columns, model.max_length, length, tokenizer, config, layout.form)
     check_tokenizer(tokens, field)
+    template = ChatTemplate(config, tokenizer) if layout.form == "messages" else None
+    if template is not None and template.uses("strftime_now"):
+        tokens = replace(tokens, fitted_at=datetime.now().isoformat(timespec="seconds"))
     note_missing_turn_end(tokens, field)
     if layout.form == "text":
         return FittedOn(tokens, NextToken(), division, survey.digest, texts)
@@ -62,11 +66,8 @@ def fit_language_model(
         raise TooFewRows(f"{listed(dataset.train.all_uris)} holds no rows that can be used")
     usable = without_small_classes(survey.take(sound), dataset, bad)
     division = usable.divide(dataset.validation.fraction, seed)
-    notes = (
-        conversation_notes(usable.marks, usable.sample.items(division.is_training), ChatTemplate(config, tokenizer))
-        if layout.form == "messages"
-        else ()
-    )
+    sample = usable.sample.items(division.is_training)
+    notes = conversation_notes(usable.marks, sample, template) if template is not None else ()
     return FittedOn(tokens, NextToken(), division, survey.digest, texts, notes)
 
 

@@ -35,6 +35,9 @@ class TokensInput(TextColumns):
 
     form: Form = "text"
     """The kind of content in `columns`."""
+    fitted_at: str | None = None
+    """The local date and time, in ISO format, that a chat template writes into conversations to be learned or scored:
+    tokens must not change when a run continues on another day. None for the current ones."""
 
     @property
     def layout(self) -> Layout:
@@ -86,8 +89,8 @@ class TokensInput(TextColumns):
         """The tokens of each prompt, for the model to continue. A prompt is a text or, for a model that learned
         messages, also a conversation; a text then counts as a user's message. Raises DataError for others."""
         if self.form == "messages":
-            texts = [opening(prompt, self._chat, where(row)) for row, prompt in enumerate(prompts)]
-            return self._chat.control_tokens.ids(texts, where)
+            texts = [opening(prompt, self._asking_chat, where(row)) for row, prompt in enumerate(prompts)]
+            return self._asking_chat.control_tokens.ids(texts, where)
         texts = [_checked_text(prompt, where(row)) for row, prompt in enumerate(prompts)]
         return [[self.begin_token_id, *tokens] for tokens in self._tokens(texts)]
 
@@ -106,7 +109,12 @@ class TokensInput(TextColumns):
 
     @cached_property
     def _chat(self) -> ChatTemplate:
-        return ChatTemplate(self.tokenizer_config, self.tokenizer)
+        return ChatTemplate(self.tokenizer_config, self.tokenizer, self.fitted_at)
+
+    @cached_property
+    def _asking_chat(self) -> ChatTemplate:
+        """For conversations to be answered now."""
+        return self._chat if self.fitted_at is None else ChatTemplate(self.tokenizer_config, self.tokenizer)
 
     def _check_lengths(self, lengths: np.ndarray, where: Callable[[int], str]) -> None:
         long = np.flatnonzero(lengths > self.max_length)
@@ -151,7 +159,7 @@ class TokensInput(TextColumns):
             "max_length": self.max_length,
             "mean_length": self.mean_length,
             "form": self.form,
-        }
+        } | ({"fitted_at": self.fitted_at} if self.fitted_at is not None else {})
 
     @classmethod
     def load(cls, folder: Path, state: dict[str, Any]) -> "TokensInput":
