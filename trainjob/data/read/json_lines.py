@@ -23,6 +23,7 @@ from trainjob.data.read.rows import (
     readable,
     refuse,
 )
+from trainjob.data.read.text_check import check_text
 from trainjob.errors import DataError, RowError
 
 LINE_BYTES = 8 * 2**20
@@ -98,6 +99,7 @@ class JSONLinesFile:
     def _rows(self, file: pa.NativeFile) -> tuple[str, Iterator[tuple[int, bytes]]]:
         """Whether rows are lines or array items, and the number and text of each."""
         buffered = io.BufferedReader(file)
+        check_text(buffered.peek(1), self.uri)
         if json_arrays.is_array(buffered):
             return "item", json_arrays.items(buffered, self.uri, LINE_BYTES)
         return "line", self._lines(buffered)

@@ -223,8 +223,8 @@ def check_columns(wanted: Sequence[str], found: Sequence[str], uri: str) -> None
 
 
 def _shown_name(name: str) -> str:
-    """A column's name, in quotes if it begins or ends with blanks, which could not be seen otherwise."""
-    return name if name == name.strip() else f'"{name}"'
+    """A column's name, in quotes if it has characters that cannot be seen, or blanks at its start or end."""
+    return name if name.isprintable() and name == name.strip() else json.dumps(name)
 
 
 def found_columns(wanted: Sequence[str], found: Sequence[str], uri: str, optional: Sequence[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """Readers of CSV and Parquet."""
 
-import codecs
 import csv
 import io
 import itertools
@@ -31,6 +30,7 @@ from trainjob.data.read.rows import (
     readable,
     refuse,
 )
+from trainjob.data.read.text_check import check_text
 from trainjob.errors import DataError, RowError
 
 CSV_BLOCK_BYTES = 8 * 2**20
@@ -111,8 +111,7 @@ class CSVFile:
         """Names of the columns, what stands between them, and how many lines come before them."""
         with open_stream(self.uri, self.endpoint) as file:
             head = file.read(HEADER_BYTES)
-        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in head[:2]:
-            raise DataError(f"{self.uri} is UTF-16 text: save the file in UTF-8")
+        check_text(head, self.uri)
         text = head.decode("utf-8-sig", errors="replace")
         told = _SEPARATOR_LINE.match(text)
         if told and not told[1].isascii():
