@@ -24,9 +24,10 @@ from trainjob.runs.history import History
 from trainjob.worker.checkpointing import Checkpointer, TrainingState
 from trainjob.worker.distributed import broadcast_buffers, rank, sum_over_ranks, world_size
 from trainjob.worker.loss_divisor import loss_divisor
-from trainjob.worker.optim import build_optimizer, build_scheduler
+from trainjob.worker.optim import build_scheduler
 from trainjob.worker.random_states import set_random_states
 from trainjob.worker.scoring import Scorer
+from trainjob.worker.step import Step
 from trainjob.worker.step_meter import StepMeter
 from trainjob.worker.step_plan import StepPlan
 from trainjob.worker.stop_notices import StopNotices
@@ -74,14 +75,13 @@ class Trainer:
         self.batches, self.batches_per_epoch = inputs.batches, inputs.batches_per_epoch
         self.reporter, self.history = inputs.reporter, inputs.history
         self.plan = StepPlan.of(spec.training, inputs.batches_per_epoch)
-        self.dtype = resolve_precision(spec.training.precision, device)
-        if device.type == "cpu" and self.dtype != torch.float32:
+        dtype = resolve_precision(spec.training.precision, device)
+        if device.type == "cpu" and dtype != torch.float32:
             module.use_plain_attention()
-        self.objective = inputs.preprocessor.target.objective(spec, module)
-        self.scorer = Scorer(inputs.sets, self.objective, device, self.dtype, inputs.on_rows_scored)
-        self.optimizer = build_optimizer(spec.training.optimizer, module.parameters())
+        self.step = Step(spec, inputs.preprocessor, module, self.model, device, dtype)
+        self.objective, self.optimizer = self.step.objective, self.step.optimizer
+        self.scorer = Scorer(inputs.sets, self.objective, device, dtype, inputs.on_rows_scored)
         self.scheduler = build_scheduler(spec.training.scheduler, self.optimizer, self.plan.steps)
-        self.scaler = torch.GradScaler(device.type, enabled=self.dtype == torch.float16)
         self.state = TrainingState()
         self.checkpointer = Checkpointer(
             inputs.store,
@@ -90,7 +90,7 @@ class Trainer:
             preprocessor=inputs.preprocessor,
             optimizer=self.optimizer,
             scheduler=self.scheduler,
-            scaler=self.scaler,
+            scaler=self.step.scaler,
             device=device,
         )
         self.stopped = False
@@ -139,7 +139,7 @@ class Trainer:
         """Takes one optimizer step on these batches, and does what is due after it."""
         weight = self._weight_over_ranks(group)
         self._backward(group, loss_divisor(weight, world_size()))
-        learning_rate = self._step()
+        learning_rate = self._update()
         self.state.batch += len(group)
         self.state.step += 1
         self.checkpointer.poll()
@@ -161,13 +161,8 @@ class Trainer:
             moved = batch.to(self.device)
             self._rebuild_buckets(moved)
             with self._gradients_synced(number == len(micro_batches)):
-                losses = self.objective.losses(self._answers(moved), moved) * batch.is_real
-                self.scaler.scale(losses.sum() / divisor).backward()
+                losses = self.step.backward(moved, divisor)
             self._meter.add(batch, losses)
-
-    def _answers(self, batch: Batch) -> torch.Tensor:
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            return self.model(**batch.inputs)
 
     def _gradients_synced(self, synced: bool) -> AbstractContextManager[None]:
         if synced or not isinstance(self.model, DistributedDataParallel):
@@ -183,21 +178,15 @@ class Trainer:
         if self._buckets_rebuilt:
             return
         self.model.eval()
-        self._answers(batch).sum().backward()
+        self.step.answers(batch).sum().backward()
         self.optimizer.zero_grad()
         self.model.train()
         self._buckets_rebuilt = True
 
-    def _step(self) -> float:
+    def _update(self) -> float:
         """Updates the weights and the learning rate, and returns the learning rate of this step."""
-        clipping = self.spec.training.gradient_clipping
-        if clipping is not None:
-            self.scaler.unscale_(self.optimizer)
-            torch.nn.utils.clip_grad_norm_(self.module.parameters(), clipping)
         learning_rate = self.optimizer.param_groups[0]["lr"]
-        self.scaler.step(self.optimizer)  # skips the step if a gradient is too large for float16
-        self.scaler.update()
-        self.optimizer.zero_grad()
+        self.step.update()
         if self.scheduler is not None and not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
         return learning_rate

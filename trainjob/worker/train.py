@@ -230,7 +230,7 @@ def _evaluate_best(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> 
         stopped_early=trainer.state.stopped_early,
         parameters=sum(parameter.numel() for parameter in trainer.module.parameters()),
         trained_parameters=sum(each.numel() for each in trainer.module.parameters() if each.requires_grad),
-        precision=next(name for name, dtype in PRECISIONS.items() if dtype == trainer.dtype),
+        precision=next(name for name, dtype in PRECISIONS.items() if dtype == trainer.step.dtype),
         device=torch.cuda.get_device_name() if trainer.device.type == "cuda" else trainer.device.type,
     )
 
