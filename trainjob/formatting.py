@@ -52,3 +52,12 @@ def readable(name: str) -> str:
 def capitalized(name: str) -> str:
     """The first letter as a capital, the others unchanged."""
     return name[:1].upper() + name[1:]
+
+
+def bytes_(size: float) -> str:
+    """`512 B`, `3.4 MiB`, `80.0 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1000 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"

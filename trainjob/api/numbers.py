@@ -2,12 +2,28 @@
 instead."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AllowInfNan, PlainSerializer, WithJsonSchema
 
 from trainjob.errors import listed
+
+_FACTORS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1, "k": 1e3} | {
+    unit + binary: (1024 if binary else 1000) ** power
+    for power, unit in enumerate("KMGTPE", start=1)
+    for binary in ("", "i")
+}
+
+
+def amount_of(quantity: str) -> float:
+    """The number that Kubernetes writes as a quantity, such as `100m`, `1.5Gi` or `1e3`. Raises ValueError."""
+    found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)([numkKMGTPE]?i?)", quantity)
+    if found is None or found[2] not in _FACTORS:
+        raise ValueError(f"{quantity!r} is no quantity")
+    return float(found[1]) * _FACTORS[found[2]]
+
 
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 

@@ -23,6 +23,7 @@ from trainjob.cli.list import list_
 from trainjob.cli.logs import logs
 from trainjob.cli.merge import merge
 from trainjob.cli.output import say
+from trainjob.cli.plan import plan
 from trainjob.cli.predict import predict
 from trainjob.cli.push import push
 from trainjob.cli.report import report
@@ -52,6 +53,10 @@ EXAMPLES = {
         trainjob validate trainjob.yaml
         trainjob validate trainjob.yaml --set spec.dataset.label=tag
         trainjob validate trainjob.yaml --data""",
+    plan: """
+        trainjob plan trainjob.yaml
+        trainjob plan trainjob.yaml --gpu-memory 80Gi
+        trainjob plan trainjob.yaml --set spec.training.batchSize=64 --json""",
     evaluate: """
         trainjob evaluate runs/tags holdout.csv
         trainjob evaluate runs/tags s3://data/holdout.parquet --json""",

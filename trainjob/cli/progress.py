@@ -49,6 +49,20 @@ def display(name: str, console: "Console | None" = None) -> Generator[Progress]:
         yield progress
 
 
+@contextmanager
+def preparing(name: str) -> Generator[None]:
+    """Shows on standard error how the data of the TrainJob `name` is read in the block."""
+    from trainjob.progress.snapshots import Snapshots
+
+    with display(name, new_console(stderr=True)) as progress:
+        snapshots = Snapshots(progress.update)
+        snapshots.preparing(None)
+        try:
+            yield
+        finally:
+            snapshots.close()
+
+
 class PlainProgress:
     """A line for each stage, phase and epoch and, within them, every ten seconds; no control characters."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainjob.cli.options import Overrides, TrainJobFile
-from trainjob.cli.output import console, say
+from trainjob.cli.output import say
 
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
@@ -36,18 +36,12 @@ def validate(
 
 
 def _check_data(job: "TrainJob") -> None:
-    from trainjob.cli.progress import display
+    from trainjob.cli.progress import preparing
     from trainjob.data.check import check_data
     from trainjob.data.first_pass.fitting import tell_of_data
-    from trainjob.progress.snapshots import Snapshots
 
-    with display(job.metadata.name, console(stderr=True)) as progress:
-        snapshots = Snapshots(progress.update)
-        snapshots.preparing(None)
-        try:
-            found = check_data(job)
-        finally:
-            snapshots.close()
+    with preparing(job.metadata.name):
+        found = check_data(job)
     say("\n".join(_lines(found)))
     if found.fitted is not None:
         tell_of_data(found.fitted)

@@ -15,6 +15,8 @@ from trainjob.errors import DataError
 class CheckedData:
     """The data of a TrainJob that can be trained on."""
 
+    spec: TrainJobSpec
+    """The job's, with the sets that folders of the data stand for."""
     rows: dict[str, int]
     """Usable rows of each set."""
     fitted: Fitted | None
@@ -33,8 +35,8 @@ def check_data(job: TrainJob) -> CheckedData:
     is_split = dataset.validation.fraction is not None
     if job.spec.model.function is None:
         fitted = fit(spec, folders=folders)
-        return CheckedData(fitted.rows, fitted, is_split)
-    return CheckedData(_rows_of_function(spec), None, is_split)
+        return CheckedData(spec, fitted.rows, fitted, is_split)
+    return CheckedData(spec, _rows_of_function(spec), None, is_split)
 
 
 def _rows_of_function(spec: TrainJobSpec) -> dict[str, int]:

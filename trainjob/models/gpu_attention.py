@@ -10,6 +10,8 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
+from trainjob.models.stand_in import is_cpu_for_gpu, is_gpu
+
 NAME = "trainjob"
 MOST_CHANNELS = 256
 """Largest head size that the kernel computes; it must be a multiple of 8."""
@@ -17,7 +19,7 @@ MOST_CHANNELS = 256
 
 def use(network: PreTrainedModel) -> None:
     """Takes the place of PyTorch's attention in `network`, where there is a GPU, and the network has it."""
-    if torch.cuda.is_available() and network.config._attn_implementation == "sdpa":  # noqa: SLF001
+    if (torch.cuda.is_available() or is_cpu_for_gpu()) and network.config._attn_implementation == "sdpa":  # noqa: SLF001
         network.set_attn_implementation(NAME)
 
 
@@ -34,7 +36,7 @@ def computes_documents(network: PreTrainedModel, device: torch.device) -> bool:
     config: Any = network.config.get_text_config()
     has_dropout = network.training and getattr(config, "attention_dropout", 0.0) != 0.0
     return (
-        device.type == "cuda"
+        is_gpu(device)
         and config._attn_implementation == NAME  # noqa: SLF001
         and network._supports_flash_attn  # noqa: SLF001
         and torch.is_autocast_enabled(device.type)
@@ -55,13 +57,17 @@ def attend(
     """Attention of query, key and value, each [n, heads, length, channels], as [n, length, heads, channels]. With
     `cu_seq_lens_q` from `bounds_of`, each token attends to the tokens before it in its document, whatever the mask; key
     and value may have fewer heads."""
+    if is_cpu_for_gpu():
+        options["dropout"] = 0.0  # a GPU's kernels keep no mask of it
     if cu_seq_lens_q is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     rows, heads, length, channels = query.shape
     window = options.get("sliding_window")
-    if query.device.type != "cuda" or channels % 8 or channels > MOST_CHANNELS or value.shape[-1] != channels:
+    if not is_gpu(query.device) or channels % 8 or channels > MOST_CHANNELS or value.shape[-1] != channels:
         within = _within_documents(cu_seq_lens_q, rows, length, window)
         return sdpa_attention_forward(module, query, key, value, within, **options)
+    if is_cpu_for_gpu():
+        return sdpa_attention_forward(module, query, key, value, None, **options | {"is_causal": True})
     dtype = torch.get_autocast_dtype(query.device.type) if value.dtype == torch.float32 else value.dtype
 
     def flat(each: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import nn
 from transformers.configuration_utils import PreTrainedConfig
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import PreTrainedModel
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, AutoConfig
 from transformers.utils import logging
 
 from trainjob.api import Loss
@@ -149,7 +149,8 @@ def recompute_activations(network: PreTrainedModel) -> None:
     """Makes the backward pass recompute the layers' activations. Raises UserError if the network cannot."""
     if not network.supports_gradient_checkpointing:
         raise UserError(f"spec.training.activationCheckpointing: transformers has none for {network.config.model_type}")
-    network.gradient_checkpointing_enable({"use_reentrant": False})
+    earlier: Any = network.gradient_checkpointing_enable  # its name before transformers 5.23, which warns of it
+    getattr(network, "activation_checkpointing_enable", earlier)({"use_reentrant": False})
 
 
 def freeze_unused(network: nn.Module, answers: torch.Tensor) -> None:
@@ -194,7 +195,7 @@ def load_pretrained(
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     """The network called `name`, loaded by transformers' class `kind` in float32, or `as_stored`, and what that says of
     the weights in its files: `missing_keys`, `mismatched_keys` and others. `noun` is what it must be, `field` where it
-    was named.
+    was named. On the meta device only config.json is read, and nothing is said of the weights.
 
     Raises UserError where it cannot be loaded, or needs code of its own.
     """
@@ -202,6 +203,8 @@ def load_pretrained(
     try:
         refuse_code(name, f"{field}: {name}", cached_only)
         with quiet():
+            if torch.get_default_device().type == "meta":
+                return _without_weights(kind, name, cached_only, options), {"missing_keys": (), "mismatched_keys": ()}
             return kind.from_pretrained(
                 name,
                 dtype="auto" if as_stored else torch.float32,
@@ -216,6 +219,13 @@ def load_pretrained(
             f"{field}: cannot load {name!r}, which must be a folder with a transformers {noun} "
             f"or the name of one on the Hugging Face hub (which needs the network, and HF_TOKEN if private): {reason}"
         ) from error
+
+
+def _without_weights(kind: Any, name: str, cached_only: bool, options: dict[str, Any]) -> PreTrainedModel:
+    config, _ = AutoConfig.from_pretrained(
+        name, trust_remote_code=False, local_files_only=cached_only, return_unused_kwargs=True, **options
+    )
+    return kind.from_config(config, dtype=torch.float32, trust_remote_code=False)
 
 
 def load_saved(kind: Any, folder: Path) -> PreTrainedModel:

@@ -30,6 +30,7 @@ HEAVY = ("torch", "ray", "transformers", "pyarrow", "numpy", "matplotlib", "skle
 COMMANDS = (
     "run",
     "validate",
+    "plan",
     "evaluate",
     "predict",
     "baseline",

@@ -135,7 +135,8 @@ def _pretrained(spec: api.CausalLM, tokens: TokensInput, as_stored: bool) -> Pre
     network, _ = load_pretrained(AutoModelForCausalLM, name, f"{PATH}.pretrained", "decoder", as_stored)
     limit = getattr(network.config, "max_position_embeddings", None)
     check_compatible(network, PATH, name, spec.max_length, limit, tokens.vocabulary_size)
-    _check_packing(network, name)
+    if network.device.type != "meta":
+        _check_packing(network, name)
     if spec.lora is not None:
         lora.add(network, spec.lora, f"{PATH}.lora")
     return network

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from trainjob.data.batches.examples import IGNORED
+from trainjob.models.stand_in import is_gpu
 
 CPU_BLOCK, GPU_BLOCK = 2**18, 2**27
 """Logits that are taken at once: as many as a CPU's cache holds in float32, or 512 MiB of them on a GPU."""
@@ -58,5 +59,5 @@ class _TokenLosses(torch.autograd.Function):
 
 def _blocks(logits: Tensor) -> list[slice]:
     """Rows that are taken together."""
-    rows = max(1, (CPU_BLOCK if logits.device.type == "cpu" else GPU_BLOCK) // logits.shape[1])
+    rows = max(1, (GPU_BLOCK if is_gpu(logits.device) else CPU_BLOCK) // logits.shape[1])
     return [slice(start, start + rows) for start in range(0, len(logits), rows)]

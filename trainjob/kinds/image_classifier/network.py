@@ -51,7 +51,7 @@ class Normalization(nn.Module):
         super().__init__()
         self._augmentation = augmentation
         for name, values in zip(("divisor", "subtrahend"), images.normalization, strict=True):
-            self.register_buffer(name, torch.from_numpy(values), persistent=False)
+            self.register_buffer(name, torch.tensor(values), persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """From uint8 [n, C, H, W] to float32; augmented in training."""

@@ -63,7 +63,8 @@ def build(spec: api.TextClassifier, texts: TextInput, target: OneClass, as_store
     if spec.encoder is None:
         classifier = TextClassifier(_pretrained(spec, texts, target, as_stored), spec.freeze_encoder)
         tokens = torch.tensor([texts.tokenizer.encode("a").ids])
-        freeze_unused(classifier, classifier.eval()(tokens, torch.ones_like(tokens)))
+        mask = None if tokens.is_meta else torch.ones_like(tokens)  # networks look at the numbers of a mask
+        freeze_unused(classifier, classifier.eval()(tokens, mask))
         classifier.train()
         return classifier
     first, last = (texts.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]"))

@@ -1,0 +1,25 @@
+"""The memory of a worker that holds a shard of the model (FSDP2)."""
+
+from typing import Any
+
+from torch import nn
+
+from trainjob.models import Trainable
+
+
+def weights_of_parts(module: Trainable[Any]) -> tuple[int, int]:
+    """The number of weights outside of layers, and in the largest layer."""
+    *layers, whole = module.parts()
+    sizes = [_size(layer) for layer in layers]
+    return _size(whole) - sum(sizes), max(sizes, default=0)
+
+
+def gathered_bytes(outside: int, layer: int, bytes_per_weight: int) -> int:
+    """Bytes of whole weights and gradients at the peak, where the backward pass begins: what lies outside of layers
+    with its gradients; the weights of a layer, those of the next, and gradients of a layer, of which a float32 copy is
+    about to be summed over the ranks."""
+    return 2 * outside * bytes_per_weight + layer * (3 * bytes_per_weight + 4)
+
+
+def _size(module: nn.Module) -> int:
+    return sum(weight.numel() for weight in module.parameters())
