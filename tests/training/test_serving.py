@@ -1,4 +1,4 @@
-"""`trainjob serve`: real processes of Ray Serve."""
+"""`trainjob serve`: real processes, and Ray Serve on a cluster."""
 
 import base64
 import json

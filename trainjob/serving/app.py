@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
+import torch
 from fastapi import Body, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -17,7 +19,7 @@ from trainjob import __version__
 from trainjob.errors import UserError
 from trainjob.predictor import Predictor
 from trainjob.serving.batches import Batches, QueueFull
-from trainjob.serving.config import BATCH_ROWS
+from trainjob.serving.config import ANSWER_SECONDS, BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
@@ -27,6 +29,8 @@ CPU_ROWS = 8
 """The number of rows of similar length that a CPU computes at once: more would be little faster and much more
 padded."""
 MOST_WAITING_ROWS = 2000
+SWITCH_SECONDS = 0.0005
+"""After which another thread of Python's gets its turn. By default a request may wait 5 ms for the model's thread."""
 MOST_PROBLEMS = 10
 """Errors that an answer lists."""
 
@@ -34,16 +38,22 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Refusal, "description": description}
     for status, description in {
         400: "The request cannot be parsed.",
-        408: "The request came too slowly.",
+        408: "The request came too slowly, or its answer took too long.",
         413: "The request is too large.",
         415: "The request is not JSON.",
         422: "The request is not as it should be, or one of its rows cannot be read.",
         429: "Too many rows wait already: try again after the seconds of Retry-After.",
         500: "The model fails.",
-        503: "The server starts or stops, or has more requests than it takes.",
+        503: "The server stops, or has more requests than it takes.",
     }.items()
 }
 _log = logging.getLogger(__name__)
+
+
+def set_up_process(threads: int) -> None:
+    """Prepares the process for a model that computes in `threads` beside the event loop."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    torch.set_num_threads(threads)
 
 
 def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> FastAPI:
@@ -65,7 +75,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
             await work
 
     app = FastAPIOffline(title=name, version=__version__, redoc_url=None, lifespan=working)
-    app.state.stopping = False
+    app.state.stopping, app.state.open_requests = False, 0
     app.add_middleware(Limits)
     app.add_middleware(Counted, metrics=metrics)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
@@ -116,7 +126,10 @@ def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) 
 async def _answers(batches: Batches[Row, np.ndarray], rows: Sequence[Row]) -> list[np.ndarray]:
     """The probabilities of each row. Raises HTTPException where some row has none."""
     try:
-        found = await batches.answers(rows)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            found = await batches.answers(rows)
+    except TimeoutError:
+        raise HTTPException(408, f"the answer took more than {ANSWER_SECONDS} s: send fewer rows at a time") from None
     except QueueFull:
         again = {"Retry-After": str(RETRY_SECONDS)}
         message = f"{batches.waiting:,} rows wait already: send this request again a little later"

@@ -1,4 +1,4 @@
-"""The configuration of Ray Serve, the same on this machine and on a cluster."""
+"""The configuration of a server: on this machine, and of Ray Serve on a cluster."""
 
 from typing import Any
 
@@ -9,6 +9,12 @@ DEPLOYMENT = "Model"
 PORT = 8000
 BATCH_ROWS = 64
 """The most rows of a batch."""
+ANSWER_SECONDS = 60
+"""A request is answered within this time."""
+KEEP_ALIVE_SECONDS = 30
+"""For how long a connection without requests stays open."""
+SHUTDOWN_SECONDS = 60
+"""For how long a server that stops computes the answers to earlier requests."""
 
 ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0", "RAY_worker_niceness": "0"}
 """The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread. And
@@ -29,16 +35,16 @@ class Served(BaseModel):
     """See BATCH_ROWS."""
 
 
-def http_options(host: str, port: int = PORT) -> dict[str, Any]:
-    """Ray Serve's HTTP options."""
-    return {"host": host, "port": port, "request_timeout_s": 60, "keep_alive_timeout_s": 30}
-
-
 def serve_config(served: Served, cpus: int, gpus: int) -> dict[str, Any]:
     """The file that Ray Serve is deployed from on a cluster: one replica with so many CPUs and GPUs."""
     return {
         "proxy_location": "EveryNode",
-        "http_options": http_options("0.0.0.0"),
+        "http_options": {
+            "host": "0.0.0.0",
+            "port": PORT,
+            "request_timeout_s": ANSWER_SECONDS,
+            "keep_alive_timeout_s": KEEP_ALIVE_SECONDS,
+        },
         "logging_config": LOGGING,
         "applications": [
             {

@@ -1,19 +1,13 @@
 """A model as an application of Ray Serve."""
 
-import sys
-
 import ray
-import torch
 from fastapi import FastAPI
 from ray import serve
 from ray.serve import Application
 
 from trainjob.predictor import Predictor
-from trainjob.serving.app import MOST_WAITING_ROWS, build_app
-from trainjob.serving.config import DEPLOYMENT, Served
-
-SWITCH_SECONDS = 0.0005
-"""After which another thread of Python's gets its turn. By default a request may wait 5 ms for the model's thread."""
+from trainjob.serving.app import MOST_WAITING_ROWS, build_app, set_up_process
+from trainjob.serving.config import DEPLOYMENT, SHUTDOWN_SECONDS, Served
 
 
 @serve.deployment(
@@ -21,24 +15,18 @@ SWITCH_SECONDS = 0.0005
     max_ongoing_requests=MOST_WAITING_ROWS,
     max_queued_requests=MOST_WAITING_ROWS,
     graceful_shutdown_wait_loop_s=0.2,
-    graceful_shutdown_timeout_s=60,
+    graceful_shutdown_timeout_s=SHUTDOWN_SECONDS,
 )
 @serve.ingress()
 class Model:
     """A replica: the model in memory, and its HTTP API."""
 
     def __init__(self, served: Served) -> None:
-        sys.setswitchinterval(SWITCH_SECONDS)
-        torch.set_num_threads(max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))))
+        set_up_process(max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))))
         self._served, self._predictor = served, Predictor.load(served.folder, served.endpoint)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
-        self._app = build_app(self._predictor, self._served.name, self._served.batch_rows)
-        return self._app
-
-    def stop(self) -> None:
-        """Takes no more requests."""
-        self._app.state.stopping = True
+        return build_app(self._predictor, self._served.name, self._served.batch_rows)
 
 
 def build(served: Served) -> Application:

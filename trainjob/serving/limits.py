@@ -9,6 +9,8 @@ MOST_BODY_BYTES = 8 * 2**20
 """The largest body of a request."""
 MOST_HELD_BYTES = 64 * 2**20
 """The most bytes in the bodies of all open requests."""
+MOST_OPEN_REQUESTS = 4000
+"""The most requests that are open at once."""
 BODY_SECONDS = 20.0
 """A request's body must arrive within this time."""
 RETRY_SECONDS = 1
@@ -27,8 +29,8 @@ class _Gone(Exception):
 class Limits:
     """ASGI middleware: reads the body of each request before the app sees it, within limits.
 
-    Answers 413 to a body that is too large, 408 to one that comes too slowly, 429 where too many are held, and 503
-    while `app.state.stopping`.
+    Answers 413 to a body that is too large, 408 to one that comes too slowly, 429 if too many are held, and 503 if too
+    many requests are open or while `app.state.stopping`. Counts open requests in `app.state.open_requests`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -39,9 +41,20 @@ class Limits:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
-        if scope["app"].state.stopping:
+        state = scope["app"].state
+        if state.stopping:
             await send_refusal(send, 503, "the server is stopping: send this request again a little later")
             return
+        if state.open_requests >= MOST_OPEN_REQUESTS:
+            await send_refusal(send, 503, "the server has too many open requests: send this one again a little later")
+            return
+        state.open_requests += 1
+        try:
+            await self._limited(scope, receive, send)
+        finally:
+            state.open_requests -= 1
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):

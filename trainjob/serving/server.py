@@ -1,96 +1,76 @@
-"""Runs Ray Serve on this machine until it is told to stop."""
+"""Serves a model on this machine, in this process, until it is told to stop."""
 
-import logging
 import os
-import re
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 
-from trainjob import interrupts, local_ray
-from trainjob.errors import TransientError, UserError
-from trainjob.serving.config import APPLICATION, DEPLOYMENT, ENVIRONMENT, LOGGING, Served, http_options
+import uvicorn
+from fastapi import FastAPI
 
-OBJECT_STORE_BYTES = 2**28
-POLL_SECONDS = 0.05
+from trainjob import interrupts
+from trainjob.errors import UserError
+from trainjob.predictor import Predictor
+from trainjob.serving.app import build_app, set_up_process
+from trainjob.serving.config import KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, Served
 
-
-def _environment(port: int) -> dict[str, str]:
-    """Makes the replica itself listen at `port`. Ray Serve's proxy, which listens elsewhere, takes longer to pass a
-    request on than a small model takes to answer it."""
-    return (
-        ENVIRONMENT
-        | local_ray.ENVIRONMENT
-        | {
-            "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
-            "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(port),
-            "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(port + 1),
-            "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",  # no load balancer has to notice
-        }
-    )
+POLL_SECONDS = 0.01
 
 
 def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None], on_stop: Callable[[], None]) -> None:
     """Serves until SIGTERM or SIGINT, answers what was asked until then, and returns; a second SIGINT ends it at once.
 
-    `on_ready` is called when requests may come, `on_stop` when no more are taken. Raises UserError where the port is
-    taken or the model does not load, and KeyboardInterrupt where a signal comes before the model is ready.
+    `on_ready` is called when requests may come, `on_stop` when no more are taken. Raises UserError if the port is taken
+    or the model does not load, and KeyboardInterrupt if a signal comes before the model is ready or, again, after.
     """
-    _check_is_free(host, port)
-    os.environ |= _environment(port)
-
-    import ray
-    from ray import serve
-
-    logging.getLogger("ray.serve").setLevel(logging.WARNING)
-
-    from trainjob.serving.deployment import Model
-
-    cores = len(os.sched_getaffinity(0))
-    try:
-        local_ray.start(cores, OBJECT_STORE_BYTES)
-        interrupts.handle_again()
-        serve.start(http_options=http_options(host, _free_port(host)), logging_config=LOGGING)
-        replica = {"num_cpus": max(1, cores - 1)}  # HTTP has the last core
-        application = Model.options(ray_actor_options=replica, max_constructor_retry_count=1).bind(served)  # pyrefly: ignore[missing-attribute]
+    with _listener(host, port) as listener:
+        set_up_process(max(1, len(os.sched_getaffinity(0)) - 1))  # HTTP has the last core
+        app = build_app(Predictor.load(served.folder, served.endpoint), served.name, served.batch_rows)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            ws="none",
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        running = interrupts.in_thread(lambda: server.run(sockets=[listener]))  # on the main thread it takes signals
         try:
-            handle = serve.run(application, name=APPLICATION, route_prefix="/")
-        except RuntimeError as error:
-            deployments = serve.status().applications[APPLICATION].deployments
-            raise failure(deployments[DEPLOYMENT].message or str(error)) from error
-        with suppress(KeyboardInterrupt):
+            _wait_until_ready(server, running)
             on_ready()
-            interrupts.wait_for_signal()
-        on_stop()
-        handle.stop.remote().result()
-        serve.delete(APPLICATION, _blocking=False)  # `serve.shutdown` would not wait for the answers
-        while APPLICATION in serve.status().applications:  # blocking, `delete` looks every second
-            time.sleep(POLL_SECONDS)
-    finally:
-        ray.shutdown()
+            interrupts.result_of(running)
+        except KeyboardInterrupt:
+            if not server.started:
+                raise
+            on_stop()
+            _end(server, app, running)
 
 
-def _check_is_free(host: str, port: int) -> None:
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise UserError(
-            f"cannot serve at {host}, port {port} ({error.strerror}): give another --port or --host"
+            f"cannot serve at {host}, port {port} ({os.strerror(error.errno or 0)}): give another --port or --host"
         ) from None
 
 
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        return probe.getsockname()[1]
+def _wait_until_ready(server: uvicorn.Server, running: Future[None]) -> None:
+    while not server.started and not running.done():
+        interrupts.check()
+        time.sleep(POLL_SECONDS)
 
 
-def failure(message: str) -> UserError:
-    """The error for a replica that does not start, from the traceback in Ray Serve's message."""
-    if found := re.findall(r"trainjob\.errors\.\w+: (.+)", message):
-        return UserError(found[-1])
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return TransientError(f"the model cannot be served: {lines[-1] if lines else 'Ray Serve does not say why'}")
+def _end(server: uvicorn.Server, app: FastAPI, running: Future[None]) -> None:
+    """Refuses new requests, and ends the server when the earlier ones are answered."""
+    app.state.stopping, deadline = True, time.monotonic() + SHUTDOWN_SECONDS
+    while app.state.open_requests and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    server.should_exit = True
+    while not running.done():
+        time.sleep(POLL_SECONDS)
