@@ -1,5 +1,6 @@
 """Labels that are numbers, lists or alike."""
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,6 +19,7 @@ TEXTS = [row["text"] for row in some_rows(12)]
 
 
 def write_labels(path: Path, labels: pa.Array) -> Path:
+    path.parent.mkdir(exist_ok=True)
     pq.write_table(pa.table({"text": TEXTS[: len(labels)], "label": labels}), path)
     return path
 
@@ -145,3 +147,22 @@ def test_the_first_pass_tells_of_odd_labels(tmp_path: Path) -> None:
         "1 of 3 classes look like lists or JSON",
         "classes that differ in case, blanks or invisible characters alone are different classes",
     ]
+
+
+@pytest.mark.parametrize("folder", ["", "year=2026/"])
+def test_the_first_pass_tells_the_hubs_names_of_numbers(folder: str, tmp_path: Path) -> None:
+    file = write_labels(tmp_path / folder / "rows.parquet", pa.array([0, 1, 2, 3] * 3))
+    assert notes_of(tmp_path) == []
+    features = {"label": {"names": ["World", "Sports", "Tech", "Art"], "_type": "ClassLabel"}}
+    written = pq.ParquetFile(file).read()
+    pq.write_table(written.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}), file)
+    assert notes_of(tmp_path) == [
+        'the classes are the numbers in "label", for which the files have names: 0 is "World", 1 is "Sports", 2 is '
+        '"Tech" and 1 more'
+    ]
+
+
+def notes_of(uri: Path) -> list[str]:
+    profile = fit(text_spec(uri)).profile
+    assert profile is not None
+    return profile.notes

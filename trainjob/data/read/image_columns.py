@@ -1,12 +1,12 @@
 """Finds the columns of a table that hold images, or their paths, and labels."""
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from trainjob.data.read.hub_features import Features, class_names, hub_features
 from trainjob.data.read.json_lines import JSONLinesFile
 from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart, check_columns
@@ -39,7 +39,7 @@ def image_columns(part: SourcePart, image: str | None, label: str | None, labell
     """
     schema = _schema(part)
     check_columns([name for name in (image, label if labelled else None) if name], schema.names, part.uri)
-    features = _hub_features(schema)
+    features = hub_features(schema)
     image = image or _only(_likely_images(schema), "image", schema, part.uri)
     if labelled and label is None:
         others = [name for name in schema.names if name != image]
@@ -54,8 +54,7 @@ def image_columns(part: SourcePart, image: str | None, label: str | None, labell
             f'{part.uri}: the column "{image}" holds {kind}, neither images (bytes, or a struct of bytes and path) nor '
             f"paths of images: {hint} with dataset.image"
         )
-    names = features.get(label or "", {}).get("names")
-    return ImageColumns(image, label, is_path, tuple(names) if isinstance(names, list) else None)
+    return ImageColumns(image, label, is_path, class_names(features, label or ""))
 
 
 def _schema(part: SourcePart) -> pa.Schema:
@@ -73,17 +72,6 @@ def _schema(part: SourcePart) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in part.names()])
 
 
-def _hub_features(schema: pa.Schema) -> dict[str, dict[str, object]]:
-    """The features that the Hugging Face hub's `datasets` wrote for each column; empty for files of other programs."""
-    try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-    except (KeyError, ValueError, TypeError):
-        return {}
-    if not isinstance(features, dict):
-        return {}
-    return {name: feature for name, feature in features.items() if isinstance(feature, dict)}
-
-
 def _likely_images(schema: pa.Schema) -> list[str]:
     """Image columns in the hub's format, or else columns of bytes, or else text columns named like an image or a
     path."""
@@ -93,7 +81,7 @@ def _likely_images(schema: pa.Schema) -> list[str]:
     return structs or images or _called(texts, (*_NAMES_OF_IMAGES, *_NAMES_OF_PATHS))
 
 
-def _likely_labels(names: Sequence[str], features: dict[str, dict[str, object]]) -> list[str]:
+def _likely_labels(names: Sequence[str], features: Features) -> list[str]:
     """ClassLabel columns in the hub's format, or else columns named like a label."""
     of_hub = [name for name in names if features.get(name, {}).get("_type") == "ClassLabel"]
     return of_hub or _called(names, _NAMES_OF_LABELS)

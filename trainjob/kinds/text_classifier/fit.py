@@ -10,6 +10,7 @@ from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
+from trainjob.data.read.hub_features import numbered_label_notes
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.doing import DOING
 from trainjob.kinds.inputs.cleaning import clean
@@ -60,4 +61,5 @@ def fit_classifier(
         tokenizer_config=config,
     )
     target = OneClass(survey.classes, division.class_counts)
-    return FittedOn(text, target, division, survey.digest, texts, small=small)
+    notes = numbered_label_notes(train[0], label)
+    return FittedOn(text, target, division, survey.digest, texts, notes, small)
