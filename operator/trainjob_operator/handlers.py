@@ -15,7 +15,7 @@ from trainjob_operator.deadlines import KUBERAY_END_GRACE, add_clamped
 from trainjob_operator.head import parse_time
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION
-from trainjob_operator.reconcile import REASONS_THAT_LEAVE_PODS, Key
+from trainjob_operator.reconcile import REASONS_TO_DELETE, Key
 
 Body = Mapping[str, Any]
 
@@ -116,7 +116,7 @@ def _is_settled(body: Body) -> bool:
     ended = parse_time(status.get("completionTime"))
     if ended is not None and datetime.now(UTC) < add_clamped(ended, 2 * KUBERAY_END_GRACE):
         return False
-    if status.get("phase") not in FINAL or status.get("reason") in REASONS_THAT_LEAVE_PODS:
+    if status.get("phase") not in FINAL or status.get("reason") in REASONS_TO_DELETE:
         return False
     if status.get("observedGeneration") != body["metadata"]["generation"]:
         return False

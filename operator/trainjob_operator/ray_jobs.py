@@ -150,7 +150,7 @@ class RayJobs:
 def should_create(job: TrainJob, before: TrainJobStatus) -> bool:
     """Whether to create a missing RayJob. The RayJob of a suspended job in a queue would be started by Kueue."""
     is_held = job.spec.suspend and QUEUE_LABEL in job.metadata.labels
-    return not is_held and not has_finished(before.training)
+    return not is_held and not job.spec.cancel and not has_finished(before.training)
 
 
 def _namespaced_name(job: TrainJob) -> tuple[str, str]:

@@ -38,8 +38,8 @@ REFUSED_REQUEUE_SECONDS = 15.0
 MAX_REQUEUE_SECONDS = 300.0
 """A watch does not report deletions during a long interruption."""
 
-REASONS_THAT_LEAVE_PODS = ("DeadlineExceeded", "PreRunningDeadlineExceeded", "ValidationFailed")
-"""Final reasons of a TrainJob after which KubeRay leaves the pods running."""
+REASONS_TO_DELETE = ("DeadlineExceeded", "PreRunningDeadlineExceeded", "ValidationFailed", "Cancelled")
+"""Final reasons of a TrainJob after which KubeRay leaves the pods running, or could start them again."""
 
 Key = tuple[str, str]
 """Namespace and name of a TrainJob."""
@@ -61,6 +61,8 @@ class Reconciler:
         if body is None:
             return None
         job, invalid = read_train_job(body)
+        if job.spec.cancel:  # suspended first, which lets the workers save a checkpoint
+            job = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": True})})
         if "deletionTimestamp" in body["metadata"]:
             invalid = RayJobError(DELETING, "the TrainJob is being deleted")
         before, unreadable = read_status(body)
@@ -153,7 +155,7 @@ class Reconciler:
 
     async def _stop(self, job: TrainJob, status: TrainJobStatus) -> float | None:
         """Deletes the RayJob of a finished TrainJob if KubeRay has not ended it by the total deadline or within
-        KUBERAY_END_GRACE, or immediately if KubeRay leaves the pods running. Returns the seconds until then."""
+        KUBERAY_END_GRACE, or immediately for one of REASONS_TO_DELETE. Returns the seconds until then."""
         ray_jobs = RayJobs(self.api, self.settings)
         try:
             found = await ray_jobs.get(job)
@@ -163,7 +165,7 @@ class Reconciler:
             return None
         late, now = add_clamped(status.completion_time or self.api.now, KUBERAY_END_GRACE), self.api.now
         left = (min(late, total_deadline(job, status.start_time) or late) - now).total_seconds()
-        if left > 0 and status.reason not in REASONS_THAT_LEAVE_PODS:
+        if left > 0 and status.reason not in REASONS_TO_DELETE:
             return left
         await ray_jobs.delete(found)
         if now >= late:

@@ -14,7 +14,15 @@ from trainjob_operator.names import SPEC_ANNOTATION
 MAX_SNAPSHOT_BYTES = 200_000
 """Kubernetes limits all annotations of an object to 256 KiB."""
 
-_ONLY_IN_A_CLUSTER = {"head", "pods", "deadlines", "ttl_after_finished", "ray_job_ttl_after_finished", "suspend"}
+_ONLY_IN_A_CLUSTER = {
+    "head",
+    "pods",
+    "deadlines",
+    "ttl_after_finished",
+    "ray_job_ttl_after_finished",
+    "suspend",
+    "cancel",
+}
 
 
 def snapshot(job: TrainJob, cpus: float) -> str:

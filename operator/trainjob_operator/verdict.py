@@ -74,6 +74,7 @@ class Verdict:
 
 
 SUSPENDED = Verdict("Suspended", "Suspended", "spec.suspend is true")
+CANCELLED = Verdict("Failed", "Cancelled", "spec.cancel is true")
 
 
 def verdict_of(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Verdict:
@@ -84,6 +85,8 @@ def verdict_of(job: TrainJob, before: TrainJobStatus, observed: Observed) -> Ver
         return Verdict("Succeeded", "Succeeded", "the model is trained", parse_time(end))
     if ray_job is not None:
         return _ray_job_verdict(job, before, ray_job, observed)
+    if job.spec.cancel:
+        return CANCELLED
     if observed.error is not None:
         return Verdict("Pending", observed.error.reason, str(observed.error))
     return SUSPENDED if job.spec.suspend else Verdict("Pending", "Created")
@@ -229,6 +232,8 @@ def _suspended_verdict(job: TrainJob, before: TrainJobStatus, observed: Observed
     if left:
         phase = before.phase if before.phase in ("Starting", "Running", "Retrying") else "Pending"
         return Verdict(phase, "Suspending", f"pods that KubeRay has yet to delete: {len(left)}")
+    if job.spec.cancel:
+        return CANCELLED
     return SUSPENDED if job.spec.suspend else Verdict("Suspended", "Queued", queue_message(job, observed.workloads))
 
 

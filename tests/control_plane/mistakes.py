@@ -132,6 +132,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
     "ttlAfterFinished": _DURATION,
     "rayJobTTLAfterFinished": _DURATION,
     "suspend": _FLAG,
+    "cancel": _FLAG,
     "pods.image": ["", 3, "x" * 513, "trainer 1", "trainer:", "trainer\n", "https://host/trainer", "a@b"],
     "pods.serviceAccountName": _NAME,
     "pods.imagePullSecrets": [[{}], ["secret"], [{"name": "a"}, {"name": "a"}], "secret"],

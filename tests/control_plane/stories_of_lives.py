@@ -146,6 +146,9 @@ LIVES = {
         SUCCESS,
         left={"suspend": False},
     ),
+    "cancelled-in-mid-run": story(
+        AT_FIRST, TRAINING, step(user(cancel=True), then=has_failed("Cancelled"), says="Failed"), gone=True
+    ),
     "suspended-by-a-queue": story(
         step(created(QUEUE), then=CREATED, says="Created"),
         step(

@@ -184,6 +184,7 @@ _whole_life = part(
     ttlAfterFinished=durations,
     rayJobTTLAfterFinished=durations,
     suspend=booleans,
+    cancel=booleans,
     pods=pods(),
 )
 

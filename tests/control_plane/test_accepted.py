@@ -30,7 +30,7 @@ def documents() -> list[dict[str, Any]]:
     def collect(document: dict[str, Any]) -> None:
         metadata = document["metadata"]
         metadata["name"] = f"{metadata['name'][:200].rstrip('.-')}-{len(found)}"
-        document["spec"]["suspend"] = True
+        document["spec"] |= {"suspend": True, "cancel": False}
         if "nodePool" in document["spec"].get("workers", {}):
             document["spec"]["workers"]["nodePool"] = "a100"
         found.append(document)

@@ -208,6 +208,7 @@ def test_what_is_trained_cannot_change(
     "changes",
     [
         {"suspend": True},
+        {"cancel": True},
         {"retries": 3},
         {"deadlines": {"total": "6h"}},
         {"ttlAfterFinished": "7d"},

@@ -176,6 +176,33 @@ def test_the_life_of_a_job(jobs: Jobs, trainjob: Command):
     assert trainjob("get", "job").code == 1
 
 
+@pytest.mark.operated
+def test_a_cancelled_job_ends_for_good(jobs: Jobs, trainjob: Command):
+    jobs.create()
+    jobs.create("held", suspend=True)
+    jobs.create("refused", workers={"nodePool": "nowhere"})
+    jobs.create("never", cancel=True)
+    jobs.until(phase="Pending", reason="PodsStarting")
+    jobs.until("held", phase="Suspended")
+    jobs.until("refused", reason="UnknownNodePool")
+    first = "trainjob.trainjob.dev/job cancelled; its run stays: s3://runs/job-"
+    assert trainjob("cancel", "job", "held", "refused").out.startswith(first)
+    for name in ("job", "held", "refused", "never"):
+        jobs.until(name, phase="Failed", reason="Cancelled")
+    eventually(lambda: not any(jobs.cluster.find(kind, jobs.namespace) for kind in ("rayjobs", "rayclusters", "pods")))
+    assert "Cancelled: spec.cancel is true" in trainjob("events", "job").out
+    assert jobs.events("never") == ["Failed"]
+    assert trainjob("cancel", "job").out.startswith("trainjob.trainjob.dev/job is cancelled already")
+    assert trainjob("resume", "job").error == "job: has ended, so there is nothing to resume"
+    assert trainjob("wait", "job").code == 1
+    jobs.patch("trainjobs", "job", {"spec": {"cancel": False, "suspend": False}})
+    jobs.until(observedGeneration=3, phase="Failed", reason="Cancelled")
+    assert jobs.get("rayjobs") is None
+    jobs.create("other")
+    jobs.report("trainjobs", "other", {"phase": "Failed", "reason": "TrainingFailed"})
+    assert trainjob("cancel", "other").error == "other: has ended, so there is nothing to cancel"
+
+
 CODE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": {"odd": "\U0001f600\x85"}}
 
 

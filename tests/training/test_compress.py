@@ -19,7 +19,8 @@ from trainjob.compress import measure
 from trainjob.compress.variants import Steps, compress
 from trainjob.errors import TransientError, UserError
 from trainjob.runs.contents import read_contents
-from trainjob.runs.folder import clear_results, locked
+from trainjob.runs.folder import clear_results
+from trainjob.runs.lock import locked
 from trainjob.runs.model import variants_of
 from trainjob.runs.variants import Variants
 from trainjob.serving.app import CPU_ROWS, build_app

@@ -71,7 +71,7 @@ EXPLANATIONS = [
     Explanation(
         "Suspending",
         "Pending, Starting, Running, Retrying",
-        "`spec.suspend` is true or a queue holds the job, and KubeRay has yet to delete its pods",
+        "`spec.suspend` or `spec.cancel` is true or a queue holds the job, and KubeRay has yet to delete its pods",
         (
             "nothing; if it lasts, see whether KubeRay runs, and delete a RayCluster that the RayJob's status "
             "does not name: KubeRay forgets one that it creates while the job is suspended"
@@ -260,6 +260,12 @@ EXPLANATIONS = [
         "Suspended",
         "a queue has no room, in Kueue's words, or Kueue has made no Workload for the job",
         "wait for the queue, or see whether Kueue is installed and runs with its integration `ray.io/rayjob`",
+    ),
+    Explanation(
+        "Cancelled",
+        "Failed",
+        "`spec.cancel` is true: the job's pods have ended, after a last checkpoint if it was training",
+        "nothing; to train after all, apply the TrainJob under a new name and without `cancel`",
     ),
     Explanation(
         "TrainingFailed",

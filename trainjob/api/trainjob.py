@@ -90,6 +90,9 @@ class TrainJobSpec(StrictModel):
     status stay. By default, the RayJob stays as long as the TrainJob. Only in a cluster."""
     suspend: bool = False
     """Whether the job is suspended: it has no pods until this is false, and then resumes from its latest checkpoint."""
+    cancel: bool = False
+    """Whether to end the job for good, after a last checkpoint. Its phase is then Failed, with the reason Cancelled.
+    Only in a cluster."""
 
     @property
     def worker_slots(self) -> int:

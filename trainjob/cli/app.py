@@ -12,6 +12,7 @@ import typer
 
 from trainjob import interrupts
 from trainjob.cli.baseline import baseline
+from trainjob.cli.cancel import cancel
 from trainjob.cli.compare import compare
 from trainjob.cli.compress import compress
 from trainjob.cli.delete import delete
@@ -114,6 +115,9 @@ EXAMPLES = {
         trainjob suspend tags""",
     resume: """
         trainjob resume tags""",
+    cancel: """
+        trainjob cancel tags
+        trainjob cancel runs/tags""",
     delete: """
         trainjob delete tags tags-small""",
     version: """

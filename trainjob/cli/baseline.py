@@ -31,7 +31,8 @@ def baseline(
     from trainjob.baselines.compare import compare_with_baselines
     from trainjob.report.render import write_report
     from trainjob.runs.contents import read_contents
-    from trainjob.runs.folder import locked, replace_baselines
+    from trainjob.runs.folder import replace_baselines
+    from trainjob.runs.lock import locked
     from trainjob.storage import Folder
 
     folder = Folder(run)

@@ -48,6 +48,12 @@ JobOrRun = Annotated[
         metavar="NAME", help="A TrainJob, or a run's folder.", show_default=False, autocompletion=_completed_names
     ),
 ]
+JobsOrRuns = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME", help="TrainJobs, or runs' folders.", show_default=False, autocompletion=_completed_names
+    ),
+]
 JobNames = Annotated[
     list[str],
     typer.Argument(metavar="NAME", help="TrainJobs.", show_default=False, autocompletion=_completed_names),

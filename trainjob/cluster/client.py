@@ -160,7 +160,14 @@ class Client:
 
     def suspend(self, job: Job, suspend: bool) -> Job:
         """Suspends or resumes a job."""
-        body = {"metadata": {"uid": job.uid}, "spec": {"suspend": suspend}}
+        return self._change(job, suspend=suspend)
+
+    def cancel(self, job: Job) -> Job:
+        """Ends a job for good, after a last checkpoint."""
+        return self._change(job, cancel=True)
+
+    def _change(self, job: Job, **spec: Any) -> Job:
+        body = {"metadata": {"uid": job.uid}, "spec": spec}
         return Job(
             self.connection.request(
                 "PATCH",
@@ -168,7 +175,7 @@ class Client:
                 job.namespace,
                 job.name,
                 body,
-                query={"fieldManager": MANAGER},
+                query={"fieldManager": MANAGER, "fieldValidation": "Strict"},
                 content_type="application/merge-patch+json",
             )
         )

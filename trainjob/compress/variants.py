@@ -31,7 +31,7 @@ from trainjob.models.onnx import FILE
 from trainjob.report.render import write_report
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import FITTED, VARIANTS
-from trainjob.runs.folder import locked
+from trainjob.runs.lock import locked
 from trainjob.runs.model import local_copy, model_folder, variants_of, write_model
 from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
 from trainjob.scratch import scratch_folder

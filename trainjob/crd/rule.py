@@ -6,7 +6,15 @@ from trainjob.api.expressions import escaped
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.wording import fields_of
 
-MUTABLE_FIELDS = {"suspend", "retries", "deadlines", "ttlAfterFinished", "rayJobTTLAfterFinished", "workers"}
+MUTABLE_FIELDS = {
+    "suspend",
+    "cancel",
+    "retries",
+    "deadlines",
+    "ttlAfterFinished",
+    "rayJobTTLAfterFinished",
+    "workers",
+}
 IMMUTABLE_FIELDS = {name: info for name, info in fields_of(TrainJobSpec).items() if name not in MUTABLE_FIELDS}
 
 

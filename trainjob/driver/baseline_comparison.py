@@ -7,7 +7,8 @@ from trainjob.progress.snapshots import Snapshots
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import Contents
 from trainjob.runs.files import BASELINES
-from trainjob.runs.folder import changed_fields, locked, replace_baselines
+from trainjob.runs.folder import changed_fields, replace_baselines
+from trainjob.runs.lock import locked
 from trainjob.storage import Folder
 
 

@@ -27,7 +27,8 @@ from trainjob.runs.attempts import Attempts
 from trainjob.runs.comparison import Comparison
 from trainjob.runs.contents import read_contents
 from trainjob.runs.files import MODEL, PREDICTIONS, REPORT
-from trainjob.runs.folder import begin_attempt, check_same_spec, clear_results, locked, read_job, reads_data, run_folder
+from trainjob.runs.folder import begin_attempt, check_same_spec, clear_results, read_job, reads_data, run_folder
+from trainjob.runs.lock import locked
 from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
 from trainjob.scratch import sweep

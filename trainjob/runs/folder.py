@@ -1,20 +1,17 @@
-"""The folder of a run: locks it, and checks that only the same TrainJob continues it."""
+"""The folder of a run: only the same TrainJob continues it."""
 
-import fcntl
 import os
 import re
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import yaml
 
 from trainjob.api import Baselines, TrainJob
 from trainjob.api.names import run_name
-from trainjob.errors import TransientError, UserError, listed, notify
+from trainjob.errors import UserError, listed, notify
 from trainjob.redaction import redacted
 from trainjob.runs.attempts import Attempts, read_attempts, write_attempts
 from trainjob.runs.files import (
@@ -24,7 +21,6 @@ from trainjob.runs.files import (
     CODE,
     EVALUATION,
     FITTED,
-    LOCK,
     LOGS,
     METRICS,
     MODEL,
@@ -41,12 +37,13 @@ from trainjob.runs.files import (
     VARIANTS_TABLE,
 )
 from trainjob.runs.refusals import not_a_run, refuse_damaged
-from trainjob.storage import Folder, storage_errors
+from trainjob.storage import Folder
 
 Found = TypeVar("Found")
 
 MAY_CHANGE = (
     "spec.baselines",
+    "spec.cancel",
     "spec.checkpoints.keep",
     "spec.deadlines",
     "spec.head",
@@ -97,30 +94,6 @@ def run_folder(job: TrainJob) -> Folder:
         )
     root = Folder(os.path.abspath("runs")) if storage is None else Folder(cast("str", storage.uri), storage.endpoint)
     return root / run_name(job.metadata.name, job.metadata.uid)
-
-
-@contextmanager
-def locked(run: Folder) -> Generator[None]:
-    """Locks the run's folder, if it is on local disk. The lock ends with the process at the latest.
-
-    Raises UserError if the folder is not a run's, and TransientError if another process holds the lock.
-    """
-    _refuse_foreign_folder(run)
-    if "://" in run.uri:
-        yield
-        return
-    with storage_errors(run.uri):
-        path = Path(run.uri)
-        path.mkdir(parents=True, exist_ok=True)
-        lock = (path / LOCK).open("w")
-    with lock as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TransientError(
-                f"{run.uri}: another process is running it; wait until that ends, or stop it"
-            ) from None
-        yield
 
 
 def begin_attempt(run: Folder, job: TrainJob) -> Attempts:
@@ -249,14 +222,6 @@ def clear_results(run: Folder) -> None:
     run.delete(ATTEMPTS)  # last: until then the folder is a run's
     if others:
         notify(f"{run.uri}: {listed(others)} stay: they do not belong to the run")
-
-
-def _refuse_foreign_folder(run: Folder) -> None:
-    names = [name for name in run.list() if not name.startswith(".")]
-    if names and not run.exists(ATTEMPTS):
-        raise UserError(
-            f"{not_a_run(run, ATTEMPTS)}. Nothing was touched: choose another metadata.name or spec.storage.uri"
-        )
 
 
 def to_dict(job: TrainJob) -> dict[str, Any]:

@@ -49,6 +49,7 @@ COMMANDS = (
     "wait",
     "suspend",
     "resume",
+    "cancel",
     "delete",
     "version",
 )

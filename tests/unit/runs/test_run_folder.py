@@ -11,8 +11,9 @@ import yaml
 from trainjob.api import TrainJob
 from trainjob.errors import Notice, StorageError, TransientError, UserError
 from trainjob.runs.attempts import count_failure
-from trainjob.runs.folder import begin_attempt, check_exists, clear_results, locked, read_job, run_folder
+from trainjob.runs.folder import begin_attempt, check_exists, clear_results, read_job, run_folder
 from trainjob.runs.history import History
+from trainjob.runs.lock import locked
 from trainjob.storage import Folder
 
 
