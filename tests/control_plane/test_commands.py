@@ -104,6 +104,7 @@ def test_jobs_are_listed_as_kubectl_does(jobs: Jobs, trainjob: Command):
         ["waiting", "Pending", "Unschedulable", "0/2", "1"],
     ]
     assert "worker 1 raised" in trainjob("list", "-o", "wide").out
+    assert [row[:2] for row in trainjob("top").rows[1:]] == [["running", "Training"], ["waiting", "Unschedulable"]]
     everywhere = trainjob("list", "-A", namespace="").rows
     assert everywhere[0][:2] == ["NAMESPACE", "NAME"]
     assert [jobs.namespace, "waiting"] in [row[:2] for row in everywhere]

@@ -32,6 +32,7 @@ from trainjob.cli.run import run
 from trainjob.cli.serve import serve
 from trainjob.cli.submit import submit
 from trainjob.cli.suspend import resume, suspend
+from trainjob.cli.top import top
 from trainjob.cli.validate import validate
 from trainjob.cli.version import print_version, version
 from trainjob.cli.wait import wait
@@ -104,6 +105,9 @@ EXAMPLES = {
         trainjob describe tags""",
     events: """
         trainjob events tags --namespace team-a""",
+    top: """
+        trainjob top
+        trainjob top --all-namespaces""",
     logs: """
         trainjob logs tags --follow
         trainjob logs tags --rank all --grep loss

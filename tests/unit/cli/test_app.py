@@ -45,6 +45,7 @@ COMMANDS = (
     "get",
     "describe",
     "events",
+    "top",
     "logs",
     "wait",
     "suspend",
