@@ -144,7 +144,8 @@ class RayJobs:
         annotations = ray_job["metadata"].get("annotations", {})
         workers = annotations.get(REQUESTED_WORKERS_ANNOTATION)
         has_new_workers = workers not in (None, requested_workers(job))
-        return has_new_workers or annotations.get(DIGEST_ANNOTATION) == digest(self.settings)
+        own = digest(self.settings)
+        return has_new_workers or annotations.get(DIGEST_ANNOTATION, own) == own  # anybody may have removed it
 
 
 def should_create(job: TrainJob, before: TrainJobStatus) -> bool:

@@ -56,6 +56,10 @@ def test_foreign_changes_are_put_back_and_foreign_labels_left_alone(jobs: Jobs):
         return ray_job["spec"]["entrypoint"].startswith("python") and ray_job["spec"]["backoffLimit"] == 0
 
     eventually(is_back)
+    jobs.patch("rayjob", "job", {"metadata": {"annotations": None}})
+    eventually(lambda: "trainjob.dev/name" in jobs.ray_job()["metadata"].get("annotations", {}))
+    jobs.patch("rayjob", "job", changes)
+    eventually(is_back)
 
 
 @pytest.mark.operated
