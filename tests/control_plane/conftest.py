@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from commands import Command, commands_in
 from operator_process import OperatorProcess, operator
 from training_reports import CountingServer, train_job
 
@@ -55,6 +56,12 @@ def namespace(request: pytest.FixtureRequest, cluster: Cluster) -> Generator[str
 def jobs(cluster: Cluster, namespace: str) -> Jobs:
     """The TrainJobs of a new namespace."""
     return Jobs(cluster, namespace)
+
+
+@pytest.fixture
+def trainjob(jobs: Jobs) -> Command:
+    """Runs a command in the namespace of `jobs`."""
+    return commands_in(jobs)
 
 
 @pytest.fixture

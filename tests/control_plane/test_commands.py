@@ -6,21 +6,17 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from commands import Command
 from operator_process import account
-from typer.testing import CliRunner
 
 from cluster.jobs import Jobs, document, eventually
 from trainjob.api.resources import Resource
-from trainjob.cli.app import app
 from trainjob.cluster import client as cluster_client
-from trainjob.errors import UserError
 
 TIME = "2026-01-02T03:04:05Z"
 STATUSES: dict[str, dict[str, Any]] = {
@@ -52,37 +48,6 @@ STATUSES: dict[str, dict[str, Any]] = {
     "succeeded": {"phase": "Succeeded", "reason": "Succeeded", "completionTime": TIME},
     "failed": {"phase": "Failed", "reason": "TrainingFailed", "message": "worker 1 raised", "completionTime": TIME},
 }
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command has said."""
-
-    code: int
-    out: str
-    error: str
-
-    @property
-    def rows(self) -> list[list[str]]:
-        return [line.split() for line in self.out.splitlines()]
-
-
-Command = Callable[..., Said]
-
-
-@pytest.fixture
-def trainjob(jobs: Jobs) -> Command:
-    """Runs a command in the namespace of `jobs`."""
-
-    def run(*arguments: str, kubeconfig: Path = jobs.cluster.kubeconfig, namespace: str = jobs.namespace) -> Said:
-        options = ["--namespace", namespace] if namespace else []
-        done = CliRunner().invoke(app, [*arguments, *options], env={"KUBECONFIG": str(kubeconfig)})
-        if isinstance(done.exception, UserError):
-            return Said(done.exception.exit_code, done.stdout, str(done.exception))
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return Said(done.exit_code, done.stdout, done.stderr)
-
-    return run
 
 
 def create(jobs: Jobs, *names: str) -> None:

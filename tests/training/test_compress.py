@@ -193,5 +193,5 @@ def test_images_are_exported_and_quantized(tmp_path: Path, image_set: Path) -> N
 
 def test_two_at_once(compressed: Compressed) -> None:
     run, _ = compressed
-    with locked(run), pytest.raises(TransientError, match="another process is running it"):
+    with locked(run), pytest.raises(TransientError, match="another process is running it or copying it"):
         compress(run, Steps(onnx=True))

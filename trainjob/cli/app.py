@@ -26,6 +26,7 @@ from trainjob.cli.merge import merge
 from trainjob.cli.output import say
 from trainjob.cli.plan import plan
 from trainjob.cli.predict import predict
+from trainjob.cli.pull import pull
 from trainjob.cli.push import push
 from trainjob.cli.report import report
 from trainjob.cli.run import run
@@ -64,6 +65,7 @@ EXAMPLES = {
         trainjob evaluate runs/tags s3://data/holdout.parquet --json""",
     predict: """
         trainjob predict runs/tags --text "Quantum dots"
+        trainjob predict tags new.csv --namespace team-a
         trainjob predict runs/tags new.csv --output predictions.parquet
         trainjob predict runs/tags new.csv --cascade 0.8
         trainjob predict s3://runs/digits --image 7.png --image 9.png""",
@@ -86,6 +88,10 @@ EXAMPLES = {
         trainjob serve s3://runs/tags --manifest --set spec.pods.image=registry/trainer:0.1.0""",
     push: """
         trainjob push runs/tags my-team/tags""",
+    pull: """
+        trainjob pull tags
+        trainjob pull tags models/tags --what all --namespace team-a
+        trainjob pull s3://runs/tags-4dec4c9c tags --what report""",
     report: """
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.options import Overrides
 from trainjob.cli.output import console, printable_json
 from trainjob.errors import UserError
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def baseline(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
-    ],
+    run: RunName,
     overrides: Overrides,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Compare a finished run's model with baselines.
 
@@ -33,9 +35,8 @@ def baseline(
     from trainjob.runs.contents import read_contents
     from trainjob.runs.folder import replace_baselines
     from trainjob.runs.lock import locked
-    from trainjob.storage import Folder
 
-    folder = Folder(run)
+    folder = named_run(run, context, namespace)
     contents = read_contents(folder)
     if contents.summary is None:
         raise UserError(f"{run}: this run has not finished; continue it with `trainjob run`")

@@ -1,7 +1,9 @@
 """`trainjob cancel`"""
 
-from trainjob.cli.cluster_options import Context, JobsOrRuns, Namespace, is_run, open_client, open_folder
+from trainjob.cli.cluster_options import Context, JobsOrRuns, Namespace, open_client
+from trainjob.cli.named_run import is_path
 from trainjob.cli.output import say
+from trainjob.client.folders import open_folder
 from trainjob.errors import UserError, listed
 
 
@@ -11,9 +13,9 @@ def cancel(names: JobsOrRuns, context: Context = None, namespace: Namespace = No
     NAME is a TrainJob on a cluster, or the local folder of a run that trains on this machine; the latter ends as with
     Ctrl-C.
     """
-    for run in filter(is_run, names):
+    for run in filter(is_path, names):
         _cancel_run(run)
-    if jobs := [name for name in names if not is_run(name)]:
+    if jobs := [name for name in names if not is_path(name)]:
         _cancel_jobs(jobs, context, namespace)
 
 

@@ -1,6 +1,5 @@
 """Options of the commands on the TrainJobs of a cluster, with kubectl's names."""
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -9,7 +8,6 @@ from trainjob.errors import UserError
 
 if TYPE_CHECKING:
     from trainjob.cluster import Client
-    from trainjob.storage import Folder
 
 _COMPLETION_SECONDS = 3.0
 
@@ -28,7 +26,7 @@ Output = Annotated[
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on, and print a job again whenever it changes.")]
 
 
-def _completed_names(context: typer.Context, incomplete: str) -> list[str]:
+def completed_names(context: typer.Context, incomplete: str) -> list[str]:
     """Names of jobs, for the shell; none if the cluster does not answer quickly."""
     try:
         client = open_client(context.params.get("context"), context.params.get("namespace"))
@@ -40,29 +38,24 @@ def _completed_names(context: typer.Context, incomplete: str) -> list[str]:
 
 
 JobName = Annotated[
-    str, typer.Argument(metavar="NAME", help="A TrainJob.", show_default=False, autocompletion=_completed_names)
+    str, typer.Argument(metavar="NAME", help="A TrainJob.", show_default=False, autocompletion=completed_names)
 ]
 JobOrRun = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="A TrainJob, or a run's folder.", show_default=False, autocompletion=_completed_names
+        metavar="NAME", help="A TrainJob, or a run's folder.", show_default=False, autocompletion=completed_names
     ),
 ]
 JobsOrRuns = Annotated[
     list[str],
     typer.Argument(
-        metavar="NAME", help="TrainJobs, or runs' folders.", show_default=False, autocompletion=_completed_names
+        metavar="NAME", help="TrainJobs, or runs' folders.", show_default=False, autocompletion=completed_names
     ),
 ]
 JobNames = Annotated[
     list[str],
-    typer.Argument(metavar="NAME", help="TrainJobs.", show_default=False, autocompletion=_completed_names),
+    typer.Argument(metavar="NAME", help="TrainJobs.", show_default=False, autocompletion=completed_names),
 ]
-
-
-def is_run(name: str) -> bool:
-    """Whether `name` is a run's folder: a TrainJob's name has no slash."""
-    return "/" in name or name in (".", "..")
 
 
 def repeated(context: str | None, namespace: str | None) -> str:
@@ -79,15 +72,3 @@ def open_client(context: str | None, namespace: str | None) -> "Client":
             raise
         raise UserError("commands on a cluster need one more package: pip install 'trainjob[cluster]'") from None
     return Client(connect(context, namespace))
-
-
-def open_folder(uri: str, endpoint: str | None = None) -> "Folder":
-    """A run's folder. AWS_ENDPOINT_URL replaces the `endpoint` of a job's storage, which may have another address
-    outside of the cluster."""
-    try:
-        from trainjob.storage import Folder
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise UserError("reading a run's folder needs more packages: pip install 'trainjob[train]'") from None
-    return Folder(uri, None if "AWS_ENDPOINT_URL" in os.environ else endpoint)

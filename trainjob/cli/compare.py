@@ -6,17 +6,24 @@ from typing import Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import named_run
 from trainjob.cli.output import console, printable_json, say
 
 
 def compare(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN RUN...", help="The folders of two or more runs.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="RUN RUN...", help="Two or more runs: folders, or TrainJobs on the cluster.", show_default=False
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it as HTML, with curves, to FILE.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Show what differs between runs, and which is better.
 
@@ -27,7 +34,7 @@ def compare(
     from trainjob.report.compare import differences, render_comparison, score_table, to_json
     from trainjob.storage import Folder
 
-    compared = read([Folder(run) for run in runs])
+    compared = read([named_run(run, context, namespace) for run in runs])
     if output is not None:
         Folder(str(output.parent)).write(output.name, render_comparison(compared).encode())
         say(str(output))

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.output import console, printable_json, say
 from trainjob.errors import UserError
 
@@ -12,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def compress(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
-    ],
+    run: RunName,
     int8: Annotated[bool, typer.Option("--int8", help="Make one whose weights have 8 bits.")] = False,
     prune: Annotated[
         float | None,
@@ -25,6 +25,8 @@ def compress(
     ] = None,
     onnx: Annotated[bool, typer.Option("--onnx", help="Make one in the ONNX format, in full precision.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Make smaller models of a finished run's, and compare them.
 
@@ -35,9 +37,10 @@ def compress(
     if prune is not None and not 0 < prune < 1:
         raise UserError(f"--prune {prune:g}: a share is greater than 0 and less than 1")
     from trainjob.compress.variants import Steps, compress
-    from trainjob.storage import Folder
 
-    variants = compress(Folder(run), Steps(prune, onnx, int8), lambda text: say(text, error=True))
+    variants = compress(
+        named_run(run, context, namespace), Steps(prune, onnx, int8), lambda text: say(text, error=True)
+    )
     if as_json:
         print(printable_json(variants.model_dump_json(by_alias=True, indent=2)))
     else:

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from trainjob.generator import TextGenerator
+    from trainjob.storage import Folder
 
 
-def continue_texts(run: str, data: str | None, texts: list[str], output: Path, sampling: dict[str, Any]) -> None:
+def continue_texts(run: "Folder", data: str | None, texts: list[str], output: Path, sampling: dict[str, Any]) -> None:
     """Continues the texts, or the rows of `data`, with a language model."""
     from trainjob.generator import TextGenerator
 
-    generator = TextGenerator.load(run)
+    generator = TextGenerator.load(run.uri, run.endpoint)
     if data is not None:
         rows = write(_continued(generator, data, output, sampling), data, output)
         say(f"{rows:,} continuations written to {output}")

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.options import Variant
 from trainjob.cli.output import console, printable_json
 
@@ -12,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
-    ],
+    run: RunName,
     data: Annotated[
         str,
         typer.Argument(
@@ -23,15 +23,16 @@ def evaluate(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, confusion matrix included.")] = False,
     variant: Variant = None,
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Score a run's best model on rows of the training rows' kind.
 
     It computes in the precision in which the run was scored.
     """
     from trainjob.evaluate import evaluate as score
-    from trainjob.storage import Folder
 
-    scores = score(Folder(run), data, variant)
+    scores = score(named_run(run, context, namespace), data, variant)
     if as_json:
         print(printable_json(scores.model_dump_json(by_alias=True, indent=2)))
     else:

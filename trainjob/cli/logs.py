@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, is_run, open_client, open_folder, repeated
+from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, open_client, repeated
+from trainjob.cli.named_run import is_run
 from trainjob.cli.output import printable, say
 from trainjob.cli.wait import duration_seconds
+from trainjob.client.folders import job_folder, open_folder
 from trainjob.errors import StorageError, UserError, listed
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def logs(
 ) -> None:
     """Show what a TrainJob or a run has printed.
 
-    NAME is a TrainJob on a cluster, or a run's folder: a path with a slash, s3:// or gs://. Of a TrainJob it is the
+    NAME is a TrainJob on a cluster, or a run's folder: a path, s3:// or gs://. Of a TrainJob it is the
     driver's log, with what rank 0 prints, or where its pod is gone rank 0's log in the run's folder.
     """
     wants_workers = rank is not None or attempt is not None
@@ -54,12 +56,13 @@ def logs(
         raise typer.BadParameter(
             "is about the driver's log, --rank and --attempt about workers'", param_hint="--driver"
         )
-    if since is not None and (wants_workers or is_run(name)):
+    of_run = is_run(name, context, namespace)
+    if since is not None and (wants_workers or of_run):
         raise typer.BadParameter("workers' lines have no times: it is for the driver's log", param_hint="--since")
-    if is_run(name) and driver:
+    if of_run and driver:
         raise typer.BadParameter("a run's folder has no log of the driver", param_hint="--driver")
     show, ranks, seconds = _printer(grep), _ranks(rank), duration_seconds(since, "--since")
-    if is_run(name):
+    if of_run:
         from trainjob.runs.refusals import not_a_run
         from trainjob.runs.summary import read_summary
 
@@ -74,12 +77,14 @@ def logs(
         return
     if not wants_workers and (driver or not job.has_ended):
         raise UserError(f"{name} has no pod with the driver's log ({job.standing}): --follow waits for it")
-    own = f"{name}{repeated(context, namespace)}"
+    options = repeated(context, namespace)
     has_ended = (lambda: client.job(job.name, job.namespace).has_ended) if follow else None
     try:
-        _show_workers(_run_of(job, own), ranks, attempt, show, has_ended)
+        _show_workers(job_folder(job, options), ranks, attempt, show, has_ended)
     except StorageError as error:
-        raise UserError(f"{error}\nRank 0's lines are also in the driver's log: trainjob logs {own} --driver") from None
+        raise UserError(
+            f"{error}\nRank 0's lines are also in the driver's log: trainjob logs {name}{options} --driver"
+        ) from None
 
 
 def _show_driver(client: "Client", job: "Job", follow: bool, since: int | None, show: Show) -> bool:
@@ -191,16 +196,3 @@ def _ranks(rank: str | None) -> list[int] | None:
     if rank is not None and not re.fullmatch(r"[0-9]{1,6}", rank):
         raise typer.BadParameter(f"must be a worker's number, from 0, or all, not {rank}", param_hint="--rank")
     return [int(rank or 0)]
-
-
-def _run_of(job: "Job", own: str) -> "Folder":
-    """The run's folder, as it can be reached from here; `own` is the job's name with the options to find it."""
-    storage, run = job.status.storage, job.run
-    if storage is None or run is None:
-        raise UserError(f"{job.name} has no storage yet: `trainjob describe {own}` tells why")
-    if storage.uri is None:
-        raise UserError(
-            f"the workers' logs are on the PersistentVolumeClaim {storage.persistent_volume_claim}, which only pods "
-            "can read: docs/quickstart.md shows how to copy the run; --driver shows the driver's log"
-        )
-    return open_folder(run, storage.endpoint)

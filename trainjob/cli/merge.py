@@ -4,17 +4,19 @@ from typing import Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.output import say
 from trainjob.errors import UserError
 
 
 def merge(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
-    ],
+    run: RunName,
     output: Annotated[
         str, typer.Argument(metavar="FOLDER", help="A new folder: a path, s3:// or gs://.", show_default=False)
     ],
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Add a trained adapter (LoRA) to its model, and write that."""
     from trainjob.kinds.causal_lm import lora
@@ -26,7 +28,7 @@ def merge(
     target = Folder(output)
     if target.list():
         raise UserError(f"{output} is not empty: give a new folder")
-    with local_copy(model_folder(Folder(run))) as folder:
+    with local_copy(model_folder(named_run(run, context, namespace))) as folder:
         model, preprocessor = load_language_model(folder)
     if not lora.has_adapter(model.network):
         raise UserError(f"{run} holds a whole model, and no adapter that could be merged")

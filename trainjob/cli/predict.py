@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
 from trainjob.cli.continuations import continue_texts
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.options import Variant
 from trainjob.cli.predicted_rows import classify
 from trainjob.cli.predicted_tables import check_output
@@ -13,9 +15,7 @@ from trainjob.errors import UserError
 
 
 def predict(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
-    ],
+    run: RunName,
     data: Annotated[
         str | None,
         typer.Argument(metavar="DATA", help="Rows to predict: csv, jsonl, parquet, an image folder or IDX files."),
@@ -54,6 +54,8 @@ def predict(
         typer.Option(metavar="TEXT", help="Language models: end where this is written; as often as you like."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Language models: seeds the drawing. [default: 0]")] = None,
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Apply a trained model to rows, texts or images.
 
@@ -71,8 +73,8 @@ def predict(
         raise UserError(f"--cascade {cascade}: a threshold is a probability, from 0 to 1")
 
     from trainjob.runs.model import is_language_model, model_folder
-    from trainjob.storage import Folder
 
+    folder = named_run(run, context, namespace)
     sampling = {
         "max_new_tokens": max_new_tokens,
         "temperature": temperature,
@@ -81,13 +83,13 @@ def predict(
         "seed": seed,
     }
     sampling = {name: value for name, value in sampling.items() if value is not None}
-    if is_language_model(model_folder(Folder(run), variant)):
+    if is_language_model(model_folder(folder, variant)):
         if image or cascade is not None:
             raise UserError(f"{run} is a language model: give --text or DATA, and no --cascade")
-        continue_texts(run, data, text or [], output, sampling)
+        continue_texts(folder, data, text or [], output, sampling)
         return
     if sampling:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
         raise UserError(f"{run} is no language model, which {names} would be for")
 
-    classify(run, variant, cascade, data, text or [], image or [], output)
+    classify(folder, variant, cascade, data, text or [], image or [], output)

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from trainjob.data import Preprocessor
     from trainjob.data.read.rows import Rows
     from trainjob.predictor import Predictor
+    from trainjob.storage import Folder
 
 LONGEST_TITLE = 100
 
 
 def classify(
-    run: str,
+    run: "Folder",
     variant: str | None,
     cascade: float | None,
     data: str | None,
@@ -32,7 +33,7 @@ def classify(
     """Shows the classes of texts or images, or writes those of the rows of `data` to `output`."""
     from trainjob.predictor import Predictor
 
-    predictor = Predictor.load(run, variant=variant)
+    predictor = Predictor.load(run.uri, run.endpoint, variant)
     noun = predictor.preprocessor.input.noun
     second = None if cascade is None else _cascade(run, predictor.preprocessor, cascade)
     if data is not None:
@@ -43,7 +44,7 @@ def classify(
         return
     inputs = {"text": texts, "image": images}.get(noun)
     if not inputs:
-        raise UserError(f"{run} is a model for {noun}s: give --{noun} or DATA")
+        raise UserError(f"{run.uri} is a model for {noun}s: give --{noun} or DATA")
     logits = predictor.logits(inputs, where=lambda index: inputs[index])
     probabilities = predictor.model.probabilities(logits).numpy()
     said = _said(inputs, predictor, probabilities, second) if second is not None else [""] * len(inputs)
@@ -78,14 +79,13 @@ def _predicted(
     return predicted(batches, predict, inputs.check, bad)
 
 
-def _image_column(run: str) -> str | None:
+def _image_column(run: "Folder") -> str | None:
     """The column of images that the run's TrainJob names."""
     from trainjob.runs.files import TRAINJOB
     from trainjob.runs.folder import read_job
     from trainjob.runs.model import run_folder_of
-    from trainjob.storage import Folder
 
-    folder = run_folder_of(Folder(run))
+    folder = run_folder_of(run)
     dataset = read_job(folder).spec.dataset if folder.exists(TRAINJOB) else None
     return dataset.image if dataset is not None else None
 
@@ -109,17 +109,16 @@ def _decided(answers: "pa.Table", cascade: "LanguageModelCascade", rows: "Rows",
     return pa.table(columns).select([PREDICTION, PROBABILITY, "answered_by", *by_class])
 
 
-def _cascade(run: str, preprocessor: "Preprocessor", threshold: float) -> "LanguageModelCascade":
+def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "LanguageModelCascade":
     from trainjob.kinds import KINDS
 
     if "languageModel" not in KINDS[preprocessor.kind].baselines:
         nouns = f"{preprocessor.input.noun}s"
-        raise UserError(f"--cascade asks a language model, which sorts texts; {run} is a model for {nouns}")
+        raise UserError(f"--cascade asks a language model, which sorts texts; {run.uri} is a model for {nouns}")
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.runs.model import run_folder_of
-    from trainjob.storage import Folder
 
-    return LanguageModelCascade(run_folder_of(Folder(run)), threshold)
+    return LanguageModelCascade(run_folder_of(run), threshold)
 
 
 def _said(

@@ -8,16 +8,18 @@ from typing import Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.errors import TransientError, UserError
 
 TOKEN = "HF_TOKEN"
 
 
 def push(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
-    ],
+    run: RunName,
     repository: Annotated[str, typer.Argument(metavar="REPOSITORY", help="OWNER/NAME on the hub.", show_default=False)],
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Upload a run's model and its card to the Hugging Face hub.
 
@@ -25,12 +27,11 @@ def push(
     the environment, HF_TOKEN; another hub's address from HF_ENDPOINT.
     """
     from trainjob.runs.model import local_copy, model_folder
-    from trainjob.storage import Folder
 
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise UserError(f"set {TOKEN} to a token that may write, from https://huggingface.co/settings/tokens")
-    with local_copy(model_folder(Folder(run))) as folder:
+    with local_copy(model_folder(named_run(run, context, namespace))) as folder:
         print(_upload(folder, repository, token))
 
 

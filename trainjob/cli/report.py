@@ -5,17 +5,19 @@ from typing import Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.output import say
 
 
 def report(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
-    ],
+    run: RunName,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to write it; report.html in RUN by default."),
     ] = None,
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Write the report of a run again, finished or not.
 
@@ -25,7 +27,7 @@ def report(
     from trainjob.runs.files import REPORT
     from trainjob.storage import Folder
 
-    folder = Folder(run)
+    folder = named_run(run, context, namespace)
     html = render(folder).encode()
     if output is None:
         folder.write(REPORT, html)

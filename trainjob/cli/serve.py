@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from trainjob import interrupts
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.options import Overrides
 from trainjob.cli.output import say
 from trainjob.errors import UserError
@@ -20,9 +23,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's, a model's or a checkpoint's folder.", show_default=False)
-    ],
+    run: RunName,
     overrides: Overrides,
     variant: Annotated[
         str | None, typer.Option(metavar="NAME", help="A smaller variant of the run's model, such as int8.")
@@ -33,6 +34,8 @@ def serve(
         bool,
         typer.Option("--manifest", help="Serve nothing, but print a KubeRay RayService that does so on a cluster."),
     ] = False,
+    context: Context = None,
+    namespace: Namespace = None,
 ) -> None:
     """Answer requests with a trained model over HTTP.
 
@@ -40,9 +43,10 @@ def serve(
     the TrainJob of the run, from which the pods are made.
     """
     from trainjob.runs.model import is_language_model, model_folder
-    from trainjob.storage import Folder
 
-    folder = Folder(run if "://" in run else os.path.abspath(run))
+    folder = named_run(run, context, namespace)
+    if "://" not in folder.uri:
+        folder = replace(folder, uri=os.path.abspath(folder.uri))
     chosen = model_folder(folder, variant)
     if is_language_model(chosen):
         raise UserError(f"{run} is a language model; only classifiers are served")
@@ -57,7 +61,7 @@ def serve(
     from trainjob.serving.config import Served
     from trainjob.serving.server import serve_here
 
-    served = Served(folder=chosen.uri, name=_name(folder, variant))
+    served = Served(folder=chosen.uri, name=_name(folder, variant), endpoint=chosen.endpoint)
     say(f"{served.name}: starting", error=True)
     try:
         serve_here(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainjob import interrupts
-from trainjob.cli.cluster_options import Context, Namespace, open_client, open_folder, repeated
+from trainjob.cli.cluster_options import Context, Namespace, open_client, repeated
 from trainjob.cli.options import Overrides, TrainJobFile
 from trainjob.cli.output import say
+from trainjob.client.folders import open_folder
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def next_steps(job: Job, options: str = "") -> list[str]:
     best = job.status.training.best_checkpoint if job.status.training is not None else None
     match job.status.phase:
         case "Succeeded" if best is not None and best.uri and not best.uri.startswith("/"):
-            return [f"trainjob predict {best.uri} DATA"]
+            return [f"trainjob predict {name} DATA", f"trainjob pull {name}"]
         case "Succeeded":
             return [f"trainjob logs {name}"]
         case "Failed":

@@ -1,5 +1,10 @@
 """The names of the files and folders in a run's folder; docs/architecture.md says what each holds."""
 
+from typing import Literal
+
+Part = Literal["model", "report", "all"]
+"""What can be copied of a run."""
+
 TRAINJOB = "trainjob.yaml"
 ATTEMPTS = "attempts.json"
 LOCK = ".lock"

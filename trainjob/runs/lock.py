@@ -24,16 +24,22 @@ def locked(run: Folder) -> Generator[None]:
     if "://" in run.uri:
         yield
         return
-    with storage_errors(run.uri):
-        path = Path(run.uri)
-        path.mkdir(parents=True, exist_ok=True)
-        lock = (path / LOCK).open("a+")
+    with file_lock(Path(run.uri)):
+        yield
+
+
+@contextmanager
+def file_lock(folder: Path) -> Generator[None]:
+    """Locks a local folder, which is created if needed. Raises TransientError if another process holds the lock."""
+    with storage_errors(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("a+")
     with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise TransientError(
-                f"{run.uri}: another process is running it; wait until that ends, or stop it"
+                f"{folder}: another process is running it or copying it; wait until that ends, or stop it"
             ) from None
         file.truncate(0)
         file.write(f"{os.getpid()} {socket.gethostname()}\n")

@@ -35,7 +35,10 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
             return candidate
     if folder.exists(TRAINJOB):
         if folder.exists(SUMMARY):
-            raise UserError(f"{folder.uri} holds no model of trainjob's: a function trained it and saved its own files")
+            raise UserError(
+                f"{folder.uri} holds no model of trainjob's: a function trained it and saved its own files; "
+                "`trainjob pull --what all` copies them"
+            )
         checkpoints = folder.list(CHECKPOINTS)
         other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")

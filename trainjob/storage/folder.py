@@ -119,6 +119,16 @@ class Folder:
             return {info.base_name: (info.size, str(info.mtime)) for info in found if info.type == fs.FileType.File}
 
     @_patient
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Bytes and modification time, in nanoseconds, of each file at any depth, by path in this folder; empty if
+        there is no such folder."""
+        filesystem, path = self._open("")
+        with storage_errors(self.uri):
+            found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
+            files = [info for info in found if info.type == fs.FileType.File]
+            return {info.path[len(path) :].lstrip("/"): (info.size, info.mtime_ns) for info in files}
+
+    @_patient
     def read(self, name: str) -> bytes:
         filesystem, path = self._open(name)
         with storage_errors(self._uri(name)), filesystem.open_input_file(path) as file:

@@ -39,6 +39,7 @@ COMMANDS = (
     "compare",
     "serve",
     "push",
+    "pull",
     "report",
     "submit",
     "list",

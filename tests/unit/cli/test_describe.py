@@ -99,7 +99,7 @@ def test_a_success_shows_scores_and_how_to_use_the_model():
     assert "Age         3h; took 1 h 30 min" in lines
     assert "Metrics     test_f1 0.2500" in lines
     assert "Best        step 1,200, validation_f1 0.5000: s3://r/c" in lines
-    assert lines[-1] == "  trainjob predict s3://r/c DATA"
+    assert lines[-2:] == ["  trainjob predict tags -n team DATA", "  trainjob pull tags -n team"]
 
 
 def test_a_status_that_cannot_be_read_says_so():

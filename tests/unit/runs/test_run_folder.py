@@ -51,7 +51,7 @@ def test_one_run_at_a_time(tmp_path: Path):
     folder = Folder(str(tmp_path / "runs" / "job"))
     with (
         locked(folder),
-        pytest.raises(TransientError, match="another process is running it"),
+        pytest.raises(TransientError, match="another process is running it or copying it"),
         locked(folder),
     ):
         pass

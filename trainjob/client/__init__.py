@@ -1,0 +1,1 @@
+"""TrainJobs on a cluster together with their runs in storage."""
