@@ -236,11 +236,13 @@ def test_images_of_all_kinds_become_the_same_pixels(tmp_path: Path) -> None:
         ),
         ({"image": ["https://a.b/c.png", "x"], "label": ["a", "b"]}, {}, r"row 1 .*is an address of https://"),
         ({"image": ["iVBORw0KGgo" * 999], "label": ["a"]}, {}, r"row 1: .*images in base64 are not read"),
+        ({"image": ["/9j/4AAQSkZJRgABAQ"], "label": ["a"]}, {}, r"row 1 .*images in base64 are not read"),
         (
             {"image": ["no.png", "x"], "label": ["a", "b"]},
             {},
             r"2 rows: there is no such file; paths are .*, row 1 \(no\.png\); .*, row 2 \(x\)\n",
         ),
+        ({"image": ["a\\no.png", "b\\x"], "label": ["a", "b"]}, {}, r"2 rows: .* have / between folders, not \\: "),
         ({"image": ["", "x"], "label": ["a", "b"]}, {}, r"row 1: there is no image in this row"),
         (
             {"image": [{"bytes": None, "path": "no.png"}, {"bytes": b"x", "path": None}], "label": ["a", "b"]},

@@ -24,6 +24,8 @@ from trainjob.errors import DataError, RowError, notify
 IMAGE_BYTES = 2**17
 """The size that images are taken to have before they are read."""
 LONGEST_PATH = 4096
+_BASE64 = ("data:", "/9j/", "iVBORw0KGgo", "R0lGOD")
+"""Beginnings of data URLs, and of JPEG, PNG and GIF files in base64."""
 _SCHEMES = ("file", "s3", "gs", "hf")
 
 ReadTable = Callable[[SourcePart, list[str], OnBadRow], Iterator[Rows]]
@@ -216,8 +218,10 @@ def _file_of(value: Any, table: str, endpoint: str | None, where: RowLocation) -
     if not path or not path.strip():
         raise RowError(f"{where}: there is no image in this row", where, "there is no image in this row")
     uri = _uri_of(path.strip(), table, where)
+    kind = "there is no such file; paths are relative to the table's folder"
     message = f"{where}: there is no file {uri}: correct the path, which is relative to the table's folder"
-    missing = RowError(message, where, "there is no such file; paths are relative to the table's folder")
+    hint = ", and have / between folders, not \\" if "\\" in path else ""
+    missing = RowError(message + hint, where, kind + hint)
     if "://" not in uri and not Path(uri).is_file():
         raise missing
     with readable(uri, "image"):
@@ -231,7 +235,7 @@ def _file_of(value: Any, table: str, endpoint: str | None, where: RowLocation) -
 def _uri_of(path: str, table: str, where: str) -> str:
     """Where the path of an image leads, from the folder of the table or, if absolute, from the root. It may lead out of
     that folder."""
-    if len(path) > LONGEST_PATH or path.startswith("data:"):
+    if len(path) > LONGEST_PATH or path.startswith(_BASE64):
         raise DataError(
             f'{where}: "{path[:20]}…" is no path: images in base64 are not read; write them into '
             "files, or as bytes into Parquet"
