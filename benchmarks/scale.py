@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import ray
 
-from trainjob.api import Checkpoints, Source
+from trainjob.api import Checkpoints, Dataset, Source
 from trainjob.api.training_status import TrainingStatus
 from trainjob.data.first_pass import survey
 from trainjob.data.read.bad_rows import BadRows
+from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.launch.ray_cluster import seconds_between_polls
 from trainjob.progress.channel import Receiver, Sender
 from trainjob.runs.checkpoints import MANIFEST, CheckpointStore, Manifest, checkpoint_name
@@ -139,7 +140,7 @@ def metrics(records: int, folder: Path) -> str:
 def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
     """Measures the driver's work on the results of the first pass."""
     chance = np.random.default_rng(0)
-    names = [f"class-{number}" for number in range(10)]
+    numbers = {f"class-{number}": number for number in range(10)}
 
     def shares(_: Any, items: Iterable[Any]) -> Iterable[Any]:
         for _ in items:
@@ -147,8 +148,8 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
             sample = survey.Sample[Any](1000)
             sample.add(hashes, str)
             labels = chance.integers(0, 10, rows_of_a_task)
-            marks, unusable = np.empty(0, np.uint8), np.zeros(len(names), np.int64)
-            yield survey._Share(names, labels, hashes, marks, sample.pruned(), unusable, BadRows())  # noqa: SLF001
+            found = survey.Survey(labels, hashes, np.empty(0, np.uint8), sample.pruned())
+            yield survey._Share(ClassLabels("label", numbers=numbers), found, BadRows())  # noqa: SLF001
 
     class Part:
         uri, size = "rows", 2**30
@@ -156,16 +157,17 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
         def read(self, columns: Any) -> Iterable[Any]:
             return []
 
-    source, plan = (
-        Source(uri="rows"),
-        survey.ScanPlan[Any](None, "label", lambda _: survey.ScannedRows(np.empty(0, np.uint64), survey.nothing)),
+    dataset = Dataset(train=Source(uri="rows"), label="label")
+    plan = survey.ScanPlan[Any](
+        None, ClassLabels("label"), lambda _: survey.ScannedRows(np.empty(0, np.uint64), survey.nothing)
     )
     parts: list[Any] = [Part() for _ in range(rows // rows_of_a_task)]
     since, cpu = time.perf_counter(), time.process_time()
-    found = survey.take_survey(source, parts, plan, shares, BadRows())
-    found.divide(0.1, seed=1)
+    found, target = survey.take_survey(dataset, parts, plan, shares, BadRows())
+    found.divide(target, 0.1, seed=1)
     wall, cpu = time.perf_counter() - since, time.process_time() - cpu
-    size = found.hashes.nbytes + found.strata.nbytes
+    assert found.labels is not None
+    size = found.hashes.nbytes + found.labels.nbytes
     return f"{rows:,} rows merged and divided: {wall:.1f} s, {cpu:.1f} s of CPU, {size / rows:.0f} bytes a row kept"
 
 

@@ -18,12 +18,13 @@ from ray.data.dataset import MaterializedDataset
 
 from preprocessors import have_equal_labels, labels_of
 from trainjob.api import TrainJobSpec
-from trainjob.data import Examples, fit, prepare_datasets, prepare_examples, raw_datasets, user_errors
+from trainjob.data import Examples, fit, prepare_datasets, prepare_examples, user_errors
 from trainjob.data.batches import prepare
 from trainjob.data.batches.loaders import read_windows
 from trainjob.data.read import chunking as tasks
 from trainjob.driver.distillation import soft_labels
 from trainjob.errors import DataError, RowError
+from trainjob.kinds.function.rows import raw_datasets
 from trainjob.launch.dataset_shards import DatasetShards
 from trainjob.launch.ray_tasks import RayTasks
 from trainjob.models import build, save_model

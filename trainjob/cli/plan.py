@@ -29,8 +29,8 @@ def plan(
     """
     from trainjob.api.load import load_trainjob
     from trainjob.cli.progress import preparing
-    from trainjob.data.check import check_data
     from trainjob.data.first_pass.fitting import tell_of_data
+    from trainjob.driver.check import check_data
     from trainjob.plan.capacity import capacity_of
     from trainjob.plan.plan import make_plan
 

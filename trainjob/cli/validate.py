@@ -10,7 +10,7 @@ from trainjob.cli.output import say
 
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
-    from trainjob.data.check import CheckedData
+    from trainjob.driver.check import CheckedData
 
 _MOST_CLASSES = 20
 
@@ -37,8 +37,8 @@ def validate(
 
 def _check_data(job: "TrainJob") -> None:
     from trainjob.cli.progress import preparing
-    from trainjob.data.check import check_data
     from trainjob.data.first_pass.fitting import tell_of_data
+    from trainjob.driver.check import check_data
 
     with preparing(job.metadata.name):
         found = check_data(job)

@@ -1,7 +1,7 @@
 """From a dataset's URIs to examples: read, checked, split, cleaned, tokenized. Imports neither Ray nor torch."""
 
 from trainjob.data.batches.examples import Examples
-from trainjob.data.batches.prepare import prepare_datasets, prepare_examples, raw_datasets, read_datasets, user_errors
+from trainjob.data.batches.prepare import prepare_datasets, prepare_examples, read_datasets, user_errors
 from trainjob.data.first_pass.fitting import Fitted, check_unchanged, fit
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
 from trainjob.data.read.fingerprint import check_same_files
@@ -16,7 +16,6 @@ __all__ = [
     "load_preprocessor",
     "prepare_datasets",
     "prepare_examples",
-    "raw_datasets",
     "read_datasets",
     "user_errors",
 ]

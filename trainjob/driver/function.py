@@ -12,10 +12,11 @@ from ray.train import CheckpointConfig, Result
 
 from trainjob.api import Checkpoints, TrainJob
 from trainjob.code import UserCode
-from trainjob.data import check_same_files, raw_datasets
+from trainjob.data import check_same_files
 from trainjob.doing import DOING
 from trainjob.driver.summarize import hardware
 from trainjob.interrupts import in_thread, result_of
+from trainjob.kinds.function.rows import raw_datasets
 from trainjob.launch.ray_cluster import start_ray
 from trainjob.launch.ray_tasks import RayTasks
 from trainjob.launch.ray_train import run_on_ray

@@ -136,8 +136,17 @@ class Target(Protocol):
         """Training rows of each class."""
         ...
 
-    def with_classes(self, names: "Sequence[str]") -> "Target":
-        """The same target, which also accepts these classes as labels."""
+    @property
+    def width(self) -> int:
+        """The number of outputs for each row; 0 where a row has one answer for each token."""
+        ...
+
+    def lenient(self) -> "Target":
+        """The same target, which also accepts labels that the first pass left out because too few rows have them."""
+        ...
+
+    def completed(self, labels: "np.ndarray") -> "Target":
+        """The same target with what it takes from the labels of the training rows, [n, ...], alone."""
         ...
 
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
@@ -148,6 +157,18 @@ class Target(Protocol):
     def strata(self, labels: "np.ndarray | None", rows: int) -> "np.ndarray":
         """The stratum of each row, int64 [n]: rows are set aside for validation within each stratum. All rows are in
         stratum 0 where there are no labels."""
+        ...
+
+    def label_bytes(self, labels: "np.ndarray | None", rows: int) -> bytes:
+        """The labels of so many rows for the digest by which a run recognizes its data."""
+        ...
+
+    def profile(self) -> dict[str, Any]:
+        """Its fields of `DataProfile`: statistics of the training rows' labels."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Sentences about oddities of the labels, for the user."""
         ...
 
     def labels(self, examples: "Examples", inputs: "Mapping[str, np.ndarray]") -> "np.ndarray":

@@ -10,8 +10,8 @@ from trainjob.api import TrainJob, TrainJobSpec
 from trainjob.data import Examples, Fitted
 from trainjob.data.batches.loaders import Shard
 from trainjob.data.batches.prepare import prepared, read_set
-from trainjob.data.check import CheckedData
 from trainjob.doing import DOING, ROWS
+from trainjob.driver.check import CheckedData
 from trainjob.plan.fit import Alternative, Fit, alternatives_of, how_it_fits
 from trainjob.plan.memory import NotTraceable, Traced
 from trainjob.precision import PRECISIONS, resolve_precision

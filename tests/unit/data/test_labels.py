@@ -10,10 +10,11 @@ import pytest
 from data_specs import some_rows, text_spec, write_csv, write_jsonl
 
 from trainjob.data import Fitted, fit
-from trainjob.data.first_pass.label_notes import label_notes
-from trainjob.data.read.labels import canonical, label_indices
-from trainjob.data.read.rows import RowLocation, Rows
+from trainjob.data.read.labels import canonical
+from trainjob.data.read.rows import RowLocation, Rows, refuse
 from trainjob.errors import DataError
+from trainjob.kinds.targets.class_notes import label_notes
+from trainjob.kinds.targets.one_class import OneClass
 
 TEXTS = [row["text"] for row in some_rows(12)]
 
@@ -69,9 +70,8 @@ def test_other_labels_stay(label: str) -> None:
 
 def test_classes_of_earlier_versions_are_found() -> None:
     def indices(labels: list[str], known: list[str]) -> list[int]:
-        return label_indices(
-            Rows(pa.table({"label": labels}), lambda index: RowLocation("it", number=index + 1)), "label", known
-        ).tolist()
+        rows = Rows(pa.table({"label": labels}), lambda index: RowLocation("it", number=index + 1))
+        return OneClass(known, []).read(rows, "label", refuse)[1].tolist()
 
     assert indices(["0", "0E-9", "1", "1.000"], ["0E-9", "1.0"]) == [0, 0, 1, 1]
     assert indices(["1", "1.0"], ["1", "1.0"]) == [0, 1]

@@ -10,8 +10,8 @@ from data_specs import image_spec, random_images, some_rows, write_csv, write_im
 
 from trainjob.api import Dataset, Source, TrainJob
 from trainjob.data import Fitted, fit
-from trainjob.data.check import check_data
 from trainjob.data.read.split_folders import image_splits, table_splits, with_recorded_splits, with_split_folders
+from trainjob.driver.check import check_data
 from trainjob.driver.run import resolve_split_folders
 from trainjob.errors import DataError, Notice
 from trainjob.runs.files import FITTED

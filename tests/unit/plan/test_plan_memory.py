@@ -13,7 +13,7 @@ from trainjob.api import TrainJob
 from trainjob.api.load import load_trainjob
 from trainjob.data import fit, prepare_examples
 from trainjob.data.batches.loaders import InMemoryBatches, Shard
-from trainjob.data.check import check_data
+from trainjob.driver.check import check_data
 from trainjob.models import build
 from trainjob.plan.plan import Plan, make_plan
 from trainjob.worker.step import Step

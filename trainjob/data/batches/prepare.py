@@ -15,15 +15,9 @@ from trainjob.api import Source, TrainJobSpec
 from trainjob.data.arrays import as_arrow
 from trainjob.data.batches.examples import ROW, Examples
 from trainjob.data.first_pass.fitting import Fitted, usable_rows
-from trainjob.data.first_pass.profile import strata_of
-from trainjob.data.first_pass.small_classes import without_small_classes
-from trainjob.data.first_pass.split import Side, Split, hashes
-from trainjob.data.first_pass.survey import ScannedRows, ScanPlan, nothing, take_survey
+from trainjob.data.first_pass.split import Side, Split
 from trainjob.data.preprocessor import Preprocessor
-from trainjob.data.read.bad_rows import BadRows, bad_rows_error
-from trainjob.data.read.chunking import Mapper, Sized, group_parts, one_by_one
-from trainjob.data.read.counted_reading import begin_reading, read_all
-from trainjob.data.read.labels import label_indices
+from trainjob.data.read.chunking import Sized, group_parts
 from trainjob.data.read.rows import Rows, SourcePart
 from trainjob.data.read.source import UNLABELLED, sources_of
 from trainjob.data.read.spec_parts import source_parts
@@ -76,7 +70,7 @@ def labelled(
 
 def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray | None]]:
     """The raw rows of one set in the source's order, and their labels [n, ...]."""
-    for each, source, side in _sets(spec.dataset, fitted.split):
+    for each, source, side in sets_of(spec.dataset, fitted.split):
         if each == name:
             yield from labelled(source_parts(spec, source), fitted, side)
 
@@ -88,14 +82,14 @@ def prepare_examples(spec: TrainJobSpec, fitted: Fitted, train: Loading | None =
 
 
 def _loadings(spec: TrainJobSpec, fitted: Fitted, train: Loading | None) -> Iterator[tuple[str, Loading]]:
-    for name, source, side in _sets(spec.dataset, fitted.split):
+    for name, source, side in sets_of(spec.dataset, fitted.split):
         if name == "train" and train is not None:
             yield name, train
         else:
             yield name, (source_parts(spec, source), partial(load, fitted=fitted, side=side))
 
 
-def _sets(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[str, Source, Side | None]]:
+def sets_of(dataset: api.Dataset | None, split: Split | None) -> Iterator[tuple[str, Source, Side | None]]:
     """The name, source and side of the split of each set."""
     if dataset is None:
         return
@@ -147,55 +141,6 @@ def read_datasets(datasets: "Mapping[str, Dataset]") -> dict[str, Examples]:
             name: Examples.concat(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
             for name, dataset in datasets.items()
         }
-
-
-def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, Dataset]":
-    """The sets with all their sources' columns, lazy, for a training function; split within each label, if one is set.
-    The rows to split are read by `mapped`.
-
-    Raises DataError and StorageError as `fit` does.
-    """
-    split, classes = raw_split(spec, mapped)
-    label = spec.dataset.label if spec.dataset else None
-    return {
-        name: dataset_of(
-            source_parts(spec, source), partial(_load_raw, split=split, classes=classes, side=side, label=label)
-        )
-        for name, source, side in _sets(spec.dataset, split)
-    }
-
-
-def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split | None, list[str]]:
-    """How the training rows of a function are split, if they are, and the classes that it is split within. Raises as
-    `fit` does."""
-    if spec.dataset is None or spec.dataset.validation.fraction is None:
-        return None, []
-    dataset, seed = spec.dataset, spec.training.seed
-
-    def scan(rows: Rows) -> ScannedRows[None]:
-        return ScannedRows(hashes(_raw_contents(rows), seed), nothing)
-
-    train, bad = source_parts(spec, dataset.train), BadRows.of_set("train", dataset.train)
-    begin_reading([train])
-    every = take_survey(dataset.train, train, ScanPlan(None, dataset.label, scan), mapped, bad)
-    survey = without_small_classes(every, dataset, bad)
-    if bad.count:
-        raise bad_rows_error({"train": bad}, {"train": len(survey.hashes)}, advice="Correct these rows.")
-    return survey.divide(dataset.validation.fraction, seed).split, survey.classes
-
-
-def _load_raw(
-    parts: Iterable[SourcePart], split: Split | None, classes: list[str], side: Side | None, label: str | None
-) -> Iterator[pa.Table]:
-    for rows in read_all(parts, None):
-        if split is not None and side is not None:
-            strata = strata_of(None if label is None else label_indices(rows, label, classes), len(rows.table))
-            rows = rows.take(split.rows_of(side, _raw_contents(rows), strata))
-        yield rows.table
-
-
-def _raw_contents(rows: Rows) -> list[bytes]:
-    return [repr(row).encode() for row in rows.table.to_pylist()]
 
 
 def data_context() -> "DataContext":

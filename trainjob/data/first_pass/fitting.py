@@ -1,4 +1,4 @@
-"""The first pass over the rows: classes, split and preprocessor, fitted on the training part alone."""
+"""The first pass over the rows: split and preprocessor, fitted on the training part alone."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,8 +10,7 @@ import numpy as np
 
 from trainjob.api import TrainJobSpec
 from trainjob.api.data_profile import DataProfile
-from trainjob.data.first_pass.label_notes import label_notes
-from trainjob.data.first_pass.profile import Keys, class_sizes, joined, set_profile
+from trainjob.data.first_pass.profile import Keys, joined, set_profile
 from trainjob.data.first_pass.split import Split, hashes
 from trainjob.data.first_pass.survey import FittedOn, digest_of
 from trainjob.data.preprocessor import Preprocessor, load_preprocessor
@@ -72,7 +71,7 @@ class Fitted:
 
     def training_row_bytes(self, spec: TrainJobSpec) -> int:
         """The average memory of a prepared training row, including a teacher's logits."""
-        logits = len(self.preprocessor.target.classes) if spec.training.distillation is not None else 0
+        logits = self.preprocessor.target.width if spec.training.distillation is not None else 0
         return self.preprocessor.input.row_bytes + logits * np.float32().itemsize
 
     def source_rows(self, name: str) -> int:
@@ -146,7 +145,8 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
                 judge = replace(fitted, label=label, preprocessor=copied)
                 keys[name] = _keys_of_set(parts, judge, spec.training.seed, mapped, bad[name])
                 rows[name] = fitted.rows[name] = len(keys[name].hashes)
-                fitted.contents[name] = _digest(fitted, keys[name])
+                target = fitted.preprocessor.target
+                fitted.contents[name] = digest_of(target, keys[name].labels, keys[name].hashes)
     except DataError as error:
         if not any(each.count for each in bad.values()):
             raise
@@ -164,10 +164,11 @@ def fit(spec: TrainJobSpec, mapped: Mapper = one_by_one, folders: Sequence[str] 
 
 
 def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]) -> Fitted:
-    """The state after the training rows. If rows must not be dropped, small classes, which already are an error, count
-    as known, so that their labels in other sets are no further errors."""
+    """The state after the training rows. If rows must not be dropped, labels that were left out, which already are an
+    error, are accepted, so that they are no further errors in other sets."""
     assert spec.dataset is not None
-    target = found.target.with_classes(found.small) if spec.dataset.on_bad_rows == "fail" else found.target
+    target = found.division.target
+    target = target.lenient() if spec.dataset.on_bad_rows == "fail" else target
     preprocessor = Preprocessor(spec.model.facts.field, found.input, target)
     split, rows = found.division.split, found.division.rows
     label = load_kind(spec.model.facts.field).label_column(spec.dataset)
@@ -175,13 +176,13 @@ def _fitted(spec: TrainJobSpec, found: FittedOn, sources: dict[str, Fingerprint]
 
 
 def _profile(found: FittedOn, keys: dict[str, Keys], folders: Sequence[str]) -> DataProfile:
-    training, target = np.sort(keys["train"].hashes), found.target
+    training, target = np.sort(keys["train"].hashes), found.division.target
     return DataProfile(
         sets={name: set_profile(each, None if name == "train" else training) for name, each in keys.items()},
         cut_share=found.input.cut_share(found.texts),
-        class_sizes=class_sizes(target.classes, target.class_counts) if target.classes else None,
-        notes=[*found.notes, *label_notes(target.classes, target.class_counts)],
+        notes=[*found.notes, *target.notes()],
         folders=list(folders),
+        **target.profile(),
     )
 
 
@@ -256,7 +257,3 @@ def _keys_of(rows: Rows, labels: np.ndarray | None, fitted: Fitted, seed: int) -
     contents = fitted.preprocessor.input.contents(rows.table, rows.where)
     is_empty = np.array([fitted.preprocessor.input.is_empty(content) for content in contents], bool)
     return Keys(labels, hashes(contents, seed), is_empty)
-
-
-def _digest(fitted: Fitted, keys: Keys) -> str:
-    return digest_of(fitted.preprocessor.target.classes, keys.strata, keys.hashes)

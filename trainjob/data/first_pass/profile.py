@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from trainjob.api.data_profile import FEW_ROWS, ClassSizes, SetProfile
+from trainjob.api.data_profile import SetProfile
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Keys:
     """The data that is kept of each row of a set."""
 
     labels: np.ndarray | None
-    """Class of each row, int64 [n]; None where rows have no labels."""
+    """[n, ...]; None where rows have no labels."""
     hashes: np.ndarray
     """Hashes of the rows' inputs, uint64 [n]."""
     is_empty: np.ndarray
@@ -25,23 +25,18 @@ class Keys:
         labels = None if self.labels is None else self.labels[rows]
         return type(self)(labels, self.hashes[rows], self.is_empty[rows])
 
-    @property
-    def strata(self) -> np.ndarray:
-        """The labels, or 0 for each row without one, int64 [n]."""
-        return strata_of(self.labels, len(self.hashes))
 
-
-def strata_of(labels: np.ndarray | None, rows: int) -> np.ndarray:
-    """The labels of so many rows, or 0 for each where there are none, int64 [n]."""
-    return np.zeros(rows, np.int64) if labels is None else labels
+def joined_labels(some: Iterable[np.ndarray | None]) -> np.ndarray | None:
+    """The labels of all, in order; None where nothing has labels."""
+    labels = [each for each in some if each is not None]
+    return np.concatenate(labels) if labels else None
 
 
 def joined(some: Iterable[Keys]) -> Keys:
     """The rows of all, in order."""
     every = list(some)
-    labels = [each.labels for each in every if each.labels is not None]
     return Keys(
-        np.concatenate([np.empty(0, np.int64), *labels]) if labels else None,
+        joined_labels(each.labels for each in every),
         np.concatenate([np.empty(0, np.uint64), *(each.hashes for each in every)]),
         np.concatenate([np.empty(0, bool), *(each.is_empty for each in every)]),
     )
@@ -59,28 +54,17 @@ def set_profile(keys: Keys, training: np.ndarray | None) -> SetProfile:
     )
 
 
-def class_sizes(classes: list[str], counts: list[int]) -> ClassSizes:
-    """The class sizes of the training rows, from `counts` by class."""
-    smallest, largest = int(np.argmin(counts)), int(np.argmax(counts))
-    return ClassSizes(
-        classes=len(classes),
-        rare=int(np.sum(np.array(counts) < FEW_ROWS)),
-        smallest=classes[smallest],
-        smallest_rows=counts[smallest],
-        median_rows=float(np.median(counts)),
-        largest=classes[largest],
-        largest_rows=counts[largest],
-    )
-
-
 def _repeated(keys: Keys) -> tuple[int, int]:
     """Rows that repeat an earlier input with its label, and rows whose input occurs with several labels."""
     if not len(keys.hashes):
         return 0, 0
-    order = np.lexsort((keys.strata, keys.hashes))
-    hashes, labels = keys.hashes[order], keys.strata[order]
+    columns = [] if keys.labels is None else list(keys.labels.reshape(len(keys.labels), -1).T)
+    order = np.lexsort((*columns, keys.hashes))
+    hashes = keys.hashes[order]
     is_new_input = np.concatenate([[True], hashes[1:] != hashes[:-1]])
-    is_new_pair = is_new_input | np.concatenate([[True], labels[1:] != labels[:-1]])
+    is_new_pair = is_new_input.copy()
+    for column in columns:
+        is_new_pair[1:] |= column[order[1:]] != column[order[:-1]]
     starts = np.flatnonzero(is_new_input)
     rows_of_input = np.diff(starts, append=len(hashes))
     labels_of_input = np.add.reduceat(is_new_pair.astype(np.int64), starts)

@@ -28,16 +28,8 @@ def label_numbers(rows: Rows, column: str, numbers: dict[str, int]) -> np.ndarra
     ]
 
 
-def label_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
-    """The index of each row's label in `classes`, int64 [n]. Raises RowError for empty and unknown labels."""
-    labels = known_indices(rows, column, classes)
-    for error in label_errors(rows, column, np.flatnonzero(labels < 0), classes):
-        raise error
-    return labels
-
-
 def known_indices(rows: Rows, column: str, classes: list[str]) -> np.ndarray:
-    """Like `label_indices`, but -1 for empty and unknown labels."""
+    """The index of each row's label in `classes`, int64 [n]; -1 for empty and unknown labels."""
     names, indices = _encoded(rows, column)
     numbers = {name: number for number, name in enumerate(classes)}
     others = {canonical(name): number for name, number in numbers.items()}  # earlier versions have classes such as 1.0

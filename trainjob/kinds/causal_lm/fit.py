@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from trainjob.api import CausalLM, Dataset
-from trainjob.data.first_pass.small_classes import without_small_classes
 from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, take_survey
 from trainjob.data.read.bad_rows import BadRows, TooFewRows, sound_rows
@@ -23,7 +22,7 @@ from trainjob.kinds.causal_lm.documents import Layout, layout_of
 from trainjob.kinds.causal_lm.ends import note_missing_turn_end
 from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 from trainjob.kinds.inputs.text import text_contents
-from trainjob.kinds.targets.next_token import NextToken
+from trainjob.kinds.targets.no_labels import NoLabels
 from trainjob.pretrained.tokenizers import (
     CHARACTERS_PER_TOKEN,
     LENGTH_ROWS,
@@ -40,9 +39,9 @@ def fit_language_model(
     layout = layout_of(dataset)
     longest = CHARACTERS_PER_TOKEN * model.max_length
     scan = _scan_texts(seed, layout, lambda text: text[:longest])
-    plan = ScanPlan(layout.columns, None, scan, TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
-    survey = without_small_classes(take_survey(dataset.train, train, plan, mapped, bad), dataset, bad)
-    division = survey.divide(dataset.validation.fraction, seed)
+    plan = ScanPlan(layout.columns, NoLabels(), scan, TOKENIZER_ROWS if model.decoder else LENGTH_ROWS)
+    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    division = survey.divide(target, dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     field = "spec.model.causalLM.pretrained"
     if model.pretrained is not None:
@@ -60,15 +59,15 @@ def fit_language_model(
         tokens = replace(tokens, fitted_at=datetime.now().isoformat(timespec="seconds"))
     note_missing_turn_end(tokens, field)
     if layout.form == "text":
-        return FittedOn(tokens, NextToken(), division, survey.digest, texts)
+        return FittedOn(tokens, division, survey.digest(target), texts)
     sound = _sound(tokens, train, mapped, bad)
     if not sound.any():
         raise TooFewRows(f"{listed(dataset.train.all_uris)} holds no rows that can be used")
-    usable = without_small_classes(survey.take(sound), dataset, bad)
-    division = usable.divide(dataset.validation.fraction, seed)
+    usable, target = NoLabels().fit(survey.take(sound), dataset, bad)
+    division = usable.divide(target, dataset.validation.fraction, seed)
     sample = usable.sample.items(division.is_training)
     notes = conversation_notes(usable.marks, sample, template) if template is not None else ()
-    return FittedOn(tokens, NextToken(), division, survey.digest, texts, notes)
+    return FittedOn(tokens, division, survey.digest(target), texts, notes)
 
 
 def _sound(tokens: TokensInput, train: Sequence[SourcePart], mapped: Mapper, bad: BadRows) -> np.ndarray:

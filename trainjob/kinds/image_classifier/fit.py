@@ -7,16 +7,15 @@ import numpy as np
 from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
-from trainjob.data.first_pass.small_classes import survey_classes
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, nothing
+from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, nothing, take_survey
 from trainjob.data.read.bad_rows import BadRows, sound_rows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.pictures import BACKGROUND, Picture, check_pictures, pictures
 from trainjob.data.read.rows import Rows, SourcePart, leave_out
 from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
-from trainjob.kinds.targets.one_class import OneClass
+from trainjob.kinds.targets.class_labels import ClassLabels
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]
@@ -43,9 +42,9 @@ def fit_images(
     check = check_pictures
     if model.size is None:
         check = partial(check_pictures, check=partial(check_size, size=size))
-    plan = ScanPlan(COLUMNS, "label", scan, STATISTICS_ROWS, check)
-    survey, small = survey_classes(dataset, train, plan, mapped, bad)
-    division = survey.divide(dataset.validation.fraction, seed)
+    plan = ScanPlan(COLUMNS, ClassLabels("label"), scan, STATISTICS_ROWS, check)
+    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    division = survey.divide(target, dataset.validation.fraction, seed)
     depth = int(np.max(survey.marks[division.is_training] & _CHANNELS))
     mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
     std = np.sqrt(np.maximum(square - mean**2, 0))
@@ -58,8 +57,7 @@ def fit_images(
         resize=model.size is not None,
         as_shown=True,
     )
-    target = OneClass(survey.classes, division.class_counts)
-    return FittedOn(images, target, division, survey.digest, notes=_notes(survey.marks), small=small)
+    return FittedOn(images, division, survey.digest(target), notes=_notes(survey.marks))
 
 
 def _first_size(train: Sequence[SourcePart]) -> tuple[int, int]:
@@ -82,13 +80,10 @@ def _for_pretrained(
         marks = _marks(pictures(rows.table, rows.where))
         return ScannedRows(hashes(image_contents(rows.table), seed), nothing, marks)
 
-    plan = ScanPlan(COLUMNS, "label", scan, check=partial(check_pictures, check=check_shape))
-    survey, small = survey_classes(dataset, train, plan, mapped, bad)
-    division = survey.divide(dataset.validation.fraction, seed)
-    target = OneClass(survey.classes, division.class_counts)
-    return FittedOn(
-        PretrainedImageInput.of(processor), target, division, survey.digest, notes=_notes(survey.marks), small=small
-    )
+    plan = ScanPlan(COLUMNS, ClassLabels("label"), scan, check=partial(check_pictures, check=check_shape))
+    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    division = survey.divide(target, dataset.validation.fraction, seed)
+    return FittedOn(PretrainedImageInput.of(processor), division, survey.digest(target), notes=_notes(survey.marks))
 
 
 def _marks(found: Iterable[Picture]) -> np.ndarray:

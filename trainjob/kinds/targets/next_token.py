@@ -1,6 +1,7 @@
 """Each token of a row is followed by another one, which is to be predicted: rows need no labels."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -8,7 +9,6 @@ import numpy as np
 
 from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
-from trainjob.data.first_pass.profile import strata_of
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.kinds.causal_lm.packing import code_matrix, next_tokens
 
@@ -31,7 +31,14 @@ class NextToken:
     def class_counts(self) -> list[int]:
         return []
 
-    def with_classes(self, names: Sequence[str]) -> Self:
+    @property
+    def width(self) -> int:
+        return 0
+
+    def lenient(self) -> Self:
+        return self
+
+    def completed(self, labels: np.ndarray) -> Self:
         return self
 
     def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
@@ -39,7 +46,17 @@ class NextToken:
 
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
         """One for all rows."""
-        return strata_of(None, rows)
+        return np.zeros(rows, np.int64)
+
+    def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
+        """As of one class without a name, which runs of earlier versions keep the digest of."""
+        return json.dumps([""]).encode() + self.strata(labels, rows).tobytes()
+
+    def profile(self) -> dict[str, Any]:
+        return {}
+
+    def notes(self) -> list[str]:
+        return []
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """The token after each one, int64 [n, length]; IGNORED where none is learned."""

@@ -1,7 +1,8 @@
 """Each row has one class of several."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -9,10 +10,10 @@ import pyarrow as pa
 
 from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
-from trainjob.data.first_pass.profile import strata_of
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 from trainjob.data.read.labels import known_indices, label_errors
 from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.kinds.targets.class_notes import class_sizes, label_notes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,9 +30,19 @@ class OneClass:
     """Sorted."""
     class_counts: list[int]
     """Training rows of each class."""
+    left_out: list[str] = field(default_factory=list[str], compare=False)
+    """Classes of the training source with too few rows to learn them; not saved."""
 
-    def with_classes(self, names: Sequence[str]) -> Self:
-        return replace(self, classes=sorted([*self.classes, *names]))
+    @property
+    def width(self) -> int:
+        return len(self.classes)
+
+    def lenient(self) -> Self:
+        return replace(self, classes=sorted([*self.classes, *self.left_out]))
+
+    def completed(self, labels: np.ndarray) -> Self:
+        """Counts the labels, int64 [n]."""
+        return replace(self, class_counts=np.bincount(labels, minlength=len(self.classes)).tolist())
 
     def read(self, rows: Rows, column: str, on_bad: OnBadRow) -> tuple[Rows, np.ndarray]:
         """The rows whose label is one of the classes, and its index, int64 [n]."""
@@ -42,7 +53,16 @@ class OneClass:
 
     def strata(self, labels: np.ndarray | None, rows: int) -> np.ndarray:
         """The classes."""
-        return strata_of(labels, rows)
+        return np.zeros(rows, np.int64) if labels is None else labels
+
+    def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
+        return json.dumps(self.classes).encode() + self.strata(labels, rows).tobytes()
+
+    def profile(self) -> dict[str, Any]:
+        return {"class_sizes": class_sizes(self.classes, self.class_counts)}
+
+    def notes(self) -> list[str]:
+        return label_notes(self.classes, self.class_counts)
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """int64 [n]."""

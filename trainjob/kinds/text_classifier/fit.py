@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainjob.api import Dataset, TextClassifier
-from trainjob.data.first_pass.small_classes import survey_classes
 from trainjob.data.first_pass.split import hashes
-from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan
+from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, take_survey
 from trainjob.data.read.bad_rows import BadRows
 from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.hub_features import numbered_label_notes
@@ -21,7 +20,7 @@ from trainjob.kinds.inputs.text import (
     text_contents,
     train_wordpiece,
 )
-from trainjob.kinds.targets.one_class import OneClass
+from trainjob.kinds.targets.class_labels import ClassLabels
 from trainjob.pretrained.tokenizers import CHARACTERS_PER_TOKEN, LENGTH_ROWS, TOKENIZER_ROWS, mean_length
 
 
@@ -41,9 +40,9 @@ def fit_classifier(
             hashes(text_contents(texts), seed), lambda index: clean(texts[index][:longest], cleaning), has_text
         )
 
-    plan = ScanPlan([*columns, label], label, scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
-    survey, small = survey_classes(dataset, train, plan, mapped, bad)
-    division = survey.divide(dataset.validation.fraction, seed)
+    plan = ScanPlan([*columns, label], ClassLabels(label), scan, TOKENIZER_ROWS if model.encoder else LENGTH_ROWS)
+    survey, target = take_survey(dataset, train, plan, mapped, bad)
+    division = survey.divide(target, dataset.validation.fraction, seed)
     texts = survey.sample.items(division.is_training)
     if model.pretrained is not None:
         DOING.begin("loading the tokenizer")
@@ -60,6 +59,4 @@ def fit_classifier(
         tokenizer=tokenizer,
         tokenizer_config=config,
     )
-    target = OneClass(survey.classes, division.class_counts)
-    notes = numbered_label_notes(train[0], label)
-    return FittedOn(text, target, division, survey.digest, texts, notes, small)
+    return FittedOn(text, division, survey.digest(target), texts, numbered_label_notes(train[0], label))

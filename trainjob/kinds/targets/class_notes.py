@@ -1,10 +1,14 @@
-"""Oddities in class names: lists, missing values, look-alikes."""
+"""The sizes of classes, and oddities in their names: lists, missing values, look-alikes."""
 
 import ast
 import json
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from trainjob.api.data_profile import FEW_ROWS, ClassSizes
 
 _MISSING = ("nan", "none", "null", "n/a", "na", "<na>", "nat", "\\n")
 _EXCEL_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")
@@ -13,6 +17,20 @@ _NO_LABEL = "-1"
 _SEPARATORS = "|;#,"
 _SHOWN = 3
 _LONGEST = 60
+
+
+def class_sizes(classes: list[str], counts: list[int]) -> ClassSizes:
+    """The class sizes of the training rows, from `counts` by class."""
+    smallest, largest = int(np.argmin(counts)), int(np.argmax(counts))
+    return ClassSizes(
+        classes=len(classes),
+        rare=int(np.sum(np.array(counts) < FEW_ROWS)),
+        smallest=classes[smallest],
+        smallest_rows=counts[smallest],
+        median_rows=float(np.median(counts)),
+        largest=classes[largest],
+        largest_rows=counts[largest],
+    )
 
 
 def label_notes(classes: Sequence[str], counts: Sequence[int]) -> list[str]:

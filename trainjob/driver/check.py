@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from trainjob.api import TrainJob, TrainJobSpec
-from trainjob.data.batches.prepare import raw_split
 from trainjob.data.first_pass.fitting import Fitted, fit
 from trainjob.data.read.counted_reading import begin_reading, read_all
 from trainjob.data.read.spec_parts import parts_by_set
 from trainjob.data.read.split_folders import with_split_folders
 from trainjob.errors import DataError
+from trainjob.kinds.function.rows import raw_split
 
 
 @dataclass(frozen=True)
