@@ -79,7 +79,9 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         observed_generation=generation,
         start_time=start,
         completion_time=min(verdict.at or now, now) if final else None,
-        attempt=attempt_of_replacement(before) if is_replaced(job, before, ray_job) else _attempt(ray, before),
+        attempt=(
+            attempt_of_replacement(before) if not final and is_replaced(job, before, ray_job) else _attempt(ray, before)
+        ),
         ray_job_name=ray_job.get("metadata", {}).get("name", before.ray_job_name),
         ray_cluster_name=cluster,
         head_pod_uid=head_uid(pods, cluster, before),

@@ -209,3 +209,6 @@ def test_a_lost_head_that_kuberay_does_not_retry_is_an_attempt(retries: int, att
         assert (before.phase, before.reason) == (phase, "JobStatusCheckTimeoutExceeded")
         assert before.message == "300s"
         assert before.attempt == (attempt + 1 if phase == "Retrying" else attempt)
+    finished = TrainJobStatus(phase="Running", attempt=attempt, training=TrainingStatus(stage="Finished"))
+    succeeded = derive(trainjob(retries=retries), 1, finished, found, NOON)
+    assert (succeeded.phase, succeeded.attempt) == ("Succeeded", attempt)
