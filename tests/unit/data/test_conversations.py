@@ -222,6 +222,11 @@ def test_tools_have_no_control_tokens():
         ),
         ({"messages": [CHAT[0], CHAT[3] | {"train": False}]}, 'message 2 has "train": false'),
         ({"messages": [CHAT[0], CHAT[3] | {"loss": False}]}, 'message 2 has "loss": false'),
+        ({"messages": [CHAT[0], CHAT[3] | {"tool_calls": CALL}]}, 'message 2: tool_calls must be a list .*, not {"id"'),
+        (
+            {"messages": [CHAT[0] | {"tool_calls": 0}, CHAT[3] | {"tool_calls": 7}]},
+            "message 2: tool_calls must be .* 7",
+        ),
         (
             {"messages": [CHAT[0], CHAT[3] | {"role": "gpt"}]},
             'no message has the role "assistant": .*; the roles are user, gpt',
@@ -234,7 +239,7 @@ def test_tools_have_no_control_tokens():
             {"messages": [CHAT[0], CHAT[3] | {"function_call": {"name": "add"}}]},
             'message 2 has a "function_call", the old',
         ),
-        ({"messages": [CHAT[0], CHAT[3] | {"tool_calls": "add"}]}, "message 2, call 1: a tool call must be as"),
+        ({"messages": [CHAT[0], CHAT[3] | {"tool_calls": ["add"]}]}, "message 2, call 1: a tool call must be as"),
         ({"messages": [CHAT[0], CHAT[3] | {"tool_calls": [{"id": "1"}]}]}, "message 2, call 1: a tool call must be as"),
         (
             {"messages": [CHAT[0], CHAT[3] | {"tool_calls": [{"function": {"name": "add", "arguments": "{"}}]}]},

@@ -99,8 +99,10 @@ def _checked_message(found: Any, where: str) -> Message:
     message = without_nulls(found)
     if isinstance(message.get("content"), list):
         message["content"] = _joined(message["content"], where)
-    if message.get("tool_calls") == []:
+    if not message.get("tool_calls", True):
         del message["tool_calls"]
+    if not isinstance(message.get("tool_calls", []), list):
+        raise DataError(f"{where}: tool_calls must be a list of calls, not {_shown(message['tool_calls'])}")
     if "role" not in message and isinstance(message.get("from"), str) and "value" in message:
         raise DataError(
             f'{where} is in ShareGPT\'s form: rename "from" to "role", its "human" to "user" and "gpt" to '
