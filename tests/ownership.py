@@ -40,7 +40,7 @@ class OwnershipContract:
         after = CheckpointStore(new.run, Checkpoints(keep=1))
         (best, latest) = save(after, 20, "new", loss=0.1), save(after, 30, "new")
         for step in (20, 25):
-            with pytest.raises(Superseded, match="run: another process has taken up this run since"):
+            with pytest.raises(Superseded, match="run: another process has taken over this run"):
                 save(before, step, "old", loss=0.0)
         for name in ("summary.json", "attempts.json"):
             with pytest.raises(Superseded):

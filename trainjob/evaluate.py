@@ -66,7 +66,7 @@ def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:
         lines = bad.lines(counted=len(bad.kinds) > 1)
         notify(f"{bad.source}: left out {count}: {'; '.join(lines)}")
     if not sum(examples):
-        raise UserError(f"{data} holds no rows")
+        raise UserError(f"{data} has no rows")
     return tally.scores()
 
 

@@ -64,7 +64,7 @@ class Predictor:
     def answers(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> pa.Table:
         """The answer to each row, in the columns that `trainjob predict` writes; `where` names a row in errors."""
         answers = self.preprocessor.target.answer(self.logits(rows, batch_size, where), self.model)
-        assert answers is not None, "a model without answers is no Classifier"
+        assert answers is not None, "a model without answers is not a Classifier"
         return answers
 
     def predict_proba(self, rows: Rows, batch_size: int = 64) -> np.ndarray:

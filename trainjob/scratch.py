@@ -31,7 +31,9 @@ def scratch_folder() -> Generator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     except OSError as error:
-        raise StorageError(f"no folder for temporary files: {error.strerror}; set TMPDIR to one with room") from None
+        raise StorageError(
+            f"there is no folder for temporary files: {error.strerror}; set TMPDIR to one with free space"
+        ) from None
     lock = _lock(folder)
     try:
         yield folder
@@ -39,7 +41,8 @@ def scratch_folder() -> Generator[Path]:
         if isinstance(error, UserError) or not _is_full(error, folder):
             raise
         raise StorageError(
-            f"{folder.parent}: there is no room for temporary files; free some, or set TMPDIR to a folder with room"
+            f"{folder.parent}: there is no space for temporary files; free some, or set TMPDIR to a folder with free "
+            "space"
         ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)

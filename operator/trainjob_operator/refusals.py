@@ -65,7 +65,7 @@ def unexplained_wait(ray_job: Object, pods: Sequence[Object], now: datetime) -> 
     kinds, started = {kind for kind, _ in event_sources(ray_job, pods)}, _attempt_start(ray_job)
     if "RayCluster" not in kinds or started is None or now - started < SILENCE_LIMIT:
         return []
-    message = "KubeRay has created no pod, and no Event says why: see the log of its operator"
+    message = "KubeRay has not created any pod, and no Event says why: check the log of its operator"
     why = "it may be busy, or unable to create the Secret with the cluster's token"
     return [Waiting(reason="PodsNotCreated", pods=0, message=f"{message}; {why}")]
 

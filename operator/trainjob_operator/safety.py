@@ -60,7 +60,7 @@ def _reserved_key_problems(job: TrainJob, kuberay_labels: Mapping[str, str]) -> 
     for path, keys in named.items():
         for key in keys:
             if key.startswith(RESERVED):
-                yield f"{path}: {key} is KubeRay's or the operator's own to set"
+                yield f"{path}: {key} is reserved for KubeRay and the operator"
     if kuberay_labels and kuberay_labels.items() <= (metadata.labels | pods.labels).items():
         labels = ", ".join(f"{key}: {value}" for key, value in kuberay_labels.items())
         yield f"metadata.labels, spec.pods.labels: {labels} are KubeRay's own, which other jobs let in"
@@ -70,28 +70,28 @@ def _pool_problems(job: TrainJob, pool: NodePool, settings: Settings) -> Iterato
     """Fields that would override those of the pool, or use a pool of other namespaces."""
     pods, namespace, name = job.spec.pods, job.metadata.namespace, job.spec.workers.node_pool
     if not pool.admits(namespace):
-        yield f"spec.workers.nodePool: the pool {name} is not for TrainJobs of the namespace {namespace}"
+        yield f"spec.workers.nodePool: the pool {name} is not available to TrainJobs in the namespace {namespace}"
     for key, value in pods.node_selector.items():
         if pool.node_selector.get(key, value) != value:
             yield f"spec.pods.nodeSelector: {key} is {pool.node_selector[key]} in the pool {name}"
     for kind in (pods.affinity or {}).keys() & (pool.affinity or {}).keys():
-        yield f"spec.pods.affinity: the pool {name} has a {kind} of its own"
+        yield f"spec.pods.affinity: the pool {name} sets its own {kind}"
     scheduler = pool.pod.get("schedulerName")
     if scheduler is not None and pods.scheduler_name not in (None, scheduler):
         yield f"spec.pods.schedulerName: the pool {name} has the scheduler {scheduler}"
     for path, annotations in {"metadata": job.metadata.annotations, "spec.pods": pods.annotations}.items():
         for key in annotations.keys() & pool.annotations.keys():
             if annotations[key] != pool.annotations[key]:
-                yield f"{path}.annotations: the pool {name} has {key} of its own"
+                yield f"{path}.annotations: the pool {name} sets its own {key}"
     taken = {volume["name"] for volume in pool.pod.get("volumes", [])}
     for volume in pods.volumes:
         if volume.get("name") in taken:
-            yield f"spec.pods.volumes: the pool {name} has a volume {volume['name']} of its own"
+            yield f"spec.pods.volumes: the pool {name} has its own volume {volume['name']}"
     for other, closed in settings.node_pools.items():
         taints = {taint.get("key") for taint in closed.tolerations}
         tolerated = {taint.get("key") for taint in pods.tolerations}
         if not closed.admits(namespace) and taints and tolerated & {*taints, None, ""}:
-            yield f"spec.pods.tolerations: the pool {other} is not for TrainJobs of the namespace {namespace}"
+            yield f"spec.pods.tolerations: the pool {other} is not available to TrainJobs in the namespace {namespace}"
 
 
 def _authentication_problems(job: TrainJob) -> Iterator[str]:
@@ -116,16 +116,16 @@ def _pod_security_problems(job: TrainJob) -> Iterator[str]:
 
 def _security_context_problems(context: Mapping[str, Any]) -> Iterator[str]:
     if context.get("runAsNonRoot", True) is not True or context.get("runAsUser") == 0:
-        yield "pods do not run as root"
+        yield "pods must not run as root"
     for profile in ("seccompProfile", "appArmorProfile"):
         kind = (context.get(profile) or {"type": CONFINED[0]}).get("type")
         if kind not in CONFINED:
             yield f"{profile} is {kind}"
     se_linux = context.get("seLinuxOptions") or {}
     if se_linux.get("type", "") not in SE_LINUX_TYPES or se_linux.get("user") or se_linux.get("role"):
-        yield "seLinuxOptions is more than a container's own type"
+        yield "seLinuxOptions may only set a container type"
     for sysctl in context.get("sysctls") or ():
         if sysctl.get("name") not in SYSCTLS:
-            yield f"the sysctl {sysctl.get('name')} is not a safe one"
+            yield f"the sysctl {sysctl.get('name')} is not a safe sysctl"
     if (context.get("windowsOptions") or {}).get("hostProcess"):
         yield "windowsOptions.hostProcess is true"

@@ -76,7 +76,7 @@ class NodePool(StrictModel):
     def _check_slices(self) -> Self:
         if self.is_sliced and self.gpus_per_node > 1:
             refuse_conflicts(
-                [("gpusPerNode", f"must be 1 for slices ({self.gpu_resource}): each worker has a pod of its own")]
+                [("gpusPerNode", f"must be 1 for slices ({self.gpu_resource}): each worker gets its own pod")]
             )
         return self
 

@@ -35,7 +35,8 @@ DEADLINE_REASONS = ("DeadlineExceeded", "PreRunningDeadlineExceeded")
 """Reasons of a job or an attempt that was ended by a deadline."""
 
 NO_WORKLOAD = (
-    "Kueue has made no Workload for it yet; if that lasts, see whether Kueue runs with its integration ray.io/rayjob"
+    "Kueue has not created a Workload for it yet; if this lasts, check that Kueue runs with the integration "
+    "ray.io/rayjob"
 )
 
 
@@ -108,10 +109,10 @@ def _training_messages(
     job: TrainJob, training: TrainingStatus | None, interruptions: Interruptions | None
 ) -> Iterator[str]:
     if training is not None and training.failure is not None:
-        yield f"{failure_message(training.failure)}; KubeRay has yet to end the attempt, or the next to report"
+        yield f"{failure_message(training.failure)}; waiting for KubeRay to end the attempt, or for the next to report"
     if interruptions is not None:
         yield f"{interruption_message(interruptions)} at {interruptions.last_time:%Y-%m-%dT%H:%M:%SZ}"
-        yield "training continues from its latest checkpoint, so its progress may have gone back"
+        yield "training continues from its latest checkpoint, so its progress may go back"
     count, size = job.spec.workers.count, training.workers if training is not None else None
     if job.spec.workers.minimum is not None and size is not None and size < count:
         yield f"{size} of {count} workers train: more join when their pods can run"

@@ -231,7 +231,7 @@ def _suspended_verdict(job: TrainJob, before: TrainJobStatus, observed: Observed
     left = [pod for pod in observed.pods if pod.get("status", {}).get("phase") not in _ENDED_PHASES]
     if left:
         phase = before.phase if before.phase in ("Starting", "Running", "Retrying") else "Pending"
-        return Verdict(phase, "Suspending", f"pods that KubeRay has yet to delete: {len(left)}")
+        return Verdict(phase, "Suspending", f"pods that KubeRay has not deleted yet: {len(left)}")
     if job.spec.cancel:
         return CANCELLED
     return SUSPENDED if job.spec.suspend else Verdict("Suspended", "Queued", queue_message(job, observed.workloads))

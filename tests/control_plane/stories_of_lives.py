@@ -50,7 +50,8 @@ LIVES = {
         TRAINING,
         step(
             trainer(failure={"rank": 1, "exception": "ValueError", "message": "no such class"}),
-            then=TRAINS | {"message": f"{NO_SUCH_CLASS}; KubeRay has yet to end the attempt, or the next to report"},
+            then=TRAINS
+            | {"message": f"{NO_SUCH_CLASS}; waiting for KubeRay to end the attempt, or for the next to report"},
         ),
         step(FAILED, then=has_failed("TrainingFailed") | {"message": NO_SUCH_CLASS}, says="Failed"),
     ),

@@ -289,7 +289,7 @@ def test_what_is_missing_or_forbidden_is_told_in_a_line(
     fresh = trainjob("logs", "new")
     assert fresh.error == "new has no pod with the driver's log (no phase yet): --follow waits for it"
     unstored = trainjob("logs", "new", "--rank", "0").error
-    assert unstored == f"new has no storage yet: `trainjob describe new -n {jobs.namespace}` tells why"
+    assert unstored == f"new has no storage yet: `trainjob describe new -n {jobs.namespace}` shows why"
     stranger = account(jobs, tmp_path)
     for arguments, verb in ((["list"], "list"), (["get", "waiting"], "get")):
         said = trainjob(*arguments, kubeconfig=stranger)

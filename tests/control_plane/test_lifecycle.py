@@ -115,7 +115,7 @@ def test_pods_of_a_raycluster_that_kuberay_has_forgotten_are_told(jobs: Jobs):
     jobs.cluster.put("rayclusters", jobs.namespace, {**forgotten, "spec": cluster["spec"]})
     eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 4)
     jobs.patch("trainjob", "job", {"spec": {"suspend": True}})
-    jobs.until(reason="Suspending", message="pods that KubeRay has yet to delete: 2")
+    jobs.until(reason="Suspending", message="pods that KubeRay has not deleted yet: 2")
     jobs.delete("rayclusters", "forgotten")
     jobs.until(phase="Suspended", reason="Suspended")
 

@@ -68,7 +68,7 @@ def test_from_a_job_to_a_pulled_model_that_predicts(
 
 def test_a_job_without_a_run_to_read(jobs: Jobs, trainjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    own = f"`trainjob describe tags -n {jobs.namespace}` tells why"
+    own = f"`trainjob describe tags -n {jobs.namespace}` shows why"
     for command in (["pull", "tags"], ["predict", "tags", "--text", "x"], ["report", "tags"], ["serve", "tags"]):
         nothing = trainjob(*command)
         assert nothing.error.startswith(f"there is no TrainJob tags in the namespace {jobs.namespace}"), command

@@ -163,7 +163,7 @@ def test_a_damaged_graph_is_told(compressed: Compressed, tmp_path: Path) -> None
     for name in ("config.json", "preprocessor.json", "tokenizer.json", "tokenizer_config.json", "model.onnx"):
         content = run.read(f"variants/pruned-0.5-onnx/{name}")
         (tmp_path / name).write_bytes(content[: len(content) // 2] if name == "model.onnx" else content)
-    with pytest.raises(UserError, match=r"the model is damaged: model\.onnx is no sound graph"):
+    with pytest.raises(UserError, match=r"the model is damaged: model\.onnx is not a valid graph"):
         Predictor.load(tmp_path)
     (tmp_path / "model.onnx").unlink()
     with pytest.raises(UserError, match=r"it has no model\.onnx"):

@@ -132,7 +132,7 @@ def test_a_bad_row_raises_its_own_error(
     with pytest.raises(DataError) as caught, user_errors():
         rows_of(prepare_datasets(spec, fitted)["train"])
     expected = f'{tmp_path}/rows.csv, row 61: the label "new" does not occur in the training rows'
-    assert str(caught.value) == f"{expected}; known are art, law, war"
+    assert str(caught.value) == f"{expected}; known labels are art, law, war"
     assert type(caught.value) is RowError
     assert caught.value.__cause__ is None
     assert capfd.readouterr() == ("", "")

@@ -101,7 +101,7 @@ def test_a_driver_that_was_replaced_meanwhile_changes_nothing(
         process.resume()
     output = old.communicate(timeout=LIMIT)[0]
     assert old.returncode != 0
-    assert "another process has taken up this run" in output
+    assert "another process has taken over this run" in output
     after = contents(folder, tmp_path / "after")
     assert after.keys() == before.keys()
     assert (
@@ -163,7 +163,7 @@ def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
                 process.suspend()
     outputs = [driver.communicate(timeout=LIMIT)[0] for driver in drivers]
     assert [driver.returncode == 0 for driver in drivers] == [False] * (last - 1) + [True], outputs
-    assert all("another process has taken up this run" in output for output in outputs[:-1])
+    assert all("another process has taken over this run" in output for output in outputs[:-1])
     assert "the API server does not answer" in outputs[-1]
     copy = tmp_path / "copy"
     folder.download("", copy)

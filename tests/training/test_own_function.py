@@ -103,7 +103,7 @@ def test_a_driver_that_was_replaced_leaves_rays_checkpoints_alone(tmp_path: Path
     (tmp_path / "hold").unlink()
     output = driver.communicate(timeout=LIMIT)[0]
     assert driver.returncode == 2, output
-    assert "another process has taken up this run" in output
+    assert "another process has taken over this run" in output
     assert contents(folder, tmp_path / "after") == before
 
 

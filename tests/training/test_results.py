@@ -186,5 +186,5 @@ def test_a_run_ends_with_what_its_model_is_worth(local: Finished):
 def test_the_same_command_again_says_that_it_has_finished(finished: Finished):
     run, _ = finished
     before = (run.folder / "summary.json").read_bytes()
-    assert "has finished before; --fresh trains it anew" in run.again()
+    assert "has already finished; --fresh trains it again" in run.again()
     assert (run.folder / "summary.json").read_bytes() == before

@@ -123,7 +123,7 @@ def _overlap(name: str, found: SetProfile) -> Iterator[Remark]:
         return
     share = f"{_part(found.in_training, found.rows)} of the {name} rows are among the training rows"
     if found.in_training >= INVALID_SHARE * found.rows:
-        yield Remark(f"{share}: its scores say nothing about new rows; take these rows out of one of the two", True)
+        yield Remark(f"{share}: its scores say nothing about new rows; remove these rows from one of the two", True)
     else:
         yield Remark(f"{share}, which makes its scores too good")
 

@@ -119,9 +119,9 @@ class Dataset(StrictModel):
     def _conflicts(self) -> Iterator[tuple[str, str]]:
         texts = self.text or []
         if (self.prompt is None) != (self.completion is None):
-            yield "completion", "prompt and completion need each other"
+            yield "completion", "prompt and completion must be set together"
         if self.prompt is not None and self.prompt == self.completion:
-            yield "completion", "must be another column than the prompt's"
+            yield "completion", "must not be the same column as prompt"
         pair = self.prompt is not None or self.completion is not None
         if self.messages is not None and (pair or self.text is not None):
             yield "messages", "cannot be set together with text, prompt and completion"
@@ -130,9 +130,9 @@ class Dataset(StrictModel):
         if twice := next((name for name in texts if texts.count(name) > 1), None):
             yield "text", f"names the column {twice} twice"
         if self.image is not None and self.image == self.label:
-            yield "image", "must be another column than the label's"
+            yield "image", "must not be the same column as label"
         if self.label in texts:
             yield (
                 "text",
-                f"must not hold the label's column, {self.label}: a model that reads the answer learns nothing",
+                f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
             )

@@ -145,7 +145,7 @@ def _only_one(
         raise fail(roots[1].start_mark.line + 1, None, "a second YAML document; only one is expected")
     found = [node for node in roots if _kind(node) == kind]
     if not found:
-        raise fail(1, None, f"there is no {kind} among its documents: {', '.join(map(_kind, roots))}")
+        raise fail(1, None, f"none of its documents is a {kind}: {', '.join(map(_kind, roots))}")
     if len(found) > 1:
         first, second = (node.start_mark.line + 1 for node in found[:2])
         raise fail(second, None, f"a file may hold one {kind}, and one begins on line {first}: write a file for each")

@@ -1,27 +1,27 @@
 """Unsupported tasks that users look for in a TrainJob, with alternatives. The README has the same in a table."""
 
-_OWN_LOOP = "write a Ray Train loop of your own, spec.model.function"
+_OWN_LOOP = "write your own Ray Train loop (spec.model.function)"
 _INSTEAD = {
     "regression regressor textregressor imageregressor": (
-        f"there is no regression: {_OWN_LOOP}, or divide the numbers into classes"
+        f"regression is not supported: {_OWN_LOOP}, or divide the numbers into classes"
     ),
     "multilabel multilabelclassifier textmultilabel": (
         f"a row has one class: train a classifier for each label, or {_OWN_LOOP}"
     ),
     "tabular table tableclassifier tabularclassifier xgboost": (
-        f"there are no models for tables of numbers: {_OWN_LOOP}"
+        f"models for tables of numbers are not supported: {_OWN_LOOP}"
     ),
     "tokenclassifier tokenclassification ner": (
-        f"there are no classes of single words: {_OWN_LOOP}, or spec.model.causalLM with dataset.prompt and "
+        f"labels of single words are not supported: {_OWN_LOOP}, or spec.model.causalLM with dataset.prompt and "
         "dataset.completion"
     ),
     "seq2seq translation summarization questionanswering": (
-        "texts are written by spec.model.causalLM, with dataset.prompt and dataset.completion"
+        "to generate text, use spec.model.causalLM with dataset.prompt and dataset.completion"
     ),
     "objectdetection objectdetector detection segmentation": f"images get one class each: {_OWN_LOOP}",
-    "audio audioclassifier speech asr video": f"there are texts and images only: {_OWN_LOOP}",
-    "dpo grpo ppo rlhf reward": f"language models learn texts and conversations, no preferences: {_OWN_LOOP}",
-    "embedding embeddings sentencetransformer": f"there are no models of embeddings: {_OWN_LOOP}",
+    "audio audioclassifier speech asr video": f"only texts and images are supported: {_OWN_LOOP}",
+    "dpo grpo ppo rlhf reward": f"preference training is not supported: {_OWN_LOOP}",
+    "embedding embeddings sentencetransformer": f"embedding models are not supported: {_OWN_LOOP}",
     "task tasktype problemtype": (
         "the task follows from spec.model: textClassifier, imageClassifier, causalLM, or a function of your own"
     ),

@@ -202,7 +202,7 @@ SPEC_RULES: tuple[SpecRule, ...] = (
     ),
     SpecRule(
         "workers.minimum",
-        "cannot be set together with tuning, whose trials wait for workers one by one",
+        "cannot be set together with tuning, whose trials start one at a time",
         ~given("workers.minimum") | ~given("tuning"),
     ),
     SpecRule(
@@ -223,7 +223,7 @@ SPEC_RULES: tuple[SpecRule, ...] = (
         ~value("training.sharding").is_one_of("full") | ~(value("workers.count") <= number(1)),
     ),
     _is_for("training.sharding", kinds_with("sharding"), _IS_WHOLE),
-    SpecRule("training.compile", "does not go together with training.sharding", _IS_WHOLE | ~value("training.compile")),
+    SpecRule("training.compile", "cannot be combined with training.sharding", _IS_WHOLE | ~value("training.compile")),
     SpecRule("training.cpuOffload", "needs training.sharding", ~value("training.cpuOffload") | ~_IS_WHOLE),
     _is_for("training.activationCheckpointing", kinds_with("sharding"), ~value("training.activationCheckpointing")),
     *map(_rule_of_baseline, _BASELINES),

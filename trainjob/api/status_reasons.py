@@ -22,7 +22,7 @@ EXPLANATIONS = [
         "Created",
         "Pending",
         "the RayJob is created; KubeRay has not seen it yet",
-        "nothing; if it lasts, see whether KubeRay runs",
+        "nothing; if it lasts, check that KubeRay runs",
     ),
     Explanation(
         "PodsStarting",
@@ -35,8 +35,8 @@ EXPLANATIONS = [
         "Retrying",
         (
             "the head pod, where the driver runs, was lost or ran out of memory, and no driver has reported from "
-            "a new one yet; it will continue from the latest checkpoint beside the same workers. `attempt` stays, "
-            "as the cluster is the same"
+            "a new one yet; it will continue from the latest checkpoint beside the same workers. `attempt` does "
+            "not change, because the cluster is the same"
         ),
         (
             "nothing; if it was memory, give the head more in a new TrainJob (`spec.head`; the default is the "
@@ -47,8 +47,8 @@ EXPLANATIONS = [
         "NodeLost",
         "Pending, Retrying; with Running in `waiting` only",
         (
-            "a pod's node has stopped answering; `message` names both. There is no other pod in its place before "
-            "Kubernetes knows that this one is gone for good"
+            "a pod's node has stopped answering; `message` names both. Kubernetes starts no replacement until it "
+            "knows that this pod is gone for good"
         ),
         (
             "wait for the node, or take it out of service: delete it, or `kubectl taint node NODE "
@@ -71,9 +71,9 @@ EXPLANATIONS = [
     Explanation(
         "Suspending",
         "Pending, Starting, Running, Retrying",
-        "`spec.suspend` or `spec.cancel` is true or a queue holds the job, and KubeRay has yet to delete its pods",
+        "`spec.suspend` or `spec.cancel` is true or a queue holds the job, and KubeRay has not deleted its pods yet",
         (
-            "nothing; if it lasts, see whether KubeRay runs, and delete a RayCluster that the RayJob's status "
+            "nothing; if it lasts, check that KubeRay runs, and delete a RayCluster that the RayJob's status "
             "does not name: KubeRay forgets one that it creates while the job is suspended"
         ),
     ),
@@ -84,7 +84,7 @@ EXPLANATIONS = [
             "the RayJob, or that of a deleted TrainJob of the same name, is being deleted, and its finalizers, "
             "which `message` names, may hold it up; another one is created once it is gone"
         ),
-        "see who removes those finalizers",
+        "find out which controller should remove those finalizers",
     ),
     Explanation(
         "Unschedulable",
@@ -96,13 +96,13 @@ EXPLANATIONS = [
         "ImagePullBackOff, ErrImagePull, InvalidImageName",
         "Pending, Retrying",
         "a container's image cannot be pulled",
-        "mend the image's name or `spec.pods.imagePullSecrets`",
+        "fix the image's name or `spec.pods.imagePullSecrets`",
     ),
     Explanation(
         "CreateContainerConfigError",
         "Pending, Retrying",
         "a Secret or ConfigMap that a variable names is missing",
-        "create it; the pod goes on by itself",
+        "create it; the pod then starts by itself",
     ),
     Explanation(
         "CrashLoopBackOff",
@@ -114,7 +114,7 @@ EXPLANATIONS = [
         "FailedMount, FailedAttachVolume",
         "Pending, Retrying",
         "a volume cannot be mounted",
-        "create what it names; the pod goes on by itself",
+        "create what it names; the pod then starts by itself",
     ),
     Explanation(
         "FailedCreatePodSandBox",
@@ -165,17 +165,17 @@ EXPLANATIONS = [
     Explanation(
         "UnknownNodePool",
         "Pending",
-        "the operator's settings have no pool of that name",
+        "the operator's settings have no pool with that name",
         "name one that `message` lists, or have it added",
     ),
     Explanation(
         "NotAllowed",
         "Pending",
         (
-            "the TrainJob asks for [what it may not](operator.md#what-a-trainjob-may-not-ask-for); `message` "
-            "names all of it"
+            "the TrainJob asks for [something that it may not have](operator.md#what-a-trainjob-may-not-ask-for); "
+            "`message` names all of it"
         ),
-        "take it out in a new TrainJob, or have the operator's settings allow it",
+        "remove it in a new TrainJob, or have the operator's settings allow it",
     ),
     Explanation(
         "NameTaken",
@@ -196,7 +196,7 @@ EXPLANATIONS = [
             "the API server or an admission webhook refuses the RayJob, KubeRay's CRD is missing, or the operator "
             "lacks a permission"
         ),
-        "mend what `message` names; the operator tries again every 15 seconds",
+        "fix what `message` names; the operator tries again every 15 seconds",
     ),
     Explanation(
         "RayJobChanged",
@@ -214,7 +214,7 @@ EXPLANATIONS = [
             "the job's NetworkPolicy could not be created: the operator lacks the permission, or an admission "
             "policy or webhook refuses or changes it. Without it no pod is created"
         ),
-        "mend what `message` names; the operator tries again every 15 seconds",
+        "fix what `message` names; the operator tries again every 15 seconds",
     ),
     Explanation(
         "Deleting",
@@ -229,7 +229,7 @@ EXPLANATIONS = [
         "ConfigChanged",
         "any, of Accepted only",
         ("`function.config` was changed after the job got its RayJob; it keeps the old one, for later attempts too"),
-        "take the old value back, or apply the TrainJob under a new name",
+        "restore the old value, or apply the TrainJob under a new name",
     ),
     Explanation(
         "QueueChanged",
@@ -259,7 +259,7 @@ EXPLANATIONS = [
         "Queued",
         "Suspended",
         "a queue has no room, in Kueue's words, or Kueue has made no Workload for the job",
-        "wait for the queue, or see whether Kueue is installed and runs with its integration `ray.io/rayjob`",
+        "wait for the queue, or check that Kueue is installed and runs with the integration `ray.io/rayjob`",
     ),
     Explanation(
         "Cancelled",
@@ -271,7 +271,7 @@ EXPLANATIONS = [
         "TrainingFailed",
         "Failed",
         "a worker or the driver raised; `message` says which and what",
-        "mend it and apply the TrainJob under a new name",
+        "fix it and apply the TrainJob under a new name",
     ),
     Explanation(
         "DeadlineExceeded",
@@ -301,8 +301,8 @@ EXPLANATIONS = [
         "AppFailed",
         "Retrying, Failed",
         (
-            "training ended with an error and left no report; `message` has the end of its log, and says so where "
-            "the driver was killed, as a rule for want of memory"
+            "training ended with an error and left no report; `message` has the end of its log, and says so if "
+            "the driver was killed, usually because it ran out of memory"
         ),
         "give the head more memory (`spec.head.memory`), or see the submitter pod's log",
     ),

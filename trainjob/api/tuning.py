@@ -183,7 +183,7 @@ def _repeated(values: list[Any]) -> list[Any]:
     return [value for index, value in enumerate(values) if values.index(value) == index and values.count(value) > 1]
 
 
-_GRID = "search: grid takes `grid` for every parameter"
+_GRID = "with search: grid, every parameter must use `grid`"
 _NO_GRID = "`grid` is for search: grid; write `choice`"
 
 

@@ -87,7 +87,7 @@ class LanguageModelCascade:
         model = job.spec.baselines.language_model if job.spec.baselines else None
         if model is None:
             raise UserError(
-                f"{run.uri}: its TrainJob names no language model to ask: add one, spec.baselines.languageModel, in "
+                f"{run.uri}: its TrainJob has no language model to ask: add spec.baselines.languageModel to "
                 f"{run.uri}/{TRAINJOB}"
             )
         fitted = Fitted.load(run / FITTED)
@@ -120,7 +120,7 @@ class LanguageModelCascade:
         said = f"{self._answered:,} of {self._rows:,} rows answered by {model.model}"
         notes = [f"{said}: {budget.requests:,} requests now{money}"]
         if self._unknown:
-            notes.append(f"{self._unknown:,} of its answers are of no class: there, the prediction is empty")
+            notes.append(f"{self._unknown:,} of its answers name none of the classes: their predictions are empty")
         if self._left:
             notes.append(f"{self._left:,} rows were left to the trained model, as {budget.reached} was reached")
         return notes

@@ -53,7 +53,7 @@ def _model_on(run: Folder, held: Sampled, classes: list[str]) -> HeldOutPredicti
     stored = read_predictions(run, MODEL)
     same = len(stored) == held.of_rows
     if not same or not np.array_equal(class_indices(stored["label"], classes)[held.rows], held.labels):
-        raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it anew")
+        raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it again")
     probabilities = stored["probability"].to_numpy()[held.rows]
     return HeldOutPredictions(
         class_indices(stored["prediction"], classes)[held.rows], probabilities, np.arange(len(held.rows)), []

@@ -61,7 +61,7 @@ def _overridden(text: str, overrides: list[str]) -> "TrainJob":
     from trainjob.api.load import with_overrides
 
     if other := next((each for each in overrides if not re.match(r"spec\.baselines(?=[.=])", each)), None):
-        raise UserError(f"--set {other}: of a finished run, only fields of spec.baselines can be set")
+        raise UserError(f"--set {other}: only fields of spec.baselines can be set on a finished run")
     return with_overrides(text, TRAINJOB, overrides)
 
 

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 def compress(
     run: RunName,
-    int8: Annotated[bool, typer.Option("--int8", help="Make one whose weights have 8 bits.")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="Make a variant with 8-bit weights.")] = False,
     prune: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Make one without this share of attention heads and feed-forward channels, trained on.",
+            help="Remove this share of attention heads and feed-forward channels, and train again.",
         ),
     ] = None,
-    onnx: Annotated[bool, typer.Option("--onnx", help="Make one in the ONNX format, in full precision.")] = False,
+    onnx: Annotated[bool, typer.Option("--onnx", help="Make a variant in the ONNX format, in full precision.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     context: Context = None,
     namespace: Namespace = None,
@@ -35,7 +35,7 @@ def compress(
     if not (int8 or onnx or prune is not None):
         raise UserError("give at least one of --int8, --prune SHARE and --onnx")
     if prune is not None and not 0 < prune < 1:
-        raise UserError(f"--prune {prune:g}: a share is greater than 0 and less than 1")
+        raise UserError(f"--prune {prune:g}: the share must be greater than 0 and less than 1")
     from trainjob.compress.variants import Steps, compress
 
     variants = compress(

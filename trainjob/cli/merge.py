@@ -31,9 +31,9 @@ def merge(
     with local_copy(model_folder(named_run(run, context, namespace))) as folder:
         model, preprocessor = load_language_model(folder)
     if not lora.has_adapter(model.network):
-        raise UserError(f"{run} holds a whole model, and no adapter that could be merged")
+        raise UserError(f"{run} has a complete model: there is no adapter to merge")
     lora.merge(model.network)
     with scratch_folder() as whole:
         save_model(model, preprocessor, whole)
         write_model(whole, target)
-    say(f"the whole model is in {output}")
+    say(f"the merged model is in {output}")

@@ -8,7 +8,7 @@ import typer
 TrainJobFile = Annotated[Path, typer.Argument(metavar="FILE", help="YAML file with one TrainJob.", show_default=False)]
 Variant = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Take this smaller model of the run's, which `trainjob compress` has made."),
+    typer.Option(metavar="NAME", help="Use this smaller variant of the run's model, made by `trainjob compress`."),
 ]
 Overrides = Annotated[
     list[str],
@@ -17,6 +17,6 @@ Overrides = Annotated[
         metavar="PATH=VALUE",
         default_factory=list,
         show_default=False,
-        help="Override a field, such as --set spec.training.epochs=3; as often as you like.",
+        help="Override a field, such as --set spec.training.epochs=3; may be repeated.",
     ),
 ]

@@ -20,11 +20,13 @@ def predict(
         str | None,
         typer.Argument(metavar="DATA", help="Rows to predict: csv, jsonl, parquet, an image folder or IDX files."),
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="A text; as often as you like.")] = None,
-    image: Annotated[list[str] | None, typer.Option(metavar="FILE", help="An image; as often as you like.")] = None,
+    text: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="A text; may be repeated.")] = None,
+    image: Annotated[list[str] | None, typer.Option(metavar="FILE", help="An image; may be repeated.")] = None,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Where the predictions for DATA go: .csv or .parquet."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the predictions for DATA to this file: .csv or .parquet."
+        ),
     ] = Path("predictions.csv"),
     cascade: Annotated[
         float | None,
@@ -35,25 +37,30 @@ def predict(
     ] = None,
     variant: Variant = None,
     max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Language models: most tokens to write. [default: 64]", show_default=False)
+        int | None,
+        typer.Option(
+            min=1, help="Language models: maximum number of tokens to generate. [default: 64]", show_default=False
+        ),
     ] = None,
     temperature: Annotated[
         float | None,
         typer.Option(
             min=0.0,
-            help="Language models: 0 takes the most probable token; the higher, the more varied. [default: 0]",
+            help="Language models: 0 always takes the most probable token; higher values vary more. [default: 0]",
             show_default=False,
         ),
     ] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(help="Language models: draw from the most probable tokens with this share. [default: 1]"),
+        typer.Option(
+            help="Language models: sample from the most probable tokens with this total probability. [default: 1]"
+        ),
     ] = None,
     stop: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="Language models: end where this is written; as often as you like."),
+        typer.Option(metavar="TEXT", help="Language models: stop at this text; may be repeated."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Language models: seeds the drawing. [default: 0]")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Language models: seed for sampling. [default: 0]")] = None,
     context: Context = None,
     namespace: Namespace = None,
 ) -> None:
@@ -70,7 +77,7 @@ def predict(
     if data is not None:
         check_output(output)
     if cascade is not None and not 0 <= cascade <= 1:
-        raise UserError(f"--cascade {cascade}: a threshold is a probability, from 0 to 1")
+        raise UserError(f"--cascade {cascade}: the threshold must be a probability, from 0 to 1")
 
     from trainjob.runs.model import is_language_model, model_folder
 
@@ -85,11 +92,11 @@ def predict(
     sampling = {name: value for name, value in sampling.items() if value is not None}
     if is_language_model(model_folder(folder, variant)):
         if image or cascade is not None:
-            raise UserError(f"{run} is a language model: give --text or DATA, and no --cascade")
+            raise UserError(f"{run} is a language model: give --text or DATA, without --cascade")
         continue_texts(folder, data, text or [], output, sampling)
         return
     if sampling:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
-        raise UserError(f"{run} is no language model, which {names} would be for")
+        raise UserError(f"{run} is not a language model: {names} cannot be used")
 
     classify(folder, variant, cascade, data, text or [], image or [], output)

@@ -114,7 +114,9 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
 
     if "languageModel" not in KINDS[preprocessor.kind].baselines:
         nouns = f"{preprocessor.input.noun}s"
-        raise UserError(f"--cascade asks a language model, which sorts texts; {run.uri} is a model for {nouns}")
+        raise UserError(
+            f"--cascade asks a language model, which only classifies texts; {run.uri} is a model for {nouns}"
+        )
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.runs.model import run_folder_of
 

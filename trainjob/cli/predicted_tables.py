@@ -42,7 +42,7 @@ def input_parts(
 
     found = parts(Source(uri=data), None, labelled=False, nested=nested, optional=optional)
     if any(_is_file(part.uri, output) for part in found):
-        raise UserError(f"--output {output} would replace rows that are to be predicted ({data}): give another name")
+        raise UserError(f"--output {output} would overwrite the input ({data}): choose another name")
     return found
 
 
@@ -137,7 +137,7 @@ def write(tables: "Iterator[pa.Table]", data: str, output: Path) -> int:
     tables = _counted(tables)
     first = next(tables, None)
     if first is None:
-        raise UserError(f"{data} holds no rows")
+        raise UserError(f"{data} has no rows")
     rows, is_csv = 0, output.suffix == ".csv"
     partial = output.with_name(f".{output.name}.partial")
     try:

@@ -30,7 +30,7 @@ def push(
 
     token = os.environ.get(TOKEN, "").strip()
     if not token:
-        raise UserError(f"set {TOKEN} to a token that may write, from https://huggingface.co/settings/tokens")
+        raise UserError(f"set {TOKEN} to a token with write access, from https://huggingface.co/settings/tokens")
     with local_copy(model_folder(named_run(run, context, namespace))) as folder:
         print(_upload(folder, repository, token))
 
@@ -62,7 +62,7 @@ def _hub_errors(endpoint: str, repository: str) -> Generator[None]:
     try:
         yield
     except HFValidationError as error:
-        raise UserError(f"{repository} is no name of a repository: {error}") from None
+        raise UserError(f"{repository} is not a valid name of a repository: {error}") from None
     except OfflineModeIsEnabled:
         raise UserError("HF_HUB_OFFLINE is set: unset it to upload") from None
     except HfHubHTTPError as error:
@@ -71,11 +71,11 @@ def _hub_errors(endpoint: str, repository: str) -> Generator[None]:
             raise TransientError(f"{endpoint} answers {status}: try again later ({said})") from None
         remedy = {
             401: f"the token in {TOKEN} is not valid: make a new one",
-            403: f"the token in {TOKEN} may not write to {repository}: give it that right, or take another owner",
-            404: f"there is no owner {repository.partition('/')[0]}, or the token in {TOKEN} may not see it",
+            403: f"the token in {TOKEN} has no write access to {repository}: grant it, or use another owner",
+            404: f"there is no owner {repository.partition('/')[0]}, or the token in {TOKEN} has no access to it",
         }.get(status, f"{repository} is refused")
         raise UserError(f"{endpoint} answers {status}: {remedy} ({said})") from None
     except (ValueError, KeyError) as error:
-        raise UserError(f"{endpoint} does not answer as a hub does ({error}): correct HF_ENDPOINT") from None
+        raise UserError(f"{endpoint} does not answer like a Hugging Face hub ({error}): correct HF_ENDPOINT") from None
     except (HTTPError, OSError) as error:
         raise TransientError(f"{endpoint} cannot be reached: {' '.join(str(error).split())[:300]}") from None

@@ -20,7 +20,9 @@ def run(
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Worker processes: the same as --set spec.workers.count=N.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what an earlier run of this name has left.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Delete an earlier run with this name, and start over.")
+    ] = False,
 ) -> None:
     """Train a model, or continue a run that was interrupted.
 
@@ -66,7 +68,7 @@ def run(
             say(error.traceback.rstrip(), error=True)
         say(str(error), error=True, colour=typer.colors.RED)
         if log := _log_of(job, error.rank):
-            say(f"What it printed is in {log}.", error=True)
+            say(f"Its output is in {log}.", error=True)
         say(_how_to_continue(seen), error=True)
         raise typer.Exit(1) from None
 
@@ -74,7 +76,7 @@ def run(
     from trainjob.runs.files import REPORT
 
     if finished.already:
-        say(f"{job.metadata.name} has finished before; --fresh trains it anew.")
+        say(f"{job.metadata.name} has already finished; --fresh trains it again.")
     lines = summary_lines(
         finished.summary,
         finished.run.uri,
@@ -103,5 +105,5 @@ def _log_of(job: "TrainJob", rank: int) -> str | None:
 def _how_to_continue(seen: "list[TrainingStatus]") -> str:
     checkpoint = seen[-1].latest_checkpoint if seen else None
     if checkpoint is None:
-        return "The same command continues from the latest checkpoint, or starts anew if there is none yet."
+        return "The same command continues from the latest checkpoint, or starts over if there is none yet."
     return f"The same command continues from step {checkpoint.step:,} ({checkpoint.uri})."

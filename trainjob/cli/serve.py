@@ -28,11 +28,15 @@ def serve(
     variant: Annotated[
         str | None, typer.Option(metavar="NAME", help="A smaller variant of the run's model, such as int8.")
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all of this machine's.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 means all addresses of this machine.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     manifest: Annotated[
         bool,
-        typer.Option("--manifest", help="Serve nothing, but print a KubeRay RayService that does so on a cluster."),
+        typer.Option(
+            "--manifest", help="Serve nothing; print a KubeRay RayService that serves the model on a cluster."
+        ),
     ] = False,
     context: Context = None,
     namespace: Namespace = None,
@@ -54,7 +58,7 @@ def serve(
         print(_manifest(folder, variant, overrides), end="")
         return
     if overrides:
-        raise UserError("--set is for --manifest: on this machine, nothing of the TrainJob matters any more")
+        raise UserError("--set is for --manifest: serving on this machine does not depend on the TrainJob")
     if find_spec("fastapi") is None:
         raise UserError("serving needs more packages: pip install 'trainjob[serve]'")
 
@@ -103,7 +107,7 @@ def _manifest(run: "Folder", variant: str | None, overrides: list[str]) -> str:
 
     job = _job(run, overrides)
     if job.spec.pods.image is None:
-        raise UserError("which image? Give the one that trained the model: --set spec.pods.image=IMAGE")
+        raise UserError("no image given: use the one that trained the model: --set spec.pods.image=IMAGE")
     settings = Settings(image=job.spec.pods.image)
     location = _in_the_cluster(run, job)
     folder = f"{location}/{VARIANTS}/{variant}" if variant else location
@@ -134,7 +138,7 @@ def _job(run: "Folder", overrides: list[str]) -> "TrainJob":
     if names := [str(variable["name"]) for variable in job.spec.pods.env if has_hidden(str(variable.get("value")))]:
         raise UserError(
             f"spec.pods.env: a run's folder does not have the value of {', '.join(names)}, which may be secret: "
-            "give it anew, --set 'spec.pods.env=[{name: NAME, value: VALUE}]', or better from a Secret"
+            "pass it again, --set 'spec.pods.env=[{name: NAME, value: VALUE}]', or better from a Secret"
         )
     return job
 

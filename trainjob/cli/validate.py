@@ -20,7 +20,7 @@ def validate(
     overrides: Overrides,
     data: Annotated[
         bool,
-        typer.Option("--data", help="Read the rows, too, as a run does before it trains, and tell what is in them."),
+        typer.Option("--data", help="Also read the rows, as a run does before training, and show what they contain."),
     ] = False,
 ) -> None:
     """Show all mistakes in a TrainJob, with field and line.

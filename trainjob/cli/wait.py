@@ -42,7 +42,7 @@ def wait(
             say(f"{job.full_name}: {job.standing}: {job.status.message or ''}".rstrip(": "), error=True)
             raise typer.Exit(1)
     say(
-        f"{name} was not {wanted} within {timeout}; `trainjob describe {name}{repeated(context, namespace)}` tells why",
+        f"{name} was not {wanted} within {timeout}; `trainjob describe {name}{repeated(context, namespace)}` shows why",
         error=True,
     )
     raise typer.Exit(TIMED_OUT)

@@ -28,7 +28,7 @@ def job_folder(job: "Job", options: str = "") -> "Folder":
     Raises UserError if the job has no storage yet, or has it on a volume."""
     storage, run = job.status.storage, job.run
     if storage is None or run is None:
-        raise UserError(f"{job.name} has no storage yet: `trainjob describe {job.name}{options}` tells why")
+        raise UserError(f"{job.name} has no storage yet: `trainjob describe {job.name}{options}` shows why")
     if storage.uri is None:
         raise UserError(
             f"the run of {job.name} is on the PersistentVolumeClaim {storage.persistent_volume_claim}, which only pods "
@@ -47,6 +47,6 @@ def started_run(job: "Job", options: str = "") -> "Folder":
         if job.has_ended:
             raise UserError(f"{run.uri} holds no run of {job.name} ({job.standing}): it was deleted, or never began")
         raise UserError(
-            f"{job.name} has not begun to train ({job.standing}): `trainjob describe {job.name}{options}` tells why"
+            f"{job.name} has not begun to train ({job.standing}): `trainjob describe {job.name}{options}` shows why"
         )
     return run

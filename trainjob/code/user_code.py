@@ -120,7 +120,7 @@ def _unpacked(folder: Folder, sha256: str, cache: Path) -> Path:
         return target
     archive = folder.read(ARCHIVE)
     if hashlib.sha256(archive).hexdigest() != sha256:
-        raise UserError(f"{folder.uri}/{ARCHIVE} is damaged: its digest is not {sha256}; start anew with --fresh")
+        raise UserError(f"{folder.uri}/{ARCHIVE} is damaged: its digest is not {sha256}; start over with --fresh")
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as partial:
         unpack(archive, Path(partial) / "code", "spec.code")

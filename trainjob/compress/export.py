@@ -38,8 +38,8 @@ def export(classifier: Classifier[Any], preprocessor: Preprocessor, examples: li
     difference = largest_difference(classifier, OnnxClassifier(folder), examples)
     if not difference <= TOLERANCE:
         raise UserError(
-            f"the exported graph does not give what the model does: logits differ by up to {difference:.2g}, more than "
-            f"{TOLERANCE:g}"
+            f"the exported graph does not compute the same as the model: logits differ by up to {difference:.2g}, "
+            f"more than {TOLERANCE:g}"
         )
 
 
@@ -100,7 +100,7 @@ def _write_others(problem_type: str, preprocessor: Preprocessor, folder: Path) -
 def _check_size(classifier: Classifier[Any]) -> None:
     size = sum(parameter.numel() * parameter.element_size() for parameter in classifier.parameters())
     if size > LARGEST_BYTES:
-        raise UserError(f"the model's weights have {size / 2**30:.1f} GiB; an ONNX file holds 2 GiB at most")
+        raise UserError(f"the model's weights have {size / 2**30:.1f} GiB; an ONNX file can hold at most 2 GiB")
 
 
 @contextmanager

@@ -75,8 +75,8 @@ def blocks_of(network: PreTrainedModel) -> list[Block]:
     ]
     if not found:
         raise UserError(
-            f"a model of the type {config.model_type} cannot be pruned: it can be where the encoder is a ModernBERT, a "
-            "BERT or built like it (RoBERTa, ELECTRA, CamemBERT …), or a DistilBERT"
+            f"a model of the type {config.model_type} cannot be pruned; supported encoders are ModernBERT, BERT and "
+            "similar ones (RoBERTa, ELECTRA, CamemBERT …), and DistilBERT"
         )
     return found
 

@@ -69,7 +69,7 @@ def compress(run: Folder, steps: Steps, say: Say = lambda _: None) -> Variants:
     facts = contents.job.spec.model.facts
     if "compression" not in facts.abilities:
         kinds = listed([KINDS[name].noun for name in kinds_with("compression")])
-        raise UserError(f"{run.uri} is a {facts.noun}; made smaller can be: {kinds}")
+        raise UserError(f"{run.uri} is a {facts.noun}, and cannot be compressed; these can: {kinds}")
     if steps.prune is not None and "pruning" not in facts.abilities:
         raise UserError(f"--prune removes heads and channels of a text encoder: this model is a {facts.noun}")
     if steps.onnx or steps.int8:

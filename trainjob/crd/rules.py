@@ -53,8 +53,7 @@ def _rules_of_parameter(model: type[Parameter]) -> tuple[Rule, ...]:
 
 
 _NOT_ABSOLUTE = (
-    "must start with a scheme, such as s3://, or be an absolute path: in a cluster there is no folder for a relative "
-    "path to start from"
+    "must start with a scheme, such as s3://, or be an absolute path: a relative path has no meaning in a cluster"
 )
 
 
@@ -74,8 +73,7 @@ def _all_absolute(field: str) -> Rule:
 
 _ON_HUB = Rule(
     "!has(self.pretrained) || !self.pretrained.matches('^[.]{1,2}/')",
-    "must be a name on the Hugging Face hub or an absolute path: in a cluster there is no folder for a "
-    "relative path to start from",
+    "must be a name on the Hugging Face hub or an absolute path: a relative path has no meaning in a cluster",
     "pretrained",
 )
 _LABEL = "([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
@@ -120,7 +118,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     CausalLM: (
         Rule(
             "!has(self.lora) || has(self.pretrained)",
-            "needs a pretrained decoder: one from scratch must be trained",
+            "needs a pretrained decoder: all weights of a new one must be trained",
             "lora",
         ),
         _ON_HUB,
@@ -136,7 +134,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     TextClassifier: (
         Rule(
             "!self.freezeEncoder || !has(self.encoder)",
-            "needs a pretrained encoder: one from scratch must be trained",
+            "needs a pretrained encoder: all weights of a new one must be trained",
             "freezeEncoder",
         ),
         _ON_HUB,
@@ -144,12 +142,12 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     ImageClassifier: (
         Rule(
             "!self.freezeEncoder || has(self.pretrained)",
-            "needs a pretrained network: one from scratch must be trained",
+            "needs a pretrained network: all weights of a new one must be trained",
             "freezeEncoder",
         ),
         Rule(
             "!has(self.size) || !has(self.pretrained)",
-            "is for mlp and cnn: a pretrained network's image processor says what images become",
+            "is for mlp and cnn: a pretrained network's image processor determines the size",
             "size",
         ),
         _ON_HUB,
@@ -164,18 +162,18 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
     Dataset: (
         Rule(
             "!has(self.text) || !has(self.label) || !(self.label in self.text)",
-            "must not hold the label's column: a model that reads the answer learns nothing",
+            "must not include the label's column: a model that reads the answer learns nothing",
             "text",
         ),
         Rule(
             "!has(self.image) || !has(self.label) || self.image != self.label",
-            "must be another column than the label's",
+            "must not be the same column as label",
             "image",
         ),
-        Rule("has(self.prompt) == has(self.completion)", "prompt and completion need each other", "completion"),
+        Rule("has(self.prompt) == has(self.completion)", "prompt and completion must be set together", "completion"),
         Rule(
             "!has(self.prompt) || !has(self.completion) || self.prompt != self.completion",
-            "must be another column than the prompt's",
+            "must not be the same column as prompt",
             "completion",
         ),
         Rule(
@@ -202,7 +200,7 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
         Rule(
             "!has(self.volumeMounts) || self.volumeMounts.all(mount, has(self.volumes) && "
             "self.volumes.exists(volume, volume.name == mount.name))",
-            "every mount must be of one of the volumes",
+            "every mount must name one of the volumes",
             "volumeMounts",
         ),
         Rule(

@@ -31,7 +31,7 @@ def load_preprocessor(folder: Path) -> Preprocessor:
     """Loads a saved preprocessor. Raises DataError if `folder` has none, or a damaged one."""
     file = folder / PREPROCESSOR_FILE
     if not file.is_file():
-        raise DataError(f"{folder} holds no {PREPROCESSOR_FILE}: it is no model of trainjob's")
+        raise DataError(f"{folder} has no {PREPROCESSOR_FILE}: it is not a trainjob model")
     try:
         state = json.loads(file.read_bytes())
         name = state.pop("kind")

@@ -43,8 +43,8 @@ _LOCAL_MODULES = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.
 
 _TOO_LARGE_FOR_ELASTIC = (
     "spec.workers.minimum: there are more training rows than workers keep in memory "
-    f"({KEPT_BYTES // 2**20} MiB), and of rows that are streamed, other workers cannot go on in the midst of an epoch: "
-    "set spec.dataset.loader: dataLoader, which keeps all of them in memory, or leave minimum out"
+    f"({KEPT_BYTES // 2**20} MiB), and of rows that are streamed, a changed number of workers cannot continue in the "
+    "middle of an epoch: set spec.dataset.loader: dataLoader, which keeps all of them in memory, or leave minimum out"
 )
 
 Datasets = Mapping[str, Any]

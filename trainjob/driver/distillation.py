@@ -103,7 +103,7 @@ def check_teacher(teacher: Teacher, spec: TrainJobSpec, run: Folder, preprocesso
         nouns = f"is a model for {predictor.preprocessor.input.noun}s, and this one is for {preprocessor.input.noun}s"
         raise UserError(f"{FIELD}: {teacher.uri} {nouns}")
     if predictor.classes != preprocessor.target.classes:
-        raise UserError(f"{FIELD}: {teacher.uri} knows other classes{_differences(predictor, preprocessor)}")
+        raise UserError(f"{FIELD}: {teacher.uri} has other classes{_differences(predictor, preprocessor)}")
     if predictor.model.problem_type != problem_of(spec.model):
         raise UserError(
             f"{FIELD}: {teacher.uri} was trained with another loss: name the same in both (crossEntropy or "
@@ -163,7 +163,7 @@ def _rows(group: RowGroup, fitted: Fitted, teacher: Predictor) -> Iterator[tuple
 def _with_logits(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
     logits = teacher.logits(rows.table, where=rows.where).numpy()
     if not np.isfinite(logits).all():
-        raise UserError(f"{FIELD}: the teacher's answers are no numbers; it may have diverged, or be damaged")
+        raise UserError(f"{FIELD}: the teacher's answers are not numbers; it may have diverged, or be damaged")
     return pa.table(
         {
             "values": fitted.preprocessor.input.transform(rows.table, rows.where),

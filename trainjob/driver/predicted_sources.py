@@ -37,7 +37,7 @@ def add_sources(spec: TrainJobSpec, run: Folder, fitted: Fitted) -> None:
         for name, values in fitted.preprocessor.input.excerpts(rows, here).items():
             excerpts[name].append(values)
     if len(files) != len(stored):
-        raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it anew")
+        raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it again")
     columns: dict[str, Any] = {"file": pa.array(files, pa.string()), "file_row": pa.array(numbers, pa.int64())}
     for name, column in (columns | {name: pa.chunked_array(arrays) for name, arrays in excerpts.items()}).items():
         stored = stored.append_column(name, column)

@@ -26,8 +26,8 @@ def note_slow_precision(spec: TrainJobSpec) -> None:
     else:
         return
     notify(
-        f"spec.training.precision is {precision}, which {who} can only emulate, many times as slowly as float32: "
-        "take auto, or set spec.workers.gpus to 1"
+        f"spec.training.precision is {precision}, which {who} can only emulate, many times slower than float32: use "
+        "auto, or set spec.workers.gpus to 1"
     )
 
 

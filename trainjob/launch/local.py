@@ -87,7 +87,7 @@ def _error(folder: Path, rank: int, code: int | None) -> Exception | None:
 
 
 def _ended(code: int) -> str:
-    return f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
+    return f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
 
 
 @contextmanager
@@ -104,4 +104,6 @@ def _reserved_port() -> Generator[int]:
                 continue
             yield port
             return
-    raise TransientError(f"none of the ports {PORTS[0]} to {PORTS[-1]} of this machine is free: end what uses them")
+    raise TransientError(
+        f"none of the ports {PORTS[0]} to {PORTS[-1]} of this machine is free: stop the processes that use them"
+    )

@@ -103,7 +103,7 @@ def start_ray(spec: TrainJobSpec, threads: int, modules: Sequence[str] = ()) -> 
             ray.init(runtime_env=environment, log_to_driver=False, logging_level=logging.ERROR)
         except ConnectionError:
             raise TransientError(
-                f"no Ray cluster lets us in at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
+                f"cannot connect to a Ray cluster at RAY_ADDRESS={os.environ['RAY_ADDRESS']}: start it, set "
                 "RAY_AUTH_MODE=token if it asks for a token, or unset RAY_ADDRESS to train on this machine alone"
             ) from None
         _note_missing_gpus(spec)
@@ -121,7 +121,9 @@ def _note_missing_gpus(spec: TrainJobSpec) -> None:
 
     wanted, found = spec.workers.count * spec.workers.gpus, int(ray.cluster_resources().get("GPU", 0))
     if found < wanted and not _made_by_operator():
-        notify(f"the Ray cluster has {found} GPUs and spec.workers asks for {wanted}: training waits until there are")
+        notify(
+            f"the Ray cluster has {found} GPUs and spec.workers asks for {wanted}: training waits for the missing GPUs"
+        )
 
 
 def put(examples: dict[str, Examples]) -> Callable[[], dict[str, Examples]]:

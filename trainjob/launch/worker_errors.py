@@ -10,7 +10,7 @@ from trainjob.launch.fast.ray_internals import has_died
 from trainjob.redaction import without_secrets
 
 _DIED = "WorkerDied"
-_ENDED = "its process ended unexpectedly; perhaps the system killed it for want of memory"
+_ENDED = "its process ended unexpectedly; perhaps the system killed it because memory ran out"
 _OUT_OF_MEMORY = (
     "Ray ended its process because memory was running out: give it more (on a cluster, spec.workers.memory), "
     "or have it need less (spec.training.batchSize, spec.workers.count)"

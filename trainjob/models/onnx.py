@@ -52,7 +52,7 @@ class OnnxClassifier(Classifier[nn.Identity]):
                 folder / FILE, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # ONNX Runtime has many, all of its own
-            raise ValueError(f"{FILE} is no sound graph: {error}") from None
+            raise ValueError(f"{FILE} is not a valid graph: {error}") from None
 
         types = {each.name: each.type for each in self._session.get_inputs()}
         self._normalization: tuple[Tensor, Tensor] | None = None

@@ -243,13 +243,13 @@ def refuse_code(name: str, shown: str, cached_only: bool) -> None:
     config, _ = PreTrainedConfig.get_config_dict(name, local_files_only=cached_only)
     if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING:
         raise UserError(
-            f"{shown}: config.json says that the model needs code of its own (auto_map), which is never run; "
-            "take a model whose model_type transformers has"
+            f"{shown}: config.json says that the model needs its own code (auto_map), which is never run; use "
+            "a model whose model_type is part of transformers"
         )
     for key in ("attn_implementation", "_attn_implementation"):
         if "/" in str(config.get(key)):
             raise UserError(
-                f"{shown}: config.json names code from the hub ({key}), which is never run; take that line out"
+                f"{shown}: config.json names code from the hub ({key}), which is never run; remove that line"
             )
 
 
@@ -277,8 +277,8 @@ def check_compatible(
     if isinstance(embeddings, nn.Embedding) and vocabulary_size > embeddings.num_embeddings:
         raise UserError(
             f"{path}.pretrained: the tokenizer of {name} has {vocabulary_size} tokens, "
-            f"its model only {embeddings.num_embeddings}: the folder has files of two different models, or names a "
-            "tokenizer_class that adds tokens of its own"
+            f"its model only {embeddings.num_embeddings}: the folder mixes files of two models, or sets a "
+            "tokenizer_class that adds its own tokens"
         )
 
 

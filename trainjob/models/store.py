@@ -54,9 +54,7 @@ def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
     """
     preprocessor = _preprocessor_in(folder)
     if preprocessor is not None and _generates(preprocessor):
-        raise UserError(
-            f"{folder} holds a language model, and no classifier: `trainjob predict` continues texts with it"
-        )
+        raise UserError(f"{folder} has a language model, not a classifier: `trainjob predict` continues texts with it")
     return _classifier_in(folder, preprocessor)
 
 
@@ -64,7 +62,7 @@ def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
     """The same for a language model."""
     preprocessor = load_preprocessor(folder)
     if not _generates(preprocessor):
-        raise UserError(f"{folder} holds no language model")
+        raise UserError(f"{folder} has no language model")
     return _language_model_in(folder, preprocessor)
 
 
@@ -87,11 +85,11 @@ def _generates(preprocessor: Preprocessor) -> bool:
 def _classifier_in(folder: Path, preprocessor: Preprocessor | None) -> tuple[Classifier[Any], Preprocessor]:
     with _sound(folder):
         if not (folder / "config.json").is_file():
-            raise UserError(f"{folder} holds no model of trainjob: it has no config.json")
+            raise UserError(f"{folder} is not a trainjob model: it has no config.json")
         is_graph = json.loads((folder / "config.json").read_bytes())["model_type"] == onnx.MODEL_TYPE
         for name in (onnx.FILE if is_graph else "model.safetensors", PREPROCESSOR_FILE):
             if not (folder / name).is_file():
-                raise UserError(f"{folder} holds no model of trainjob: it has no {name}")
+                raise UserError(f"{folder} is not a trainjob model: it has no {name}")
         assert preprocessor is not None, "its file is there"
         module: Any = onnx.OnnxClassifier(folder) if is_graph else _saved(folder, preprocessor)
         return module.eval(), preprocessor

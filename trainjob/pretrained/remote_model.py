@@ -50,7 +50,7 @@ def local_folder(remote: Folder, field: str, weights: bool) -> Path:
     sizes = remote.sizes()
     if "config.json" not in sizes:
         found = ", ".join(sorted(sizes)[:10]) or "nothing"
-        raise DataError(f"{field}: {remote.uri} holds no model of transformers: it has no config.json, but {found}")
+        raise DataError(f"{field}: {remote.uri} is not a transformers model: it has no config.json, but {found}")
     written = sorted((name, size, time) for name, (size, time) in sizes.items())
     digest = hashlib.blake2b(repr((remote.uri, remote.endpoint, written)).encode(), digest_size=16).hexdigest()
     folder = _copies() / digest

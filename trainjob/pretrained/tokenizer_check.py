@@ -34,10 +34,10 @@ def note_other_tokens(name: str, field: str, kind: str, loaded: Tokenizer, texts
     for text, ours, theirs in zip(texts, loaded.encode_batch(texts), written.encode_batch(texts), strict=True):
         if ours.ids != theirs.ids:
             notify(
-                f"{field}: transformers loads the tokenizer of {name} as a {kind}, which makes other tokens of some "
-                f"texts than its tokenizer.json: {_difference(text, ours.tokens, theirs.tokens)}. The model trains on "
-                "the former, since transformers gives it these. If the latter are right, copy the model into a folder, "
-                "and set tokenizer_class to PreTrainedTokenizerFast in the tokenizer_config.json there"
+                f"{field}: transformers loads the tokenizer of {name} as a {kind}, which tokenizes some texts "
+                f"differently from its tokenizer.json: {_difference(text, ours.tokens, theirs.tokens)}. The model "
+                "trains on the former, since transformers gives it these. If the latter are right, copy the model "
+                "into a folder, and set tokenizer_class to PreTrainedTokenizerFast in the tokenizer_config.json there"
             )
             return
 
@@ -51,9 +51,9 @@ def check_export(folder: Path, tokenizer: Tokenizer, config: dict[str, Any], tex
     problem = _other_tokens(loaded, tokenizer, list(texts)) or _other_special_token(loaded, config)
     if problem:
         raise DataError(
-            f"nothing was trained, since transformers would tokenize otherwise for the trained model than training "
+            f"nothing was trained, because transformers would tokenize differently for the trained model than training "
             f"does: AutoTokenizer loads its tokenizer as a {type(loaded).__name__} {problem}. Set tokenizer_class to "
-            "PreTrainedTokenizerFast in the tokenizer_config.json of the pretrained model, or take another model"
+            "PreTrainedTokenizerFast in the tokenizer_config.json of the pretrained model, or use another model"
         )
 
 

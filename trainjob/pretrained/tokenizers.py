@@ -27,7 +27,7 @@ def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dic
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the library raises nothing more specific
-        raise DataError(f"{folder / 'tokenizer.json'} is not a sound tokenizer: {error}") from None
+        raise DataError(f"{folder / 'tokenizer.json'} is not a valid tokenizer: {error}") from None
     file, template = folder / "tokenizer_config.json", folder / TEMPLATE_FILE
     try:
         config = json.loads(file.read_bytes()) if file.exists() else {}

@@ -71,7 +71,7 @@ class Reporter:
 
     def restarting(self) -> None:
         """Training was asked to stop, and will continue with other workers."""
-        self._update(always=True, stage="Starting", message="a checkpoint is saved; workers start anew from it")
+        self._update(always=True, stage="Starting", message="a checkpoint is saved; workers restart from it")
 
     def evaluating(self, what: str) -> None:
         """Training is over; rank 0 begins a step of the evaluation."""

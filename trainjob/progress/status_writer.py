@@ -127,10 +127,10 @@ class StatusReporter:
 
 
 _MESSAGES: dict[Answer, str] = {
-    "gone": "it is gone, so its status is no longer written ({})",
+    "gone": "it was deleted, so its status is no longer written ({})",
     "refused": (
-        "status.training may not be written; see whether the chart's role and policy for progress reports are "
-        "installed, and whether this still is the same TrainJob ({})"
+        "status.training may not be written; check that the chart's role and policy for progress reports are "
+        "installed, and that this is still the same TrainJob ({})"
     ),
     "away": "the API server does not answer; status.training is written once it does ({})",
 }

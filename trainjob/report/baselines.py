@@ -29,7 +29,7 @@ CASCADE_HEADINGS = (
 )
 CASCADE_REMARK = (
     "The trained model answers where the probability of its prediction is at least that of the first column, the "
-    "language model otherwise. `trainjob predict RUN DATA --cascade THRESHOLD` does it."
+    "language model otherwise. `trainjob predict RUN DATA --cascade THRESHOLD` uses it."
 )
 
 
@@ -75,7 +75,7 @@ def remarks(comparison: Comparison) -> list[str]:
         f"model is called {RULE}."
     ]
     if comparison.set_name == "validation":
-        said.append("There is no test set: the best checkpoint was chosen by these rows, which favours the model.")
+        said.append("There is no test set: the best checkpoint was chosen by these rows, which favors the model.")
     for baseline in comparison.baselines:
         said += [f"{baseline.name}: {note}." for note in baseline.notes]
         if baseline.error:
@@ -91,7 +91,7 @@ def in_brief(baseline: Baseline) -> str:
     if verdict == "worse":
         f1 = Estimate(value=-f1.value, low=-f1.high, high=-f1.low)
     if verdict == "no clear difference":
-        said = f"no clear difference to the model's: {f1.in_words('+.4f')}"
+        said = f"no clear difference from the model's: {f1.in_words('+.4f')}"
     else:
         said = f"the model is {verdict} by {f1.in_words()}"
     return f"F1 {baseline.standing.f1.value:.4f}; {said}"

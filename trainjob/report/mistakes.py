@@ -73,7 +73,7 @@ def _remarks(lines: Sequence[dict[str, Any]], parent: str) -> list[str]:
         return []
     said = [f"All rows with their probabilities are in {PREDICTIONS}/{MODEL}.parquet."]
     if parent:
-        said.append(f"The files lie in {parent}.")
+        said.append(f"The files are in {parent}.")
     if "file" not in lines[0]:
         said.append("That file does not say where its rows come from.")
     return said

@@ -110,7 +110,7 @@ def _sentences(rows: Binary, validated: Binary, threshold: float, metric: Metric
     if rows.set_name == validated.set_name:
         return [
             *said,
-            "There is no test set: the threshold is judged by the rows that it was chosen by, in its favour.",
+            "There is no test set: the threshold is judged on the rows that it was chosen by, which favors it.",
         ]
     if (difference := _difference(rows, threshold, metric)) is None:
         return said
@@ -204,7 +204,7 @@ def _remarks(rows: Binary, threshold: float, checkpoints_metric: str) -> list[st
         )
     if threshold != USUAL:
         said.append(
-            f"trainjob predict goes by {USUAL}. In Python, predictor.predict_proba(rows)[:, 1] >= {threshold:g} tells "
-            f"the rows that are {rows.positive}."
+            f"trainjob predict goes by {USUAL}. In Python, predictor.predict_proba(rows)[:, 1] >= {threshold:g} "
+            f"selects the rows that are {rows.positive}."
         )
     return said

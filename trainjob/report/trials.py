@@ -133,7 +133,7 @@ def _curves(records: dict[int, list[Record]], metric: str, ranked: Sequence[Tria
         _style(axes)
         svg = inline_svg(figure, "trial-curves")
     ends = "; ".join(f"trial {number} ends at {found[-1][1]:.4g}" for number, found in drawn.items())
-    return [Picture(f"{readable(metric).capitalize()} of each trial, the best one's in colour", svg, f"{ends}.")]
+    return [Picture(f"{readable(metric).capitalize()} of each trial, the best one's in color", svg, f"{ends}.")]
 
 
 def _points(records: Sequence[Record], metric: str) -> list[tuple[int, float]]:
@@ -187,7 +187,7 @@ def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str])
         _style(axes)
         svg = inline_svg(figure, "trial-parameters")
     said = ", ".join(f"{names[path]} {_short(value)}" for path, value in ranked[0].parameters.items())
-    return [Picture("The parameters of each trial, the best one's in colour", svg, f"The best trial has {said}.")]
+    return [Picture("The parameters of each trial, the best one's in color", svg, f"The best trial has {said}.")]
 
 
 def _axis(values: Sequence[Any], logarithmic: bool) -> tuple[list[float], list[tuple[float, str]]]:

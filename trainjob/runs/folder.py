@@ -170,9 +170,9 @@ def check_same_spec(run: Folder, job: TrainJob) -> None:
     ]
     if changed:
         raise UserError(
-            f"{run.uri} holds a run of this name that was begun with another spec:\n"
+            f"{run.uri} holds a run of this name that was started with another spec:\n"
             + "\n".join(changed)
-            + "\nTake the old values back to continue it, --fresh to start anew, or another metadata.name."
+            + "\nRestore the old values to continue it, start over with --fresh, or choose another metadata.name."
         )
 
 
@@ -206,8 +206,7 @@ def wait_for_file(run: Folder, name: str, find: Callable[[], Found]) -> Found:
             run.on_wait("")
             return found
     raise UserError(
-        f"{run.uri}: the run's folder, or {name} in it, was removed while the run was under way, so training "
-        "stops; start it again"
+        f"{run.uri}: the run's folder, or {name} in it, was removed during the run, so training stops; start it again"
     )
 
 

@@ -36,11 +36,11 @@ def model_folder(folder: Folder, variant: str | None = None) -> Folder:
     if folder.exists(TRAINJOB):
         if folder.exists(SUMMARY):
             raise UserError(
-                f"{folder.uri} holds no model of trainjob's: a function trained it and saved its own files; "
+                f"{folder.uri} has no trainjob model: a function trained it and saved its own files; "
                 "`trainjob pull --what all` copies them"
             )
         checkpoints = folder.list(CHECKPOINTS)
-        other = f", or take its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
+        other = f", or use its checkpoint {folder.uri}/checkpoints/{checkpoints[-1]}" if checkpoints else ""
         raise UserError(f"{folder.uri}: this run has not finished; continue it with `trainjob run`{other}")
     raise not_a_run(folder, f"{MODEL}/config.json (or config.json)")
 
@@ -130,11 +130,11 @@ def _check_digests(folder: Folder, digests: Mapping[str, str], manifest: str) ->
     if name is None:
         return
     if manifest == MANIFEST:
-        remedy = "take another checkpoint"
+        remedy = "use another checkpoint"
     else:
         remedy = f"remove {manifest} if you have changed the model yourself"
     raise StorageError(
-        f"{folder.uri}: {name} is missing, or is not the file that was saved, whose SHA-256 is in {manifest}: copy the "
+        f"{folder.uri}: {name} is missing, or is not the saved file, whose SHA-256 is in {manifest}: copy the "
         f"folder again, or {remedy}"
     )
 

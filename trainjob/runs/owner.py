@@ -47,8 +47,8 @@ class Owner:
         Does nothing before `claim` is called."""
         if self._claim and max(wait_for_file(self._run, CLAIMS, lambda: _claims(self._run))) != self._claim:
             raise Superseded(
-                f"{self._run.uri}: another process has taken up this run since, so this one ends and changes nothing "
-                "more"
+                f"{self._run.uri}: another process has taken over this run, so this one stops without changing "
+                "anything else"
             )
 
     def cause_of(self, error: Exception) -> Exception:

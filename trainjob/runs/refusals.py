@@ -20,7 +20,7 @@ def not_a_run(folder: "Folder", expected: str) -> UserError:
 
 def damaged(folder: "Folder", name: str, problem: object) -> UserError:
     """The error for a file `name` of a run's folder that cannot be read."""
-    return UserError(f"{folder.uri}/{name} is damaged or of another version of trainjob: {problem}")
+    return UserError(f"{folder.uri}/{name} is damaged, or from another version of trainjob: {problem}")
 
 
 @contextmanager

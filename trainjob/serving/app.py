@@ -41,10 +41,10 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         408: "The request came too slowly, or its answer took too long.",
         413: "The request is too large.",
         415: "The request is not JSON.",
-        422: "The request is not as it should be, or one of its rows cannot be read.",
-        429: "Too many rows wait already: try again after the seconds of Retry-After.",
+        422: "The request is invalid, or one of its rows cannot be read.",
+        429: "Too many rows are already waiting: retry after the seconds of Retry-After.",
         500: "The model fails.",
-        503: "The server stops, or has more requests than it takes.",
+        503: "The server is stopping, or has too many open requests.",
     }.items()
 }
 _log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) 
         logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.input.noun}")
         probabilities = predictor.model.probabilities(logits).numpy()
     if not np.isfinite(probabilities).all():
-        raise _NoNumbers("a probability is no number")
+        raise _NoNumbers("the model computed a probability that is not a number")
     return list(probabilities)
 
 
@@ -132,7 +132,7 @@ async def _answers(batches: Batches[Row, np.ndarray], rows: Sequence[Row]) -> li
         raise HTTPException(408, f"the answer took more than {ANSWER_SECONDS} s: send fewer rows at a time") from None
     except QueueFull:
         again = {"Retry-After": str(RETRY_SECONDS)}
-        message = f"{batches.waiting:,} rows wait already: send this request again a little later"
+        message = f"{batches.waiting:,} rows are already waiting: retry this request a little later"
         raise HTTPException(429, message, again) from None
     problems: list[str] = []
     answers: list[np.ndarray] = []

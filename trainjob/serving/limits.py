@@ -43,10 +43,10 @@ class Limits:
             return
         state = scope["app"].state
         if state.stopping:
-            await send_refusal(send, 503, "the server is stopping: send this request again a little later")
+            await send_refusal(send, 503, "the server is stopping: retry this request a little later")
             return
         if state.open_requests >= MOST_OPEN_REQUESTS:
-            await send_refusal(send, 503, "the server has too many open requests: send this one again a little later")
+            await send_refusal(send, 503, "the server has too many open requests: retry this one a little later")
             return
         state.open_requests += 1
         try:
@@ -94,7 +94,7 @@ class Limits:
                 body.clear()
                 continue
             if self._held + len(chunk) > MOST_HELD_BYTES:
-                raise _Refused(429, "the server has too many requests to answer: send this one again a little later")
+                raise _Refused(429, "the server has too many requests: retry this one a little later")
             self._held += len(chunk)
             body += chunk
         if size > MOST_BODY_BYTES:

@@ -151,7 +151,7 @@ class Checkpointer:
         if PROGRESS not in files:
             raise UserError(
                 f"{folder.uri} is a checkpoint of an earlier version of trainjob: finish the run with that version, "
-                "or start anew with --fresh"
+                "or start over with --fresh"
             )
         progress, tensors = json.loads(folder.read(PROGRESS)), CheckpointTensors(folder, files)
         load_weights(self._module, tensors)

@@ -17,7 +17,7 @@ def check_gpus(workers: Workers, found: int) -> None:
         return
     if found == 0:
         raise UserError(
-            f"spec.workers.gpus is 1 and PyTorch can use no GPU of this machine ({_why_no_gpu()}). "
+            f"spec.workers.gpus is 1 and PyTorch cannot use any GPU of this machine ({_why_no_gpu()}). "
             "Set it to 0 to train on the CPU"
         )
     raise UserError(

@@ -47,7 +47,9 @@ class ReportCallback(UserCallback):
         values, others = numbers_of(next(filter(None, metrics), {}))
         if left_out := [name for name in others if name not in self._left_out]:
             self._left_out.update(left_out)
-            sender.send_output(f"note: the function reports what is no number and is not kept: {listed(left_out)}")
+            sender.send_output(
+                f"note: the function reports values that are not numbers and are not kept: {listed(left_out)}"
+            )
         if checkpoint is not None:
             self._latest = CheckpointStatus(uri=checkpoint_uri(self._run, checkpoint), step=self._reports)
         epoch = epoch_of(values, self._reports)

@@ -186,10 +186,10 @@ class _RotatingLog:
     def _rotate(self) -> None:
         """Starts an empty file."""
         if not self._last.exists():
-            self._note(f"goes on in {self._last.name}")
+            self._note(f"continues in {self._last.name}")
         else:
             if self._before.exists():
-                self._note(f"what came between this and {self._before.name} was too much to be kept")
+                self._note(f"the lines between {self._before.name} and this file were too many to keep")
             self._last.replace(self._before)
         full, self.file = self.file, self._open(self._last)
         _write_to(self.file)

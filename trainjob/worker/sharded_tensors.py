@@ -161,7 +161,7 @@ def load_optimizer(optimizer: Optimizer, module: Trainable[Any], saved: Checkpoi
 def _fill(tensors: Mapping[str, Tensor], saved: CheckpointTensors) -> None:
     missing = [name for name, tensor in tensors.items() if saved.shape(name) != tuple(tensor.shape)]
     if missing:
-        raise RuntimeError(f"the checkpoint is of another model: {missing}")
+        raise RuntimeError(f"the checkpoint belongs to another model: {missing}")
     local = {name: local_rows(tensor) for name, tensor in tensors.items()}
     for name, start, data in saved.read((name, rows.start, rows.start + rows.count) for name, rows in local.items()):
         rows = local[name]

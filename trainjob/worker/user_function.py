@@ -33,7 +33,7 @@ def find_function(function: Function, source: Path) -> Callable[..., Any]:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
-            reason = f"there is no module {module_name!r} in {source}, nor is it installed"
+            reason = f"there is no module {module_name!r} in {source}, and it is not installed"
         else:
             kind, line = type(error).__name__, _last_user_line(error, source)
             reason = f"the module {module_name!r} cannot be imported: {kind}: {error}{line}"

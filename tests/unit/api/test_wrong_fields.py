@@ -101,7 +101,7 @@ BAD_FIELDS = [
     (
         "    text: [title]",
         "    text: [title, tag]",
-        "10  spec.dataset.text  must not hold the label's column, tag: a model that reads the answer learns nothing",
+        "10  spec.dataset.text  must not include the label's column, tag: a model that reads the answer learns nothing",
     ),
     (
         "{uri: data/train.csv}",
@@ -148,7 +148,8 @@ BAD_FIELDS = [
     (
         "    epochs: 3",
         "    epochs: 3\n  storage: {uri: runs, endpoint: 'http://'}",
-        "14  spec.storage.endpoint  must be the address of a server, such as http://minio:9000, without a user, got 'http://'",
+        "14  spec.storage.endpoint  must be the address of a server, such as http://minio:9000, without a user, got "
+        "'http://'",
     ),
     (
         "    epochs: 3",
@@ -308,8 +309,12 @@ def test_every_pattern_of_the_type_is_put_into_words() -> None:
         ("label: tag", "labels: tag", "spec.dataset.labels  unknown field; did you mean label?"),
         ("spec:", "spec:\n  labels: tag", "spec.labels  unknown field here; did you mean spec.dataset.label"),
         ("spec:", "spec:\n  task: regression", "spec.task  unknown field: the task follows from spec.model"),
-        ("model:", "model:\n    regressor: {}", "spec.model.regressor  unknown field: there is no regression: write a"),
-        ("model:", "model:\n    token-classifier: {}", "unknown field: there are no classes of single words"),
+        (
+            "model:",
+            "model:\n    regressor: {}",
+            "spec.model.regressor  unknown field: regression is not supported: write your own",
+        ),
+        ("model:", "model:\n    token-classifier: {}", "unknown field: labels of single words are not supported"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_to_do_instead(tmp_path: Path, old: str, new: str, said: str) -> None:

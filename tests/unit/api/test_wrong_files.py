@@ -16,11 +16,11 @@ BAD_FILES = [
     ),
     (
         "kind: Secret\n---\nkind: [TrainJob]\n",
-        "job.yaml:1  there is no TrainJob among its documents: Secret, one without a kind",
+        "job.yaml:1  none of its documents is a TrainJob: Secret, one without a kind",
     ),
     (
         "a: 1\n---\n- b\n",
-        "job.yaml:1  there is no TrainJob among its documents: one without a kind, one without a kind",
+        "job.yaml:1  none of its documents is a TrainJob: one without a kind, one without a kind",
     ),
     ("kind: Secret\napiVersion: v1\ndata: {}\n", "job.yaml:1  kind  must be TrainJob, got 'Secret'"),
     (

@@ -154,7 +154,7 @@ def test_unsure_rows_are_asked_about_once(tmp_path: Path, texts: Path) -> None:
         ]
         assert found["prediction"].to_pylist() == expected
         assert [value is None for value in found["probability"].to_pylist()] == asked.tolist()
-        assert f"{expected.count(None)} of its answers are of no class" in said
+        assert f"{expected.count(None)} of its answers name none of the classes" in said
         once = output.read_bytes()
         said = predict(run, data, "--cascade", str(threshold), "--output", str(output))
         assert "0 requests now" in said
@@ -201,7 +201,7 @@ def test_texts_are_answered_by_either(tmp_path: Path, texts: Path) -> None:
 
 @pytest.mark.parametrize("threshold", ["nan", "-0.1", "1.5", "inf"])
 def test_a_threshold_is_a_probability(tmp_path: Path, threshold: str) -> None:
-    with pytest.raises(UserError, match=r"a threshold is a probability, from 0 to 1"):
+    with pytest.raises(UserError, match=r"the threshold must be a probability, from 0 to 1"):
         predict(Folder(str(tmp_path)), "--text", "x", "--cascade", threshold)
 
 
@@ -214,7 +214,8 @@ def test_a_server_that_refuses_leaves_no_table(tmp_path: Path, texts: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [("text", "names no language model to ask"), ("image", "sorts texts; .* a model for images")]
+    ("kind", "message"),
+    [("text", "has no language model to ask"), ("image", "only classifies texts; .* a model for images")],
 )
 def test_where_there_is_no_language_model(
     tmp_path: Path, kind: str, message: str, request: pytest.FixtureRequest

@@ -153,7 +153,7 @@ def test_an_error_with_status_200_is_told(
     failing = serving(lambda request, number: reply)
     with (
         failing as chat,
-        pytest.raises(UserError, match=f"failed {ask.ATTEMPTS} times, at last with: {re.escape(said)}"),
+        pytest.raises(UserError, match=f"failed {ask.ATTEMPTS} times, the last time with: {re.escape(said)}"),
     ):
         asked(chat, tmp_path, concurrency=1)
 
@@ -170,7 +170,7 @@ def test_a_server_that_stays_away_ends_it_and_what_is_known_is_kept(tmp_path: Pa
         return right(request, number) if number < 10 else Reply("overloaded", status=503)
 
     with serving(reply) as chat:
-        with pytest.raises(UserError, match=rf"failed {ask.ATTEMPTS} times, at last with: .*overloaded"):
+        with pytest.raises(UserError, match=rf"failed {ask.ATTEMPTS} times, the last time with: .*overloaded"):
             asked(chat, tmp_path, concurrency=2)
         known = len((tmp_path / "predictions" / "answers.jsonl").read_text().split())
         before = len(chat.requests)
@@ -233,7 +233,7 @@ def test_answers_of_no_class_are_wrong_and_shown(tmp_path: Path) -> None:
     with serving(lambda request, number: Reply("I cannot\nsay" if number < 8 else "blue")) as chat:
         predicted, _, notes = asked(chat, tmp_path, concurrency=1)
     assert Counter(predicted) == {2: 8, 0: 32}
-    assert '8 answers are of no class and count as wrong, such as "I cannot say" (8)' in notes
+    assert '8 answers name none of the classes and count as wrong, such as "I cannot say" (8)' in notes
 
 
 def test_examples_are_of_each_class_and_from_the_training_part(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_it_stands_beside_the_other_baselines(tmp_path: Path, texts: Path) -> No
         assert found.error == ""
         assert found.standing is not None
         assert found.standing.accuracy.value > 0.9
-        assert any("of no class" in note for note in found.notes)
+        assert any("none of the classes" in note for note in found.notes)
         kept = read_predictions(run, "languageModel")
         assert kept["prediction"].null_count > 0
         assert kept["row"].to_pylist() == list(range(151))

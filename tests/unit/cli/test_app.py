@@ -175,7 +175,7 @@ def test_what_a_worker_raised_is_shown_as_its_own_traceback(job: Path, monkeypat
     assert result.stderr.splitlines() == [
         'File "own_loop.py", line 3',
         "worker 1 failed: ArithmeticError: cannot go on",
-        "The same command continues from the latest checkpoint, or starts anew if there is none yet.",
+        "The same command continues from the latest checkpoint, or starts over if there is none yet.",
     ]
 
 

@@ -53,7 +53,7 @@ def test_a_job_that_waits_says_why_and_what_to_do():
     start = lines.index("Why: ImagePullBackOff")
     assert lines[start + 1].startswith("  3 pods: manifest for x:1 not found")
     assert "  a container's image cannot be pulled" in lines
-    assert "  What to do: mend the image's name or spec.pods.imagePullSecrets" in lines
+    assert "  What to do: fix the image's name or spec.pods.imagePullSecrets" in lines
     assert lines.count("Why: ImagePullBackOff") == 1
 
 
@@ -147,7 +147,7 @@ def test_explanations_are_without_markdown():
 def test_each_reason_has_an_explanation_of_its_own():
     [queued] = causes(job(phase="Suspended", reason="Queued", message="too few GPUs").status)
     assert "spec.suspend" not in queued.meaning + queued.remedy
-    assert queued.remedy.startswith("wait for the queue, or see whether Kueue is installed")
+    assert queued.remedy.startswith("wait for the queue, or check that Kueue is installed")
     [uncreated] = causes(job(phase="Pending", reason="FailedToCreateRayCluster", message="no").status)
     assert uncreated.remedy.startswith("fix what message names; KubeRay and the Job controller try again")
 

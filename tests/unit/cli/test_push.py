@@ -92,7 +92,7 @@ def test_of_a_checkpoint_its_model_is_pushed(server: Hub, tmp_path: Path):
 
 def test_a_damaged_model_is_not_pushed(server: Hub, run: Path):
     (run / "model" / "digests.json").write_text(json.dumps({"model.safetensors": "0" * 64}))
-    assert "model.safetensors is missing, or is not the file" in refused(run, "team/tags", server.address)
+    assert "model.safetensors is missing, or is not the saved file" in refused(run, "team/tags", server.address)
     assert server.repositories == {}
 
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_pushed_is_told(server: Hub, run: Path, tmp_path: Path):
     address = server.address
     assert "is not a run's folder" in refused(tmp_path / "missing", "team/tags", address)
     assert "set HF_TOKEN" in refused(run, "team/tags", address, token="")
-    assert "is no name of a repository" in refused(run, "a/b/c", address)
+    assert "is not a valid name of a repository" in refused(run, "a/b/c", address)
     assert "no owner nobody" in refused(run, "nobody/tags", address)
     assert "is not valid: make a new one" in refused(run, "team/tags", address, token="hf_wrong")
     assert server.repositories == {}
@@ -113,7 +113,7 @@ def test_without_the_network_it_is_told_in_one_line(server: Hub, run: Path):
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(403, "may not write to team/tags"), (400, "is refused"), (500, "try again later")]
+    ("status", "said"), [(403, "has no write access to team/tags"), (400, "is refused"), (500, "try again later")]
 )
 def test_a_refusal_of_the_hub_is_told(server: Hub, run: Path, status: int, said: str):
     server.failure = (status, "for a reason")
@@ -126,4 +126,4 @@ def test_a_hub_that_is_not_there_is_told(server: Hub, run: Path):
     address = server.address
     assert "cannot be reached" in refused(run, "team/tags", "http://127.0.0.1:9")
     server.failure = (200, "this is no hub")
-    assert "does not answer as a hub does" in refused(run, "team/tags", address)
+    assert "does not answer like a Hugging Face hub" in refused(run, "team/tags", address)

@@ -77,7 +77,7 @@ def test_a_lead_is_never_negative() -> None:
         in_brief(Baseline(name="tfidf", standing=found, lead=lead(labels, model, good, 2))) for model in (poor, other)
     )
     assert worse.startswith("F1 0.9000; the model is worse by 0.4000 [0.")
-    assert equal.startswith("F1 0.9000; no clear difference to the model's: -0.0100 [-0.")
+    assert equal.startswith("F1 0.9000; no clear difference from the model's: -0.0100 [-0.")
 
 
 def test_a_functions_run() -> None:

@@ -49,7 +49,7 @@ def test_a_kill_in_the_midst_leaves_no_half_variant(
 def test_runs_without_a_model(tmp_path: Path, texts: Path) -> None:
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}}
     function = TrainJob.model_validate(document | {"spec": {"model": {"function": {"name": "loop:train"}}}})
-    with pytest.raises(UserError, match="holds no model of trainjob's: a function trained it and saved its own files"):
+    with pytest.raises(UserError, match="has no trainjob model: a function trained it and saved its own files"):
         compress(write_run(tmp_path / "function", function), Steps(int8=True))
     run = write_run(tmp_path / "run", train_job("text", texts))
     run.delete("summary.json")
@@ -73,7 +73,7 @@ def test_missing_packages_are_told_before_anything_is_made(
 @pytest.mark.parametrize("share", ["0", "1", "nan", "-0.5", "2"])
 def test_odd_shares(tmp_path: Path, share: str) -> None:
     result = CliRunner().invoke(app, ["compress", str(tmp_path), "--prune", share])
-    assert "a share is greater than 0 and less than 1" in str(result.exception)
+    assert "the share must be greater than 0 and less than 1" in str(result.exception)
 
 
 def test_something_must_be_asked_for(tmp_path: Path) -> None:

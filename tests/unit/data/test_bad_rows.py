@@ -93,7 +93,7 @@ def test_bad_rows_are_dropped_from_every_pass(tmp_path: Path) -> None:
             (
                 "the label does not occur in the training rows",
                 1,
-                ['test.csv, row 4: "odd", known are art, law, war'],
+                ['test.csv, row 4: "odd", known labels are art, law, war'],
             )
         ],
     }
@@ -122,7 +122,7 @@ def test_damaged_images_are_found_by_the_first_pass(size: tuple[int, int] | None
         victim.write_bytes(victim.read_bytes()[: victim.stat().st_size // 2])
     (folder / "a" / f"0.{ending}").write_bytes(b"")
     said = refusal(image_spec(folder, size))
-    assert "3 of 24 rows cannot be used\n  3 rows: not a sound image file: " in said
+    assert "3 of 24 rows cannot be used\n  3 rows: not a valid image file: " in said
     assert all(f"{name}.{ending}: " in said for name in ("a/0", "a/3", "b/7"))
     spec = image_spec(folder, size, **DROP)
     fitted = fit(spec)
@@ -138,7 +138,7 @@ def test_images_of_another_size_beside_damaged_ones(tmp_path: Path) -> None:
     said = refusal(image_spec(folder))
     assert "3 of 24 rows cannot be used" in said
     assert "2 rows: not of the size of the others, 5 x 6 pixels (set spec.model.imageClassifier.size to resize" in said
-    assert "a/5.png is not a sound image file" in said
+    assert "a/5.png is not a valid image file" in said
     spec = image_spec(folder, **DROP)
     fitted = fit(spec)
     assert sum(fitted.rows.values()) == 21
@@ -195,7 +195,7 @@ def test_a_line_of_another_width_and_other_bytes(tmp_path: Path) -> None:
     """Which Arrow does not tell."""
     path = tmp_path / "rows.csv"
     path.write_bytes(b"text,label\na,b\n\xe9,b,c\n")
-    assert refusal(text_spec(path, **DROP)).startswith(f"{path} is not a sound CSV file: CSV parse error: Row #3")
+    assert refusal(text_spec(path, **DROP)).startswith(f"{path} is not a valid CSV file: CSV parse error: Row #3")
 
 
 def test_half_of_many_rows(tmp_path: Path) -> None:
@@ -241,11 +241,11 @@ def test_nothing_left(tmp_path: Path) -> None:
     spec = text_spec(write_csv(tmp_path / "rows.csv", bad), **DROP)
     said = refusal(spec)
     assert "7 rows cannot be used" in said
-    assert f"{tmp_path}/rows.csv holds no rows that can be used" in said
+    assert f"{tmp_path}/rows.csv has no rows that can be used" in said
     assert "onBadRows" not in said
     train = write_csv(tmp_path / "good.csv", GOOD)
     held = str(write_csv(tmp_path / "test.csv", [{"text": "x", "label": "peace"}]))
-    assert "test.csv holds no rows that can be used" in refusal(text_spec(train, test={"uri": held}, **DROP))
+    assert "test.csv has no rows that can be used" in refusal(text_spec(train, test={"uri": held}, **DROP))
     one = [*[row for row in GOOD if row["label"] == "art"], *bad]
     said = refusal(text_spec(write_csv(tmp_path / "one.csv", one), **DROP))
     assert 'every row has the label "art"' in said

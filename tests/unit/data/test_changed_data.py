@@ -124,7 +124,7 @@ def test_files_of_a_function(tmp_path: Path) -> None:
     check_same_files(spec, folder)
     check_same_files(spec, folder)
     os.utime(path, (1, 1))
-    with pytest.warns(Notice, match=r"spec\.dataset\.train was written again since the run began"):
+    with pytest.warns(Notice, match=r"spec\.dataset\.train was rewritten since the run began"):
         check_same_files(spec, folder)
     append(path)
     with pytest.raises(DataError, match=r"the data has changed since the run began:\n.*rows\.csv\): bytes .* → "):

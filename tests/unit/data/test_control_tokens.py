@@ -144,7 +144,7 @@ def test_a_tokenizer_that_always_takes_a_text_for_a_control_token_is_refused():
     template = "{% for message in messages %}{{ message.role[:0] }}:{{ message.content }}</s>{% endfor %}"
     config = {"eos_token": "</s>", "chat_template": template}
     pre = TokensInput(["chat"], 99, 8.0, tokenizer, config, "messages")
-    with pytest.raises(DataError, match=r"^row 1: a text in it is what .* always takes for .* </s>: remove"):
+    with pytest.raises(DataError, match=r"^row 1: it contains text that .* always reads as .* </s>: remove"):
         codes(pre, "a</s>b", "a")
     assert pre.end_token_id in codes(pre, "a<s>b", "a")
 

@@ -38,11 +38,11 @@ def test_what_stands_out_is_told_with_its_count(tmp_path: Path):
         return fitted.profile.notes
 
     assert notes() == [
-        "3 of 10 conversations have tool_calls and no tools: the calls are learned without their schema",
+        "3 of 10 conversations have tool_calls and no tools: the model learns the calls without their schema",
         "4 of 10 conversations have parallel_tool_calls: the chat template does not use it",
         "1 of 10 conversations have messages with refusal: the chat template does not use it, so it is not learned",
-        "1 of 10 conversations that were looked at hold texts spelled like control tokens, such as <|im_end|>: these "
-        "are learned as texts",
+        "1 of 10 sampled conversations contain texts spelled like control tokens, such as <|im_end|>: the "
+        "model learns them as ordinary text",
     ]
     (model / "chat_template.jinja").write_text(PYTHON + "{% if parallel_tool_calls %}{% endif %}")
     assert len(notes()) == 3

@@ -138,7 +138,7 @@ def test_of_messages_with_weight_0_nothing_is_learned():
     for messages, said in (
         ([CHAT[0], CHAT[3] | {"weight": 0}], 'no message has the role "assistant" and a weight of 1: there is nothing'),
         ([CHAT[0], CHAT[3] | {"weight": 0.5}], "row 1: message 2: weight must be 0 or 1, not 0.5"),
-        ([CHAT[0] | {"weight": 1}, CHAT[3]], "row 1: message 1: weight is 1, but nothing is learned of a message"),
+        ([CHAT[0] | {"weight": 1}, CHAT[3]], "row 1: message 1: weight is 1, but only messages of the role"),
     ):
         with pytest.raises(DataError, match=said):
             texts(chats(CHATML), table(messages, None))
@@ -205,8 +205,8 @@ def test_tools_have_no_control_tokens():
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"messages": [CHAT[0], {"role": "assistant", "content": None}]}, 'message 2 has no text as its "content"'),
-        ({"messages": [CHAT[0], {"role": "assistant", "tool_calls": []}]}, 'message 2 has no text as its "content"'),
+        ({"messages": [CHAT[0], {"role": "assistant", "content": None}]}, 'message 2 has no text in "content"'),
+        ({"messages": [CHAT[0], {"role": "assistant", "tool_calls": []}]}, 'message 2 has no text in "content"'),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
             "message 1: the content's parts must be",

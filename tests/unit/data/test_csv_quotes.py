@@ -62,7 +62,7 @@ def test_rows_that_a_quote_would_merge_are_told_or_dropped(tmp_path: Path, monke
     with pytest.raises(DataError) as error:
         fit(text_spec(path))
     assert str(error.value).split("\n")[1:-1] == [
-        f"  2 rows: {NOT_CLOSED}: {path}, row 44: it takes in the line that follows; {path}, row 41: it takes in the 3 "
+        f"  2 rows: {NOT_CLOSED}: {path}, row 44: it spans the line that follows; {path}, row 41: it spans the 3 "
         "lines that follow",
         f"  {path}, row 43: {ESCAPED}",
     ]
@@ -73,5 +73,5 @@ def test_rows_that_a_quote_would_merge_are_told_or_dropped(tmp_path: Path, monke
 def test_rows_after_a_bad_quote_keep_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('sep=;\ntext;label\n"a;x\nb;y\n"c";x\nd;x\n\xff;y\n', encoding="latin-1")
-    with pytest.raises(DataError, match=f"row 1: {NOT_CLOSED}: it takes in the 2 lines that follow"):
+    with pytest.raises(DataError, match=f"row 1: {NOT_CLOSED}: it spans the 2 lines that follow"):
         read(path, COLUMNS)

@@ -94,8 +94,8 @@ def test_a_conversation_is_asked_as_it_was_learned():
         ("[]", "^row 1: messages must be a list .* not \\[\\]"),
         ('{"role": "user"}', '^row 1: messages must be a list .* not {"role": "user"}'),
         ('["hello"]', "^row 1: message 1 must be an object as in .*, not str"),
-        ('[{"role": "user", "content": "a"}, {"role": "assistant"}]', '^row 1: message 2 has no text as its "content"'),
-        ('[{"content": "a"}]', '^row 1: message 1 has no text as its "role"'),
+        ('[{"role": "user", "content": "a"}, {"role": "assistant"}]', '^row 1: message 2 has no text in "content"'),
+        ('[{"content": "a"}]', '^row 1: message 1 has no text in "role"'),
         ('[{"role": "user", "content": "a"}]', '^row 1: no message has the role "assistant": there is nothing'),
     ],
 )

@@ -43,7 +43,7 @@ def png(width: int, height: int) -> bytes:
 
 
 def test_what_is_no_image_is_not_run_whatever_its_name(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"b/bad\.png is not a sound image file: it is of none of the formats"):
+    with pytest.raises(DataError, match=r"b/bad\.png is not a valid image file: its format is not supported"):
         fit(image_spec(image_folder(tmp_path / "images", EPS)))
 
 

@@ -94,5 +94,5 @@ def test_it_comes_back_as_it_was_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"no image", encoded(random_images(1, (60, 50))[0])[:200]])
 def test_a_corrupt_image_is_named(content: bytes) -> None:
     good = encoded(random_images(1, (60, 50))[0])
-    with pytest.raises(DataError, match="row 2 is not a sound image file"):
+    with pytest.raises(DataError, match="row 2 is not a valid image file"):
         preprocessor(resize=True).transform(files(good, content))

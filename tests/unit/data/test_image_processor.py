@@ -94,16 +94,19 @@ def test_it_is_saved_for_trainjob_and_for_transformers(tmp_path: Path):
     assert "processor" not in json.loads((tmp_path / "model" / "preprocessor.json").read_text())
 
     (tmp_path / "model" / "preprocessor_config.json").unlink()
-    with pytest.raises(DataError, match=r"model holds no preprocessor_config.json: the model is not whole"):
+    with pytest.raises(DataError, match=r"model has no preprocessor_config.json: the model is incomplete"):
         load_preprocessor(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
     ("processor", "expected"),
     [
-        ({"size": {"shortest_edge": SIDE}}, "different shapes get different sizes by it: it has no crop_size, or no"),
-        ({"do_resize": False}, "different shapes get different sizes by it"),
-        ({"image_std": [-1.0, 1.0, 1.0]}, "it does not tell white from black"),
+        (
+            {"size": {"shortest_edge": SIDE}},
+            "it gives images of different shapes different sizes: it has no crop_size, or no",
+        ),
+        ({"do_resize": False}, "it gives images of different shapes different sizes"),
+        ({"image_std": [-1.0, 1.0, 1.0]}, "it turns white and black images into the same array"),
         ({"size": {"depth": 3}}, "preprocessor_config.json"),
     ],
 )
@@ -118,7 +121,7 @@ def test_a_processor_that_gives_no_fixed_size_is_refused(tmp_path: Path, process
 
 def test_a_processor_that_cuts_patches_is_refused(tmp_path: Path):
     Siglip2ImageProcessorPil().save_pretrained(tmp_path)
-    with pytest.raises(DataError, match=r"cannot be used: it makes arrays of the shape \[256, 768\] of images"):
+    with pytest.raises(DataError, match=r"cannot be used: it turns images into arrays of shape \[256, 768\] of images"):
         pretrained_processor(str(tmp_path))
 
 
@@ -141,5 +144,5 @@ def test_code_beside_a_processor_is_never_run(tmp_path: Path):
 def test_images_that_are_too_long_are_named(tmp_path: Path):
     preprocessor = of(save_resnet(tmp_path))
     assert inputs(preprocessor, [encoded(noise(32, 1))]).shape == (1, 3, SIDE, SIDE)
-    with pytest.raises(DataError, match=r"^row 2 is 33 x 1 pixels: where images are brought to the shape that a pre"):
+    with pytest.raises(DataError, match=r"^row 2 is 33 x 1 pixels: when images are resized for a pre"):
         inputs(preprocessor, [encoded(noise(32, 1)), encoded(noise(33, 1))])

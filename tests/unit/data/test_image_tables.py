@@ -112,7 +112,7 @@ def test_a_number_without_a_name_is_refused(tmp_path: Path) -> None:
     spec = image_spec(write_hub(tmp_path / "t.parquet", labels=labels, names=["cat", "dog"]))
     with (
         pytest.warns(Notice, match="these are the classes"),
-        pytest.raises(DataError, match=r"t\.parquet, row 40: the label is none of the numbers 0 to 1 .*: it is -1"),
+        pytest.raises(DataError, match=r"t\.parquet, row 40: the label is not one of the numbers 0 to 1 .*: it is -1"),
     ):
         fit(spec)
 
@@ -165,7 +165,7 @@ def test_a_folder_with_its_metadata(tmp_path: Path) -> None:
     assert fitted.sources["train"].files == 41
     write_files(tmp_path / "test")
     write_csv(tmp_path / "test/metadata.csv", [{**rows[0], "file_name": ""}, *rows[3:]])
-    with pytest.warns(Notice, match=r"test: 3 of 40 images are left out, since no row names them: .*/test/0\.png, "):
+    with pytest.warns(Notice, match=r"test: 3 of 40 images are left out because no row names them: .*/test/0\.png, "):
         source_parts(image_spec(tmp_path / "test"), Source(uri=str(tmp_path / "test")))
     dataset = image_spec(tmp_path).dataset
     assert dataset is not None
@@ -217,26 +217,26 @@ def test_images_of_all_kinds_become_the_same_pixels(tmp_path: Path) -> None:
     ("columns", "dataset", "message"),
     [
         ({"id": ["1"], "label": ["a"]}, {}, "none of the columns looks like images or their paths; it has id, label"),
-        ({"a": [b"x"], "b": [b"x"], "label": ["a"]}, {}, r"a and b may each be the image.*`dataset: {image: a}`"),
+        ({"a": [b"x"], "b": [b"x"], "label": ["a"]}, {}, r"a and b could each be the image.*`dataset: {image: a}`"),
         ({"image": [b"x"], "species": ["a"]}, {}, r"none of the columns looks like the label; it has image, species"),
         (
             {"image": [b"x"], "class": ["a"], "target": ["b"]},
             {},
-            r"class and target may each be the label.*label: class",
+            r"class and target could each be the label.*label: class",
         ),
         ({"image": [b"x"], "label": ["a"]}, {"image": "imge"}, r'no column "imge"; .*did you mean image\?'),
         ({"image": [b"x"], "label": ["a"]}, {"label": "lable"}, r'no column "lable"; .*did you mean label\?'),
         ({"image": [[{"bytes": b"x"}]], "label": ["a"]}, {"image": "image"}, "each row has one image"),
-        ({"image": [1.5], "label": ["a"]}, {"image": "image"}, "holds double, neither images"),
+        ({"image": [1.5], "label": ["a"]}, {"image": "image"}, "contains double, neither images"),
         ({"image": [None, b"x"], "label": ["a", "b"]}, {}, r"t\.parquet, row 1: there is no image in this row"),
         (
             {"image": [b"x", b"y"], "label": ["a", "b"]},
             {},
-            r"2 rows: not a sound image file: .*t\.parquet, row 1: .*row 2: ",
+            r"2 rows: not a valid image file: .*t\.parquet, row 1: .*row 2: ",
         ),
-        ({"image": ["https://a.b/c.png", "x"], "label": ["a", "b"]}, {}, r"row 1 .*is an address of https://"),
-        ({"image": ["iVBORw0KGgo" * 999], "label": ["a"]}, {}, r"row 1: .*images in base64 are not read"),
-        ({"image": ["/9j/4AAQSkZJRgABAQ"], "label": ["a"]}, {}, r"row 1 .*images in base64 are not read"),
+        ({"image": ["https://a.b/c.png", "x"], "label": ["a", "b"]}, {}, r"row 1 .*has the scheme https://"),
+        ({"image": ["iVBORw0KGgo" * 999], "label": ["a"]}, {}, r"row 1: .*base64 images are not supported"),
+        ({"image": ["/9j/4AAQSkZJRgABAQ"], "label": ["a"]}, {}, r"row 1 .*base64 images are not supported"),
         (
             {"image": ["no.png", "x"], "label": ["a", "b"]},
             {},
@@ -249,8 +249,8 @@ def test_images_of_all_kinds_become_the_same_pixels(tmp_path: Path) -> None:
             {},
             r"row 1 \(no\.png\): there is no file .*/no\.png: correct",
         ),
-        ({"image": pa.array([], pa.binary()), "label": pa.array([], pa.string())}, {}, "holds no rows"),
-        ({"image": pa.array([], pa.string()), "label": pa.array([], pa.string())}, {}, "holds no rows"),
+        ({"image": pa.array([], pa.binary()), "label": pa.array([], pa.string())}, {}, "has no rows"),
+        ({"image": pa.array([], pa.string()), "label": pa.array([], pa.string())}, {}, "has no rows"),
     ],
 )
 def test_what_cannot_be_read(tmp_path: Path, columns: dict[str, Any], dataset: dict[str, Any], message: str) -> None:

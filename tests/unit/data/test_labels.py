@@ -83,7 +83,7 @@ def test_lists_and_json_are_told() -> None:
     assert note == (
         '2 of 5 classes look like lists or JSON: \'{"choices": ["sport", "sky"]}\' (1,200 rows), '
         "\"['a', 'b']\" (3 rows). "
-        "Each is a class of its own, whatever it holds: write one plain label into each row"
+        "Each one is treated as a separate class: give each row one plain label"
     )
 
 

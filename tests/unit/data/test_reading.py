@@ -108,11 +108,11 @@ def test_every_image_of_a_folder_is_read(tmp_path: Path) -> None:
 def test_images_that_would_be_lost_are_refused(tmp_path: Path) -> None:
     folder = write_images(tmp_path, {"cat": random_images(2)})
     (folder / "cat" / "gone.png").symlink_to("nowhere.png")
-    with pytest.raises(DataError, match=r"broken links, .*: cat/gone\.png; mend or remove them"):
+    with pytest.raises(DataError, match=r"broken links, .*: cat/gone\.png; fix or remove them"):
         read(folder, ["label"])
     (folder / "cat" / "gone.png").unlink()
     (folder / "cat" / "photo.heic").touch()
-    with pytest.raises(DataError, match=r"images of a format that is not read: cat/photo\.heic; convert them"):
+    with pytest.raises(DataError, match=r"images in an unsupported format: cat/photo\.heic; convert them"):
         read(folder, ["label"])
 
 

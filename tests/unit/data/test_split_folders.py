@@ -150,13 +150,15 @@ def test_names_of_splits(names: list[str], folders: dict[str, str]) -> None:
         (["train/a/1.png", "val/a/1.png", "valid/a/1.png"], "but several of them are the same split"),
         (
             ["valid/a/1.png", "test/a/1.png"],
-            "but there is no train/. Write `dataset: {train: {uri: data/train}, validation: {uri: data/valid}, test: ",
+            "but there is no folder train/. Write `dataset: {train: {uri: data/train}, validation: {uri: data/valid}, "
+            "test: ",
         ),
         (
             ["train/1.png", "test/2.png"],
-            "data: train/ and test/ must hold a folder of images for each class, but data/train/1.png lies in no class",
+            "data: train/ and test/ must have a folder of images for each class, but data/train/1.png is not in a "
+            "class",
         ),
-        (["train/a/1.png", "test/a/1.png", "test/2.png"], "data/test/2.png lies in no class folder"),
+        (["train/a/1.png", "test/a/1.png", "test/2.png"], "data/test/2.png is not in a class folder"),
     ],
 )
 def test_unclear_splits_of_images_are_refused(names: list[str], message: str) -> None:

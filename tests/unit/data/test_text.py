@@ -183,7 +183,7 @@ def test_a_pretrained_encoder_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(DataError, match=r"tokenizer\.json is not a sound tokenizer"):
+    with pytest.raises(DataError, match=r"tokenizer\.json is not a valid tokenizer"):
         load_tokenizer(tmp_path, 12)
     saved(preprocessor(), tmp_path)
     (tmp_path / "tokenizer_config.json").write_text("{")
@@ -205,7 +205,7 @@ def test_a_tokenizer_without_padding_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_preprocessor(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"holds no preprocessor\.json"):
+    with pytest.raises(DataError, match=r"has no preprocessor\.json"):
         load_preprocessor(tmp_path)
 
 

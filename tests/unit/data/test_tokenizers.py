@@ -128,7 +128,7 @@ def test_hub_folder_and_export_give_what_transformers_loads(
             with from_cache(name == "some/model"):
                 tokenizer, kept = pretrained_tokenizer(name, 6, FIELD, TEXTS)
         else:
-            with from_cache(name == "some/model"), pytest.warns(Notice, match=f"as a {noticed}, which makes other"):
+            with from_cache(name == "some/model"), pytest.warns(Notice, match=f"as a {noticed}, which tokenizes some"):
                 tokenizer, kept = pretrained_tokenizer(name, 6, FIELD, TEXTS)
         assert [encoding.ids for encoding in tokenizer.encode_batch(TEXTS)] == expected
         number = special_token_id(tokenizer, kept, "eos_token")

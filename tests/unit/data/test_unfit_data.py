@@ -40,10 +40,10 @@ def test_no_rows(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("text,label\n")
     (tmp_path / "empty.jsonl").write_text("")
     for name in ("empty.csv", "empty.jsonl"):
-        with pytest.raises(DataError, match=rf"{name} holds no rows"):
+        with pytest.raises(DataError, match=rf"{name} has no rows"):
             fit(text_spec(tmp_path / name))
     good = write_csv(tmp_path / "rows.csv", GOOD)
-    with pytest.raises(DataError, match=r"empty\.csv holds no rows"):
+    with pytest.raises(DataError, match=r"empty\.csv has no rows"):
         fit(text_spec(good, test={"uri": str(tmp_path / "empty.csv")}))
 
 
@@ -53,7 +53,8 @@ def test_no_rows(tmp_path: Path) -> None:
     [
         (
             "peace",
-            r"others\.csv, row 3: the label \"peace\" does not occur in the training rows; known are art, law, war",
+            r"others\.csv, row 3: the label \"peace\" does not occur in the training rows; known labels are art, law, "
+            r"war",
         ),
         ("wars", r"others\.csv, row 3: the label \"wars\" .*; did you mean \"war\"\?"),
         ("", r"others\.csv, row 3: the label .* is empty"),
@@ -73,7 +74,7 @@ def test_a_corrupt_image_is_named(tmp_path: Path) -> None:
     whole = victim.read_bytes()
     for damaged in (b"no image", b"", whole[: len(whole) // 2]):
         victim.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"b/3\.png is not a sound image file"):
+        with pytest.raises(DataError, match=r"b/3\.png is not a valid image file"):
             prepare_examples(spec, fit(spec))
 
 
@@ -84,7 +85,7 @@ def test_a_broken_header_is_named(content: bytes, tmp_path: Path) -> None:
     folder = write_images(tmp_path, {"a": random_images(5), "b": random_images(5, seed=1)})
     (folder / "b" / "odd.ppm").write_bytes(content)
     spec = image_spec(folder, validation={"uri": str(folder)})
-    with pytest.raises(DataError, match=r"b/odd\.ppm is not a sound image file: (?!.*BytesIO)"):
+    with pytest.raises(DataError, match=r"b/odd\.ppm is not a valid image file: (?!.*BytesIO)"):
         prepare_examples(spec, fit(spec))
 
 
@@ -110,7 +111,7 @@ def test_images_that_8_bits_cannot_hold(tmp_path: Path) -> None:
 def test_a_source_of_the_wrong_kind(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "rows.csv", GOOD)
     images = write_images(tmp_path / "images", {"a": random_images(2), "b": random_images(2)})
-    with pytest.raises(DataError, match=r"images holds images, but model\.textClassifier needs csv"):
+    with pytest.raises(DataError, match=r"images has images, but model\.textClassifier needs csv"):
         fit(text_spec(images))
     with pytest.raises(
         DataError, match=r"rows\.csv: none of the columns looks like images or their paths; it has text"

@@ -54,14 +54,14 @@ def _zstd(content: bytes) -> bytes:
         ),
         ("rows.jsonl", b'{"text": ' + b"[" * 9999 + b"]" * 9999 + b"}", "rows.jsonl, line 1: nested too deeply"),
         ("rows.jsonl", b'{"text": 1' + b"0" * 5000 + b"}", "rows.jsonl, line 1: not JSON: Exceeds the limit"),
-        ("rows.csv.gz", b"no gzip at all", "rows.csv.gz is not a sound CSV file"),
+        ("rows.csv.gz", b"no gzip at all", "rows.csv.gz is not a valid CSV file"),
         (
             "rows.csv.gz",
             gzip.compress(b"text,label\n" + b"a,b\n" * 9999, mtime=0)[:-20],
-            "rows.csv.gz is not a sound CSV file",
+            "rows.csv.gz is not a valid CSV file",
         ),
-        ("rows.csv.bz2", bz2.compress(b"text,label\n" + b"a,b\n" * 9999)[:-9], "rows.csv.bz2 is not a sound CSV file"),
-        ("rows.jsonl.zst", _zstd(b'{"text": "a", "label": "b"}\n' * 9999)[:-9], "jsonl.zst is not a sound JSON Lines"),
+        ("rows.csv.bz2", bz2.compress(b"text,label\n" + b"a,b\n" * 9999)[:-9], "rows.csv.bz2 is not a valid CSV file"),
+        ("rows.jsonl.zst", _zstd(b'{"text": "a", "label": "b"}\n' * 9999)[:-9], "jsonl.zst is not a valid JSON Lines"),
         ("rows.jsonl", b'{"text": "a", "label": "b"}\n{"text": \n', "rows.jsonl, line 2: not JSON"),
         ("rows.jsonl", b'{"text": "a", "label": "b"}\n[1]\n', "rows.jsonl, line 2: must be a JSON object"),
         (
@@ -69,30 +69,30 @@ def _zstd(content: bytes) -> bytes:
             b'{"text": "\xff", "label": "b"}\n',
             "rows.jsonl, line 1: not UTF-8 text: byte 0xff at position 10",
         ),
-        ("rows.jsonl", b'{"text": ["a"], "label": "b"}\n', 'rows.jsonl, line 1: "text" holds list, not text'),
+        ("rows.jsonl", b'{"text": ["a"], "label": "b"}\n', 'rows.jsonl, line 1: "text" contains list, not text'),
         ("rows.jsonl", b'{"label": "b"}\n', 'rows.jsonl has no column "text"; it has label'),
-        ("rows.parquet", b"PAR1 not really", "rows.parquet is not a sound Parquet file"),
-        ("rows.parquet", b"", "rows.parquet is not a sound Parquet file"),
+        ("rows.parquet", b"PAR1 not really", "rows.parquet is not a valid Parquet file"),
+        ("rows.parquet", b"", "rows.parquet is not a valid Parquet file"),
         ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3), np.uint8))[:-1], "images-idx3-ubyte ends too early"),
-        ("train-images-idx3-ubyte", idx_bytes(np.zeros((3, 3, 3), np.uint8)), "3 images but .* holds 2 labels"),
+        ("train-images-idx3-ubyte", idx_bytes(np.zeros((3, 3, 3), np.uint8)), "3 images but .* has 2 labels"),
         (
             "train-images-idx3-ubyte",
             idx_bytes(np.zeros((2, 3, 3), np.uint8)) + b"x",
-            "idx3-ubyte goes on after the last",
+            "idx3-ubyte has data after the last",
         ),
         (
             "train-images-idx3-ubyte",
             idx_bytes(np.zeros((2, 0, 3), np.uint8)),
-            "idx3-ubyte holds images of 0 x 3 pixels",
+            "idx3-ubyte has images of 0 x 3 pixels",
         ),
-        ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3, 5), np.uint8)), "holds images of 3 x 3 x 5 pixels"),
+        ("train-images-idx3-ubyte", idx_bytes(np.zeros((2, 3, 3, 5), np.uint8)), "has images of 3 x 3 x 5 pixels"),
         (
             "train-images-idx3-ubyte",
             bytes([0, 0, 8, 3, 0, 0, 0, 2]) + bytes([0, 0, 32, 0]) * 2 + bytes(99),
             "images-idx3-ubyte ends too early",
         ),
-        ("train-images-idx3-ubyte", b"\x00\x00\x0d\x03rest", "is not an IDX file .*: it begins 00 00 0d 03"),
-        ("train-images-idx3-ubyte.gz", b"no gzip", "images-idx3-ubyte.gz is not a sound IDX file"),
+        ("train-images-idx3-ubyte", b"\x00\x00\x0d\x03rest", "is not an IDX file .*: it begins with 00 00 0d 03"),
+        ("train-images-idx3-ubyte.gz", b"no gzip", "images-idx3-ubyte.gz is not a valid IDX file"),
     ],
 )
 def test_files_that_are_not_sound(name: str, content: bytes, message: str, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_damaged_pages_of_a_parquet_file(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[2000:4000] = bytes(byte ^ 0xFF for byte in data[2000:4000])
     path.write_bytes(data)
-    with pytest.raises(DataError, match=r"rows\.parquet is not a sound Parquet file"):
+    with pytest.raises(DataError, match=r"rows\.parquet is not a valid Parquet file"):
         read(path, ["text"])
 
 
@@ -130,17 +130,17 @@ def test_undecodable_text_in_parquet(tmp_path: Path) -> None:
 
 def test_nested_columns_are_no_text(tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "rows.parquet", [{"text": ["a", "b"]}])
-    with pytest.raises(DataError, match=r'row 1: column "text" holds list<.*, not text'):
+    with pytest.raises(DataError, match=r'row 1: column "text" contains list<.*, not text'):
         read(path, ["text"])
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (pa.array([[1, 2]], pa.list_(pa.uint8(), 2)), r"holds fixed_size_list<.*, not text"),
+        (pa.array([[1, 2]], pa.list_(pa.uint8(), 2)), r"contains fixed_size_list<.*, not text"),
         (
             pa.array([0], pa.timestamp("s", "Nowhere/None")),
-            r"holds timestamp\[.*Nowhere/None\], which cannot be made text",
+            r"contains timestamp\[.*Nowhere/None\], which cannot be converted to text",
         ),
     ],
     ids=["tensor", "time zone"],
@@ -159,11 +159,11 @@ def test_other_columns_that_are_no_text(values: pa.Array, message: str, tmp_path
         ("absent.csv", "absent.csv: there is nothing here"),
         ("absent/", "absent/: there is nothing here"),
         ("*.parquet", r"\*.parquet: no file matches"),
-        ("empty", "empty: the folder holds no files"),
-        ("notes.txt", "notes.txt: the format cannot be told from the name"),
-        ("mixed", r"mixed holds files of several formats \(csv, jsonl\): name one"),
-        ("loose", r"loose/x.png lies in no class folder: images belong in .*loose/<class>/"),
-        ("loose/x.png", "must be a folder that holds a folder of images for each class"),
+        ("empty", "empty: the folder has no files"),
+        ("notes.txt", "notes.txt: cannot tell the format from the name"),
+        ("mixed", r"mixed has files in several formats \(csv, jsonl\): choose one"),
+        ("loose", r"loose/x.png is not in a class folder: images belong in .*loose/<class>/"),
+        ("loose/x.png", "must be a folder with a folder of images for each class"),
         ("two", "two: name one IDX file of images.*t10k-images-idx3-ubyte, train-images-idx3-ubyte"),
         ("two/t10k-labels-idx1-ubyte", "name one IDX file of images"),
         ("alone/train-images-idx3-ubyte", "train-labels-idx1-ubyte: there is nothing here"),

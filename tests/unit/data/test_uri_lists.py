@@ -69,7 +69,7 @@ def test_the_format_is_told_from_all_files(tmp_path: Path) -> None:
     table, plain = write_csv(tmp_path / "rows.csv", ROWS[:2]), write_csv(tmp_path / "rows", ROWS[2:4])
     assert len(places(table, plain)) == 4
     other = write_jsonl(tmp_path / "rows.jsonl", ROWS)
-    message = re.escape(f"{table}, {other} holds files of several formats (csv, jsonl): name one with `format`")
+    message = re.escape(f"{table}, {other} has files in several formats (csv, jsonl): choose one with `format`")
     with pytest.raises(DataError, match=message):
         places(table, other)
 
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_said_of_the_file_or_uri(tmp_path: Path) -> None:
         fit(text_spec("", train=sources(table, unlabelled)))
     empty = tmp_path / "empty.csv"
     empty.write_text("text,label\n")
-    with pytest.raises(DataError, match=re.escape(f"{empty}, {nothing} holds no rows")):
+    with pytest.raises(DataError, match=re.escape(f"{empty}, {nothing} has no rows")):
         fit(text_spec("", train=sources(empty, nothing)))
 
 
@@ -118,7 +118,7 @@ def test_folders_of_images(tmp_path: Path) -> None:
     assert fit(spec).rows == {"train": 40, "validation": 20}
     assert_same_sets(spec, tmp_path)
     file = next((tmp_path / "1").glob("*/*.png"))
-    with pytest.raises(DataError, match=re.escape(f"{file} must be a folder that holds a folder of images")):
+    with pytest.raises(DataError, match=re.escape(f"{file} must be a folder with a folder of images")):
         fit(image_spec("", train=sources(tmp_path / "0", file)))
 
 

@@ -71,10 +71,10 @@ def test_an_array_is_trained_on(tmp_path: Path) -> None:
         ('[{"text": "a", "label": "b"}\n', ": the JSON array is cut off or damaged after item 1"),
         ('[{"text": "a", "label": "b"} {"text"', ": the JSON array is cut off or damaged after item 1"),
         ('[{"text": "a", "label": "b"},]', ", item 2: not JSON"),
-        ('[{"text": "a", "label": "b"}]\n[{"text": "c", "label": "d"}]\n', " goes on after the end of its JSON array"),
+        ('[{"text": "a", "label": "b"}]\n[{"text": "c", "label": "d"}]\n', " has data after the end of its JSON array"),
         ("[", ", item 1: not JSON"),
         ("[" * 100_000, ", item 1: nested too deeply"),
-        ("[]", " holds no rows"),
+        ("[]", " has no rows"),
     ],
 )
 def test_a_damaged_array_is_refused(content: str, message: str, tmp_path: Path) -> None:
@@ -109,7 +109,9 @@ def test_files_called_json(tmp_path: Path) -> None:
     with pytest.warns(Notice, match="left out README.md, rows.json, rows.json.gz"):
         assert read(lines.parent, COLUMNS) == ROWS
     array.write_text(json.dumps({"data": ROWS}, indent=1))
-    with pytest.raises(DataError, match="holds one JSON object over several lines: write one object a line, or one"):
+    with pytest.raises(
+        DataError, match="has a JSON object that spans several lines: write one object per line, or one"
+    ):
         read(array, COLUMNS)
 
 
@@ -132,7 +134,9 @@ def test_a_zipped_table(tmp_path: Path) -> None:
     lines = write_jsonl(tmp_path / "rows.jsonl", ROWS)
     plain = zipped(tmp_path / "rows.zip", {"rows.jsonl": lines.read_bytes()})
     assert read(plain, COLUMNS, "jsonl") == ROWS
-    with pytest.raises(DataError, match=r"rows\.zip: a ZIP archive is read where it holds one table: set `format`"):
+    with pytest.raises(
+        DataError, match=r"rows\.zip: a ZIP archive can be read only if it contains one table: set `format`"
+    ):
         read(plain, COLUMNS)
 
 
@@ -141,7 +145,7 @@ def test_a_zipped_table(tmp_path: Path) -> None:
     [
         (
             {"a.csv": b"text,label\n", "b.csv": b"text,label\n"},
-            "is a ZIP archive with 2 files (a.csv, b.csv); one that",
+            "is a ZIP archive with 2 files (a.csv, b.csv); only archives of one table",
         ),
         ({"__MACOSX/._a.csv": b"x"}, "is a ZIP archive with no file"),
     ],
@@ -157,7 +161,7 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     content = archive.read_bytes()
     for damaged in (b"", content[:100], content[:60] + b"\0\0\0\0" + content[64:]):
         archive.write_bytes(damaged)
-        with pytest.raises(DataError, match=re.escape(f"{archive} is not a sound CSV file")):
+        with pytest.raises(DataError, match=re.escape(f"{archive} is not a valid CSV file")):
             read(archive, COLUMNS)
 
 

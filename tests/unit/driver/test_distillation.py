@@ -167,7 +167,7 @@ def test_a_teacher_that_is_none(tmp_path: Path, texts: Path, images: Path) -> No
     (unfinished / "trainjob.yaml").write_text("")
     assert "has not finished" in refused(unfinished)
     (unfinished / "summary.json").write_text("{}")
-    assert "holds no model of trainjob's: a function trained it" in refused(unfinished)
+    assert "has no trainjob model: a function trained it" in refused(unfinished)
     pixels = write_teacher(tmp_path / "pixels", images)
     assert "is a model for images, and this one is for texts" in refused(pixels)
     words = write_teacher(tmp_path / "words", texts)
@@ -175,11 +175,11 @@ def test_a_teacher_that_is_none(tmp_path: Path, texts: Path, images: Path) -> No
     other = tmp_path / "other.csv"
     other.write_text((texts / "train.csv").read_text().replace(",red\n", ",pink\n").replace(",red\r\n", ",pink\r\n"))
     stranger = write_teacher(tmp_path / "stranger", other)
-    assert "knows other classes; it alone has pink; the training rows alone has red" in refused(stranger)
+    assert "has other classes; it alone has pink; the training rows alone has red" in refused(stranger)
     diverged = write_teacher(tmp_path / "diverged", texts)
     weights = load_file(diverged / "model.safetensors")
     save_file({name: weight * math.nan for name, weight in weights.items()}, diverged / "model.safetensors")
-    assert "the teacher's answers are no numbers" in refused(diverged)
+    assert "the teacher's answers are not numbers" in refused(diverged)
     sigmoids: dict[str, Any] = {"textClassifier": TEXT["textClassifier"] | {"loss": {"binaryCrossEntropy": {}}}}
     assert "was trained with another loss" in refused(words, **sigmoids)
 
@@ -187,7 +187,7 @@ def test_a_teacher_that_is_none(tmp_path: Path, texts: Path, images: Path) -> No
 def test_odd_unlabelled_rows(tmp_path: Path, texts: Path) -> None:
     teacher, empty, other = write_teacher(tmp_path / "teacher", texts), tmp_path / "empty.csv", tmp_path / "other.csv"
     empty.write_text("title,body\n")
-    with pytest.raises(DataError, match=r"empty\.csv holds no rows"):
+    with pytest.raises(DataError, match=r"empty\.csv has no rows"):
         fit(spec_of(texts, teacher, empty))
     other.write_text("title\nx\n")
     with pytest.raises(DataError, match=r'other\.csv has no column "body"'):

@@ -106,7 +106,7 @@ def test_a_spec_for_the_other_kind_of_rows_is_an_error(image_preprocessor: MakeP
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"holds no model of trainjob: it has no config\.json"):
+    with pytest.raises(UserError, match=r"is not a trainjob model: it has no config\.json"):
         load_model(tmp_path)
 
 

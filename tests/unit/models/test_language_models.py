@@ -109,7 +109,7 @@ def test_a_saved_model_loads_with_the_same_answers(model: CausalLM, preprocessor
     carry(model, other, tmp_path / "checkpoint")
     for (name, weight), kept in zip(other.named_parameters(), model.parameters(), strict=True):
         assert torch.equal(weight, kept), name
-    with pytest.raises(UserError, match="holds a language model, and no classifier"):
+    with pytest.raises(UserError, match="has a language model, not a classifier"):
         load_model(tmp_path)
 
 
@@ -145,7 +145,7 @@ def test_a_decoder_that_looks_beyond_a_texts_beginning_is_refused(
 ):
     network = MambaForCausalLM(MambaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=1))
     (network.bfloat16() if in_bfloat16 else network).save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"causalLM.pretrained: .* \(mamba\) looks beyond a text's beginning"):
+    with pytest.raises(UserError, match=r"causalLM.pretrained: .* \(mamba\) attends across texts"):
         build(Spec(pretrained=str(tmp_path), max_length=LENGTH), preprocessor, as_stored=as_stored)
 
 

@@ -118,7 +118,7 @@ def test_merged_it_is_a_whole_model(base: Path, preprocessor: TokensInput, tmp_p
     assert not any("lora" in name for name in load_file(whole / "model.safetensors"))
     with pytest.raises(UserError, match="is not empty: give a new folder"):
         CliRunner().invoke(app, ["merge", str(folder), str(whole)], catch_exceptions=False)
-    with pytest.raises(UserError, match="holds a whole model, and no adapter"):
+    with pytest.raises(UserError, match="has a complete model: there is no adapter"):
         CliRunner().invoke(app, ["merge", str(whole), str(tmp_path / "other")], catch_exceptions=False)
 
 

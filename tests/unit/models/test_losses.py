@@ -67,9 +67,7 @@ def test_losses_of_bfloat16_logits_are_float32(
 
 
 def test_a_name_that_yaml_reads_as_a_truth_value(text_model: MakeModel, text_preprocessor: Preprocessor) -> None:
-    with pytest.raises(
-        UserError, match=r"no class is called 'true' \(YAML reads yes, no, on and off as true and false"
-    ):
+    with pytest.raises(UserError, match=r"there is no class 'true' \(YAML reads yes, no, on and off as true and false"):
         sample_losses(text_model(classWeights={"values": {"true": 1.0}}), text_preprocessor.target)
 
 
@@ -78,7 +76,7 @@ def test_class_names_that_do_not_fit_are_all_named(text_model: MakeModel, text_p
     with pytest.raises(UserError) as error:
         sample_losses(model, text_preprocessor.target)
     assert str(error.value) == (
-        "spec.model.textClassifier.classWeights.values: no class is called 'dogs', did you mean 'dog'?; "
-        "no class is called 'zebra'; class 'cat' has no weight; class 'dog' has no weight. "
+        "spec.model.textClassifier.classWeights.values: there is no class 'dogs', did you mean 'dog'?; "
+        "there is no class 'zebra'; class 'cat' has no weight; class 'dog' has no weight. "
         "The classes are: bird, cat, dog"
     )

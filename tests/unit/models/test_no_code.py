@@ -22,7 +22,7 @@ OWN_CLASS = {
 }
 KERNEL = {"attn_implementation": "kernels-community/flash-attn"}
 CONFIGS: list[tuple[dict[str, Any], str]] = [
-    (OWN_CLASS, r"needs code of its own \(auto_map\), which is never run"),
+    (OWN_CLASS, r"needs its own code \(auto_map\), which is never run"),
     (KERNEL, r"names code from the hub \(attn_implementation\), which is never run"),
     ({f"_{key}": value for key, value in KERNEL.items()}, r"\(_attn_implementation\), which is never run"),
 ]

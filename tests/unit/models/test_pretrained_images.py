@@ -194,7 +194,7 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path):
     preprocessor = preprocessor_of(save_vit(tmp_path))
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"intermediate_size": 48}))
-    with pytest.raises(UserError, match=r"are of other shapes than its config.json says: vit.layers.0.mlp.fc1.bias, "):
+    with pytest.raises(UserError, match=r"do not have the shapes in its config.json: vit.layers.0.mlp.fc1.bias, "):
         built(tmp_path, preprocessor)
     file = tmp_path / "model.safetensors"
     file.write_bytes(file.read_bytes()[:100])
@@ -233,5 +233,5 @@ def test_images_that_cannot_be_read_are_named_when_predicting(tmp_path: Path):
     save_vit(tmp_path / "vit")
     save_model(built(tmp_path / "vit"), preprocessor_of(tmp_path / "vit"), tmp_path / "model")
     table = pa.table({"image": pa.array([b"no image"], pa.binary())})
-    with pytest.raises(UserError, match=r"row 1 is not a sound image file"):
+    with pytest.raises(UserError, match=r"row 1 is not a valid image file"):
         Predictor.load(tmp_path / "model").predict(table)

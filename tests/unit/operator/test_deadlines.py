@@ -146,7 +146,7 @@ def test_kuberay_has_five_minutes_to_end_a_job_whose_training_has_failed_for_goo
     found = observed("Running", ran, pods=[pod(**READY)])
     early = status_of(found, 6 * MINUTE - timedelta(seconds=1), failed)
     assert (early.phase, early.reason) == ("Running", "Training")
-    assert (early.message or "").startswith("the driver failed: UserError: no column tag; KubeRay has yet to end")
+    assert (early.message or "").startswith("the driver failed: UserError: no column tag; waiting for KubeRay")
     assert requeue_after(trainjob(), early, found, NOW + 6 * MINUTE - timedelta(seconds=5)) == 5
     late = status_of(found, 6 * MINUTE, early)
     assert (late.phase, late.reason) == ("Failed", "TrainingFailed")

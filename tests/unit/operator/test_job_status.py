@@ -190,7 +190,9 @@ def test_a_failure_that_kuberay_has_not_noticed_is_told():
     before = TrainJobStatus(training=TrainingStatus(failure=failure(retryable=False)))
     found = of_ray_job("Running", "RUNNING", before=before)
     assert (found.phase, found.reason) == ("Running", "Training")
-    assert (found.message or "").startswith("worker 1 failed: OutOfMemoryError: CUDA out of memory; KubeRay has yet")
+    assert (found.message or "").startswith(
+        "worker 1 failed: OutOfMemoryError: CUDA out of memory; waiting for KubeRay"
+    )
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])

@@ -119,7 +119,7 @@ def test_the_labels_of_kuberays_pods_are_not_a_jobs_to_wear(where: str):
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
 def test_what_tells_a_pods_part_is_not_a_jobs_to_say(key: str, kind: str):
     for message in (refusal({kind: {key: "x"}}), refusal(pods={kind: {key: "x"}})):
-        assert f"{kind}: {key} is KubeRay's or the operator's own" in message
+        assert f"{kind}: {key} is reserved for KubeRay and the operator" in message
     assert refusal({kind: {f"x{key}": "x", "example.com/ray.io": "x"}}) == ""
 
 
@@ -135,9 +135,9 @@ def test_rays_token_is_not_a_jobs_to_switch_off(name: str):
 POOL = {"nodePool": "a100"}
 OVERRIDES: list[tuple[str, Object]] = [
     ("nodeSelector: gpu is a100 in the pool a100", {"nodeSelector": {"gpu": "h100"}}),
-    ("affinity: the pool a100 has a podAffinity of its own", {"affinity": {"podAffinity": {}}}),
-    ("volumes: the pool a100 has a volume scratch of its own", {"volumes": [{"name": "scratch", "emptyDir": {}}]}),
-    ("annotations: the pool a100 has example.com/network", {"annotations": {"example.com/network": "mine"}}),
+    ("affinity: the pool a100 sets its own podAffinity", {"affinity": {"podAffinity": {}}}),
+    ("volumes: the pool a100 has its own volume scratch", {"volumes": [{"name": "scratch", "emptyDir": {}}]}),
+    ("annotations: the pool a100 sets its own example.com/network", {"annotations": {"example.com/network": "mine"}}),
 ]
 
 
@@ -159,14 +159,16 @@ def test_a_job_may_add_to_its_pool():
 def test_a_pool_is_for_its_namespaces():
     for namespace in ("team", "vision"):
         assert refusal({"namespace": namespace}, workers=POOL) == ""
-    assert "the pool a100 is not for TrainJobs of the namespace other" in refusal({"namespace": "other"}, workers=POOL)
+    assert "the pool a100 is not available to TrainJobs in the namespace other" in refusal(
+        {"namespace": "other"}, workers=POOL
+    )
     assert refusal({"namespace": "other"}, workers={"nodePool": "open"}) == ""
 
 
 @pytest.mark.parametrize("toleration", [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"operator": "Exists"}])
 def test_a_pool_is_not_reached_by_its_taint(toleration: Object):
     pods = {"tolerations": [toleration]}
-    assert "spec.pods.tolerations: the pool a100 is not for" in refusal({"namespace": "other"}, pods=pods)
+    assert "spec.pods.tolerations: the pool a100 is not available to" in refusal({"namespace": "other"}, pods=pods)
     assert refusal({"namespace": "team"}, pods=pods) == ""
     assert refusal({"namespace": "other"}, pods={"tolerations": [{"key": "open"}]}) == ""
 

@@ -163,7 +163,7 @@ HELD_UP = {
     ),
     "suspending": Case(
         ray_job("Suspending", suspend=True),
-        Verdict("Running", "Suspending", "pods that KubeRay has yet to delete: 2"),
+        Verdict("Running", "Suspending", "pods that KubeRay has not deleted yet: 2"),
         status("Training"),
         pods=(head(), pod(), pod("done", phase="Succeeded"), pod("broken", phase="Failed")),
         spec={"suspend": True},
@@ -171,7 +171,7 @@ HELD_UP = {
     **{
         f"suspending while {phase}": Case(
             ray_job("Suspending", suspend=True),
-            Verdict(phase, "Suspending", "pods that KubeRay has yet to delete: 1"),
+            Verdict(phase, "Suspending", "pods that KubeRay has not deleted yet: 1"),
             status(phase=phase),
             pods=(pod(),),
             spec={"suspend": True},
@@ -180,14 +180,14 @@ HELD_UP = {
     },
     "suspending before it ran": Case(
         ray_job("Suspending", suspend=True),
-        Verdict("Pending", "Suspending", "pods that KubeRay has yet to delete: 1"),
+        Verdict("Pending", "Suspending", "pods that KubeRay has not deleted yet: 1"),
         status("Queued", "Suspended"),
         pods=(pod(labels={}),),
         spec={"suspend": True},
     ),
     "pods of a RayCluster that KubeRay has forgotten": Case(
         ray_job("Suspended", suspend=True),
-        Verdict("Pending", "Suspending", "pods that KubeRay has yet to delete: 1"),
+        Verdict("Pending", "Suspending", "pods that KubeRay has not deleted yet: 1"),
         pods=(head(labels=OTHER_HEAD),),
         spec={"suspend": True},
     ),

@@ -51,7 +51,7 @@ def test_scores_of_images_are_shown_as_a_table(
 def test_what_cannot_be_scored_is_said(tmp_path: Path, text_run: Path, text_csv: Path, image_folder: Path) -> None:
     with pytest.raises(UserError, match=r"is not a run's folder: expected trainjob\.yaml there, found config\.json"):
         evaluate(str(text_run / "model"), str(text_csv))
-    with pytest.raises(UserError, match="holds images, but"):
+    with pytest.raises(UserError, match="has images, but"):
         evaluate(str(text_run), str(image_folder))
     rows = tmp_path / "rows.csv"
     rows.write_text("title,body,tag\nx,a cat,animals\n")
@@ -66,7 +66,7 @@ def test_what_cannot_be_scored_is_said(tmp_path: Path, text_run: Path, text_csv:
     with pytest.raises(UserError, match='no column "tag"'):
         evaluate(str(text_run), str(rows))
     rows.write_text("title,body,tag\n")
-    with pytest.raises(UserError, match="holds no rows"):
+    with pytest.raises(UserError, match="has no rows"):
         evaluate(str(text_run), str(rows))
 
 

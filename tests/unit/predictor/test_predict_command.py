@@ -81,7 +81,7 @@ def test_all_rows_that_cannot_be_predicted_are_told(
     with pytest.raises(UserError) as error:
         predict(str(image_run), str(images), output=output)
     said = str(error.value)
-    assert said.startswith(f"{images}: 2 rows cannot be used\n  2 rows: not a sound image file: ")
+    assert said.startswith(f"{images}: 2 rows cannot be used\n  2 rows: not a valid image file: ")
     assert f"{images}/bright/0.png" in said
     assert f"{images}/dark/3.png" in said
     assert not output.exists()
@@ -165,7 +165,7 @@ def test_the_rows_to_predict_are_never_replaced(tmp_path: Path, text_run: Path, 
     (tmp_path / "linked").symlink_to(folder)
     for data in (str(rows), str(folder), f"file://{rows}", str(folder / "*.csv"), str(tmp_path / "linked.csv")):
         for output in (rows, tmp_path / "linked.csv", tmp_path / "linked" / "rows.csv"):
-            with pytest.raises(UserError, match=r"would replace rows that are to be predicted .*: give another name"):
+            with pytest.raises(UserError, match=r"would overwrite the input .*: choose another name"):
                 predict(str(text_run), data, output=output)
     assert rows.read_bytes() == text_csv.read_bytes()
     assert (tmp_path / "linked.csv").is_symlink()
@@ -198,7 +198,7 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, imag
     with pytest.raises(UserError, match="none of the columns looks like images or their paths"):
         predict(str(image_run), str(text_csv), output=tmp_path / "out.csv")
     (tmp_path / "empty.csv").write_text("title,body\n")
-    with pytest.raises(UserError, match=r"empty\.csv holds no rows"):
+    with pytest.raises(UserError, match=r"empty\.csv has no rows"):
         predict(str(text_run), str(tmp_path / "empty.csv"), output=tmp_path / "out.csv")
 
 

@@ -124,7 +124,7 @@ def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path, text_run: Path
     with pytest.raises(UserError, match=r"this run has not finished; continue it .*/epoch-0001-step-00000001"):
         Predictor.load(text_run)
     (text_run / "summary.json").touch()
-    with pytest.raises(UserError, match="holds no model of trainjob's: a function trained it"):
+    with pytest.raises(UserError, match="has no trainjob model: a function trained it"):
         Predictor.load(text_run)
 
 
@@ -138,9 +138,9 @@ def test_a_folder_without_a_model_says_what_it_is(tmp_path: Path, text_run: Path
         (3, "expected a list of rows or a table, not int"),
         (np.array("a cat"), "expected a list of rows or a table, not ndarray"),
         (["a cat", 3], "row 2: the model takes texts or mappings, not int"),
-        ([{"title": "x", "body": "y"}, {"title": 3, "body": "y"}], "the rows make no table"),
-        (["half of a pair: \ud800"], "the rows make no table: .*surrogates not allowed"),
-        ([{"title": 10**30, "body": "y"}], "the rows make no table: .*too large"),
+        ([{"title": "x", "body": "y"}, {"title": 3, "body": "y"}], "the rows do not form a table"),
+        (["half of a pair: \ud800"], "the rows do not form a table: .*surrogates not allowed"),
+        ([{"title": 10**30, "body": "y"}], "the rows do not form a table: .*too large"),
     ],
 )
 def test_rows_that_are_no_texts_are_named(text_run: Path, rows: object, message: str) -> None:
@@ -165,7 +165,7 @@ def test_rows_that_are_no_images_are_named(tmp_path: Path, image_run: Path) -> N
     corrupt.write_bytes(b"no image")
     with pytest.raises(UserError, match=r"missing\.png: there is nothing here"):
         predictor.predict([tmp_path / "missing.png"])
-    with pytest.raises(UserError, match=r"row 1 is not a sound image file"):
+    with pytest.raises(UserError, match=r"row 1 is not a valid image file"):
         predictor.predict([corrupt])
     with pytest.raises(UserError, match=r"row 1: an image is a uint8 array .* not float64 \[8, 6\]"):
         predictor.predict([np.zeros((8, 6))])

@@ -40,7 +40,7 @@ def test_the_surest_mistakes_come_first(run: Folder) -> None:
         "Predicted spam (90.0%), labelled ham <b>money</b>\N{REPLACEMENT CHARACTER} a.csv, row 2",
         "Predicted spam (75.0%), labelled ham no text b/c.csv, row 1",
     ]
-    assert "The files lie in /data/." in page.text
+    assert "The files are in /data/." in page.text
 
 
 def test_no_mistakes(run: Folder) -> None:

@@ -61,7 +61,7 @@ def test_the_threshold_is_chosen_by_validation_rows_and_judged_by_test_rows(tmp_
         assert line[3] == f"{precision_score(labels, spam >= at, zero_division=0):.4f}"
         assert line[4] == f"{recall_score(labels, spam >= at):.4f}"
     assert re.search(r"On the test rows, its lead over 0\.5 is \+0\.\S+ \[\+0\.\S+ \+0\.\S+: better\.", page.text)
-    assert f"predictor.predict_proba(rows)[:, 1] >= {threshold:g} tells the rows that are spam" in page.text
+    assert f"predictor.predict_proba(rows)[:, 1] >= {threshold:g} selects the rows that are spam" in page.text
     assert f"spam as the positive class: average precision {average_precision_score(labels, spam):.4f}" in page.text
     expected = average_precision_score(1 - labels, 1 - spam)
     assert f"ham as the positive class: average precision {expected:.4f}" in page.text
@@ -105,7 +105,7 @@ def test_without_a_test_set_the_judgement_is_said_to_be_in_its_favour(tmp_path: 
     predict(run, CLASSES, labels, probabilities(spam))
     page = Page(render(run))
     assert page.tables["thresholds"][0][:2] == ["Threshold", "F1, macro average, validation"]
-    assert "judged by the rows that it was chosen by, in its favour." in page.text
+    assert "judged on the rows that it was chosen by, which favors it." in page.text
 
 
 def test_nothing_is_chosen_by_test_rows(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_another_spec_is_told_apart(tmp_path: Path) -> None:
     job = finished(tmp_path)
     training = job.spec.training.model_copy(update={"epochs": 7})
     other = job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})})
-    with pytest.raises(UserError, match=r"begun with another spec:\n  spec\.training\.epochs: \d+ → 7\n.*--fresh"):
+    with pytest.raises(UserError, match=r"started with another spec:\n  spec\.training\.epochs: \d+ → 7\n.*--fresh"):
         again(other)
 
 

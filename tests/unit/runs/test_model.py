@@ -84,7 +84,7 @@ def test_a_model_that_is_damaged_is_told(model: Folder, name: str, damage: str):
         with pytest.raises(StorageError) as told:
             load(folder)
         assert str(told.value) == (
-            f"{folder.uri}: {name} is missing, or is not the file that was saved, whose SHA-256 is in digests.json: "
+            f"{folder.uri}: {name} is missing, or is not the saved file, whose SHA-256 is in digests.json: "
             "copy the folder again, or remove digests.json if you have changed the model yourself"
         )
 
@@ -156,5 +156,5 @@ def test_a_model_that_was_replaced_in_part_is_told(model: Folder, tmp_path: Path
     spoil(tmp_path / "other" / "model.safetensors", "changed")
     with pytest.raises(StorageError, match="the server is gone"):
         write_model(tmp_path / "other", CutOff(model.uri))
-    with pytest.raises(StorageError, match=r"model\.safetensors is missing, or is not the file that was saved"):
+    with pytest.raises(StorageError, match=r"model\.safetensors is missing, or is not the saved file"):
         load(model)

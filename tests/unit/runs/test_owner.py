@@ -27,7 +27,7 @@ def test_workers_write_in_the_name_of_their_driver(tmp_path: Path):
     worker = pickle.loads(pickle.dumps(first.run))
     worker.write("name", b"x")
     second.claim()
-    with pytest.raises(UserError, match="another process has taken up this run"):
+    with pytest.raises(UserError, match="another process has taken over this run"):
         worker.write("name", b"y")
 
 
@@ -51,7 +51,7 @@ def test_a_folder_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.
     own = Owner(Folder(str(tmp_path / "run")))
     own.claim()
     shutil.rmtree(tmp_path / "run")
-    with pytest.raises(UserError, match="was removed while the run was under way"):
+    with pytest.raises(UserError, match="was removed during the run"):
         own.run.write("name", b"x")
     assert not (tmp_path / "run").exists()
 

@@ -195,7 +195,7 @@ def remove(*names: str) -> Callable[[Path], None]:
     ("change", "part", "message"),
     [
         (remove("report.html"), "report", "has no report yet"),
-        (remove("model/config.json"), "model", "holds no model of trainjob's.*--what all"),
+        (remove("model/config.json"), "model", "has no trainjob model.*--what all"),
         (remove("model/config.json", "summary.json"), "model", "this run has not finished"),
         (remove("trainjob.yaml", "model/config.json"), "all", "is not a run's folder"),
         (remove("trainjob.yaml", "report.html"), "report", "is not a run's folder"),

@@ -117,7 +117,7 @@ def test_a_run_that_has_come_to_nothing_takes_another_spec(name: str, is_protect
     training = job.spec.training.model_copy(update={"seed": 1})
     other = job.model_copy(update={"spec": job.spec.model_copy(update={"training": training})})
     if is_protected:
-        with pytest.raises(UserError, match="begun with another spec"):
+        with pytest.raises(UserError, match="started with another spec"):
             begin_attempt(folder, other)
         assert read_job(folder) == job
         return
@@ -222,6 +222,6 @@ def test_a_run_whose_folder_is_removed_stops(tmp_path: Path, monkeypatch: pytest
     history.add("step", 1, 1, {"loss": 1.0})
     check_exists(folder)
     shutil.rmtree(folder.uri)
-    with pytest.raises(UserError, match=r"job: the run's folder, .* was removed while the run was under way"):
+    with pytest.raises(UserError, match=r"job: the run's folder, .* was removed during the run"):
         history.flush()
     assert not Path(folder.uri).exists()

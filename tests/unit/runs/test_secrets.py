@@ -116,7 +116,7 @@ def test_what_is_said_of_a_run_has_no_secrets():
         assert "c0ffee" not in failure.model_dump_json()
     assert "c0ffee" not in str(worker)
     with pytest.warns(Notice) as notices:
-        notify(f"{SIGNED} was written again")
+        notify(f"{SIGNED} was rewritten")
     assert "c0ffee" not in str(notices[0].message)
 
 

@@ -86,7 +86,7 @@ def test_what_would_wait_too_long_is_refused(held: HeldModel, monkeypatch: pytes
             refused = server.predict(GOOD)
             assert refused.status == 429
             assert refused.headers["retry-after"] == "1"
-            assert "3 rows wait" in refused.detail
+            assert "3 rows are already waiting" in refused.detail
         assert [answer.status for answer in answers] == [200, 200, 200]
         assert server.predict(GOOD).status == 200
         assert 'requests_total{status="429"} 1.0' in server.get("/metrics").text

@@ -65,7 +65,7 @@ def contents(folder: Folder) -> dict[str, bytes]:
 def test_who_was_replaced_changes_nothing(folder: Folder, guarded: Guarded, change: Callable[..., object]):
     before = contents(folder)
     Owner(folder).claim()
-    with pytest.raises(Superseded, match="another process has taken up this run"):
+    with pytest.raises(Superseded, match="another process has taken over this run"):
         change(*guarded)
     assert contents(folder) == before
 

@@ -79,7 +79,7 @@ def test_a_young_folder_and_what_is_not_ours_stay(temporary: Path) -> None:
 
 
 def test_a_full_disk_is_said(temporary: Path) -> None:
-    said = "there is no room for temporary files; free some, or set TMPDIR"
+    said = "there is no space for temporary files; free some, or set TMPDIR"
     with pytest.raises(StorageError, match=said), scratch_folder(), open("/dev/full", "w") as file:
         file.write("more than fits")
     assert list(temporary.iterdir()) == []
@@ -94,6 +94,6 @@ def test_other_errors_stay_what_they_are() -> None:
 
 def test_a_temporary_folder_that_is_missing_is_said(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(temporary / "missing"))
-    said = "no folder for temporary files: No such file or directory; set TMPDIR"
+    said = "there is no folder for temporary files: No such file or directory; set TMPDIR"
     with pytest.raises(StorageError, match=said), scratch_folder():
         pass

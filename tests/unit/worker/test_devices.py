@@ -43,7 +43,9 @@ def test_a_run_with_gpus_is_refused_where_there_are_none(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     spec |= {"workers": {"gpus": 1}, "storage": {"uri": str(tmp_path / "runs")}}
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "x"}, "spec": spec}
-    with pytest.raises(UserError, match=r"PyTorch can use no GPU of this machine \(\w.+\). Set it to 0 to train on"):
+    with pytest.raises(
+        UserError, match=r"PyTorch cannot use any GPU of this machine \(\w.+\). Set it to 0 to train on"
+    ):
         run(TrainJob.model_validate(document), source=tmp_path, started=time.time())
     assert not (tmp_path / "runs" / "x" / "attempts.json").exists()
 

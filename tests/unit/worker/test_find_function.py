@@ -38,7 +38,7 @@ def test_what_is_wrong_with_a_module_is_said(
 
 
 def test_a_module_that_is_nowhere(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"there is no module 'nowhere\.deep' in .*, nor is it installed"):
+    with pytest.raises(UserError, match=r"there is no module 'nowhere\.deep' in .*, and it is not installed"):
         find_function(Function(name="nowhere.deep:loop"), tmp_path)
 
 

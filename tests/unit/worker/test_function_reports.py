@@ -140,8 +140,8 @@ def test_what_is_not_kept_is_told_once(tmp_path: Path):
     reporting = Reporting(tmp_path)
     reporting.reports([{"note": "a", "loss": 1}], [{"note": "b"}], [{"list": [1]}])
     assert reporting.lines == [
-        "note: the function reports what is no number and is not kept: note",
-        "note: the function reports what is no number and is not kept: list",
+        "note: the function reports values that are not numbers and are not kept: note",
+        "note: the function reports values that are not numbers and are not kept: list",
     ]
 
 

@@ -112,7 +112,7 @@ def test_of_very_much_the_beginning_and_the_end_are_kept(path: Path, monkeypatch
         say("end")
     first = (folder / "rank-0.log").read_text()
     assert first.startswith("a" * 1000)
-    assert first.count("what came between this and rank-0.before-last.log was too much to be kept") == 1
+    assert first.count("the lines between rank-0.before-last.log and this file were too many to keep") == 1
     assert (before.read_text(), last.read_text()) == ("d" * 1000, "end")
     assert len(list(folder.iterdir())) == 3
 
@@ -129,7 +129,7 @@ def test_rank_0_is_heard_by_the_driver_to_its_last_word(path: Path):
 def test_a_run_whose_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("trainjob.runs.folder.POLL_SECONDS", 0)
     with (
-        pytest.raises(UserError, match="was removed while the run was under way"),
+        pytest.raises(UserError, match="was removed during the run"),
         captured(LogTarget(Folder(str(tmp_path)), 1), 0),
     ):
         pass

@@ -13,7 +13,7 @@ from trainjob.worker.user_function import exit_error, find_function
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("no_such_module:train_loop", "there is no module 'no_such_module' in {folder}, nor is it installed"),
+        ("no_such_module:train_loop", "there is no module 'no_such_module' in {folder}, and it is not installed"),
         ("loop_of_a_test:no_such_function", "{folder}/loop_of_a_test.py has no function 'no_such_function'"),
         ("loop_of_a_test:NUMBER", "{folder}/loop_of_a_test.py has no function 'NUMBER'"),
     ],

@@ -150,8 +150,8 @@ class Asker:
         """Waits as long as the server wants, or ever longer. Raises UserError after the last attempt."""
         if attempt + 1 == ATTEMPTS:
             raise UserError(
-                f"{self.model.endpoint} failed {ATTEMPTS} times, at last with: {self._without_secret(error)}; "
-                "what is answered is kept: `trainjob baseline` goes on from there"
+                f"{self.model.endpoint} failed {ATTEMPTS} times, the last time with: {self._without_secret(error)}; "
+                "the answers so far are kept: `trainjob baseline` continues from there"
             ) from None
         pause = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.0)
         if wanted is not None and wanted.replace(".", "", 1).isdigit():

@@ -64,7 +64,9 @@ def classify(
     answers = sorter.answers([str(held.values[index]) for index in order])
     answered = {int(row_index): answer for row_index, answer in zip(order, answers, strict=True) if answer is not None}
     if not answered:
-        raise UserError(f"no row was asked about: {sorter.asker.budget.reached} is reached already")
+        raise UserError(
+            f"no row was sent to the language model: {sorter.asker.budget.reached} has already been reached"
+        )
     row_indices = sorted(answered)
     found = [answered[row_index] for row_index in row_indices]
     predicted = sorter.class_numbers(found)
@@ -85,7 +87,7 @@ def _unknown(texts: Sequence[str]) -> list[str]:
         return []
     common = Counter(" ".join(text.split())[:_LONGEST] for text in texts).most_common(_SHOWN)
     shown = ", ".join(f'"{text}" ({number:,})' for text, number in common)
-    return [f"{len(texts):,} answers are of no class and count as wrong, such as {shown}"]
+    return [f"{len(texts):,} answers name none of the classes and count as wrong, such as {shown}"]
 
 
 def _cost(asker: Asker, answers: Sequence[Answer]) -> str:

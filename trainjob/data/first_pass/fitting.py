@@ -243,7 +243,7 @@ def _keys_of_set(parts: list[SourcePart], fitted: Fitted, seed: int, mapped: Map
         keys.append(found)
         bad.merge(others)
     if not sum(len(each.hashes) for each in keys):
-        raise TooFewRows(f"{parts[0].uri} holds no rows{' that can be used' if bad.count else ''}")
+        raise TooFewRows(f"{parts[0].uri} has no rows{' that can be used' if bad.count else ''}")
     return joined(keys)
 
 

@@ -215,7 +215,7 @@ def take_survey(
         bad.merge(share.bad)
     if not any(map(len, hashes)):
         place = listed(dataset.train.all_uris)
-        raise TooFewRows(f"{place} holds no rows{' that can be used' if bad.count else ''}")
+        raise TooFewRows(f"{place} has no rows{' that can be used' if bad.count else ''}")
     every = Survey(
         joined_labels(labels), np.concatenate(hashes), np.concatenate(marks), sample, joined_labels(unusable)
     )

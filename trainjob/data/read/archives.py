@@ -23,7 +23,8 @@ def only_member(archive: pa.NativeFile, uri: str) -> pa.NativeFile:
     if len(names) != 1:
         found = f"{len(names):,} files ({listed(names)})" if names else "no file"
         raise DataError(
-            f"{uri} is a ZIP archive with {found}; one that holds one table is read: unpack it, and name the folder"
+            f"{uri} is a ZIP archive with {found}; only archives of one table can be read: unpack it, and give the "
+            "folder"
         )
     try:
         return pa.PythonFile(members.open(names[0]), "r")

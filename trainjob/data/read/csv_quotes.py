@@ -27,7 +27,7 @@ class BadQuote:
     @property
     def detail(self) -> str:
         lines = "the line that follows" if self.lines == 1 else f"the {self.lines:,} lines that follow"
-        return f"it takes in {lines}" if self.lines else ""
+        return f"it spans {lines}" if self.lines else ""
 
 
 @dataclass

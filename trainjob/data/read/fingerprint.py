@@ -61,8 +61,8 @@ def check_same_files(spec: TrainJobSpec, kept: Folder) -> None:
     for name, old in before.items():
         if now[name] != old:
             notify(
-                f"spec.dataset.{name} was written again since the run began (at {old.changed}, now at "
-                f"{now[name].changed}), with the same size: if its rows are others, start anew with --fresh"
+                f"spec.dataset.{name} was rewritten since the run began (at {old.changed}, now at "
+                f"{now[name].changed}), with the same size: if its rows have changed, start over with --fresh"
             )
 
 
@@ -75,7 +75,7 @@ def refuse_changes(spec: TrainJobSpec, changes: dict[str, str]) -> None:
     raise DataError(
         "the data has changed since the run began:\n"
         + "\n".join(f"  spec.dataset.{name} ({uris[name]}): {change}" for name, change in changes.items())
-        + "\nBring the data back to continue the run, --fresh to start anew, or another metadata.name."
+        + "\nRestore the data to continue the run, start over with --fresh, or choose another metadata.name."
     )
 
 

@@ -44,16 +44,16 @@ def common_format(names: Sequence[str], uris: Sequence[str]) -> str:
             return next(kind for kind in kinds if kind in TABLES)
         hint = f", or with `uri` the table that names the images, such as {tables[0]}" if beside_images else ""
         raise DataError(
-            f"{listed(uris)} holds files of several formats ({', '.join(kinds)}): name one with `format`{hint}"
+            f"{listed(uris)} has files in several formats ({', '.join(kinds)}): choose one with `format`{hint}"
         )
     if any(name.lower().endswith(".zip") for name in names):
         raise DataError(
-            f"{listed(uris)}: a ZIP archive is read where it holds one table: set `format`, or call it .csv.zip or "
-            ".jsonl.zip. Unpack any other, and name the folder"
+            f"{listed(uris)}: a ZIP archive can be read only if it contains one table: set `format`, or rename it "
+            "to .csv.zip or .jsonl.zip. Unpack any other, and give the folder"
         )
     raise DataError(
-        f"{listed(uris)}: the format cannot be told from the name; "
-        "use .csv, .tsv, .jsonl, .json, .parquet, a folder of images or IDX files, or set `format`"
+        f"{listed(uris)}: cannot tell the format from the name; use .csv, .tsv, .jsonl, .json, .parquet, a folder of "
+        "images or IDX files, or set `format`"
     )
 
 

@@ -51,8 +51,8 @@ def image_columns(part: SourcePart, image: str | None, label: str | None, labell
         kind = schema.field(image).type
         hint = "each row has one image" if pa.types.is_list(kind) or pa.types.is_large_list(kind) else "name another"
         raise DataError(
-            f'{part.uri}: the column "{image}" holds {kind}, neither images (bytes, or a struct of bytes and path) nor '
-            f"paths of images: {hint} with dataset.image"
+            f'{part.uri}: the column "{image}" contains {kind}, neither images (bytes, or a struct of bytes and path) '
+            f"nor paths of images: {hint} with dataset.image"
         )
     return ImageColumns(image, label, is_path, class_names(features, label or ""))
 
@@ -99,7 +99,7 @@ def _only(likely: list[str], kind: str, schema: pa.Schema, uri: str) -> str:
         return likely[0]
     names = ", ".join(schema.names) or "none"
     if likely:
-        problem = f"the columns {' and '.join(likely)} may each be the {kind}"
+        problem = f"the columns {' and '.join(likely)} could each be the {kind}"
     elif kind == "image":
         problem = f"none of the columns looks like images or their paths; it has {names}"
     else:

@@ -75,10 +75,10 @@ class IDXFiles:
         with readable(self.uri, "IDX"), open_stream(self.uri, self.endpoint) as file:
             images, *shape = _header(file, self.uri, dimensions=(3, 4))
             if images != count:
-                raise DataError(f"{self.uri} holds {images} images but {self.labels_uri} holds {count} labels")
+                raise DataError(f"{self.uri} has {images} images but {self.labels_uri} has {count} labels")
             if 0 in shape or (shape[2:] and shape[2] > MOST_CHANNELS):
                 found = " x ".join(map(str, shape))
-                raise DataError(f"{self.uri} holds images of {found} pixels: it is damaged or holds none")
+                raise DataError(f"{self.uri} has images of {found} pixels: it is damaged or empty")
             if prod(shape[:2]) > MOST_PIXELS:
                 raise too_large(self.uri)
             rows = max(1, IDX_TABLE_BYTES // max(1, prod(shape)))
@@ -107,7 +107,7 @@ def tensors_of(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
 
 
 def too_large(where: str) -> RowError:
-    kind = f"images of more than {MOST_PIXELS:,} pixels are not read"
+    kind = f"images of more than {MOST_PIXELS:,} pixels are not supported"
     return RowError(f"{where}: {kind}; make them smaller", where, kind)
 
 
@@ -121,7 +121,7 @@ def _header(file: pa.NativeFile, uri: str, dimensions: tuple[int, ...]) -> tuple
     if magic[:3] != bytes([0, 0, _UINT8]) or magic[3] not in dimensions:
         wanted = " or ".join(map(str, dimensions))
         raise DataError(
-            f"{uri} is not an IDX file of unsigned bytes with {wanted} dimensions: it begins {magic.hex(' ')}"
+            f"{uri} is not an IDX file of unsigned bytes with {wanted} dimensions: it begins with {magic.hex(' ')}"
         )
     return tuple(int(size) for size in np.frombuffer(_body(file, 4 * magic[3], uri), ">u4"))
 
@@ -139,4 +139,4 @@ def _body(file: pa.NativeFile, size: int, uri: str) -> bytes:
 
 def _check_end(file: pa.NativeFile, uri: str) -> None:
     if file.read(1):
-        raise DataError(f"{uri} goes on after the last item that its header tells of: it is damaged")
+        raise DataError(f"{uri} has data after the last item in its header: it is damaged")

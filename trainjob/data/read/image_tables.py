@@ -198,7 +198,7 @@ def _with_names(rows: Rows, names: tuple[str, ...], on_bad: OnBadRow) -> Rows:
     numbers = [number and canonical(number) for number in rows.table["label"].to_pylist()]
     for index, number in enumerate(numbers):
         if number not in name_of:
-            kind = f"the label is none of the numbers 0 to {len(names) - 1} that have names; -1 stands for no label"
+            kind = f"the label is not one of the numbers 0 to {len(names) - 1} that have names; -1 means no label"
             on_bad(RowError(f"{rows.where(index)}: {kind}: it is {number}", rows.where(index), kind, str(number)))
     sound = rows.take(np.array([index for index, number in enumerate(numbers) if number in name_of], np.int64))
     named = pa.array([name_of[number] for number in numbers if number in name_of], pa.string())
@@ -237,14 +237,14 @@ def _uri_of(path: str, table: str, where: str) -> str:
     that folder."""
     if len(path) > LONGEST_PATH or path.startswith(_BASE64):
         raise DataError(
-            f'{where}: "{path[:20]}…" is no path: images in base64 are not read; write them into '
-            "files, or as bytes into Parquet"
+            f'{where}: "{path[:20]}…" is not a path: base64 images are not supported; write them to '
+            "files, or as bytes to Parquet"
         )
     scheme, separator, _ = path.partition("://")
     if separator and scheme not in _SCHEMES:
         raise DataError(
-            f'{where}: "{path[:200]}" is an address of {scheme}://: images are read from files, s3://, '
-            "gs:// and hf://; download them, and write their paths"
+            f'{where}: "{path[:200]}" has the scheme {scheme}://: images can be read from files, s3://, '
+            "gs:// and hf://; download them, and use their paths"
         )
     if scheme == "file":
         return urlsplit(path).path
@@ -253,5 +253,5 @@ def _uri_of(path: str, table: str, where: str) -> str:
     folder = urlsplit(table).path if table.startswith("file:") else table
     scheme, separator, rest = folder.rpartition("://")
     if scheme in ("http", "https"):
-        raise DataError(f"{where}: the table is on the web, and its images beside it cannot be read: download them all")
+        raise DataError(f"{where}: images next to a table on the web cannot be read: download the table and its images")
     return scheme + separator + posixpath.normpath(posixpath.join(posixpath.dirname(rest), path))

@@ -33,7 +33,7 @@ def items(file: io.BufferedReader, uri: str, most_characters: int) -> Iterator[t
     if sign != "]":
         raise DataError(f"{uri}: the JSON array is cut off or damaged after item {number:,}")
     if text.next_sign():
-        raise DataError(f"{uri} goes on after the end of its JSON array: write one object a line, or one array of all")
+        raise DataError(f"{uri} has data after the end of its JSON array: write one object per line, or a single array")
 
 
 class _Text:

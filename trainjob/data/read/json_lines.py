@@ -113,8 +113,8 @@ class JSONLinesFile:
             content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
             if number == 1 and content.strip() == b"{":
                 raise DataError(
-                    f"{self.uri} holds one JSON object over several lines: write one object a line, or one array of "
-                    "all rows"
+                    f"{self.uri} has a JSON object that spans several lines: write one object per line, or one array "
+                    "of all rows"
                 )
             if content.strip():
                 yield number, content
@@ -147,7 +147,7 @@ class JSONLinesFile:
         for name in columns:
             value = row.get(name)
             if isinstance(value, (dict, list)) and name not in self.nested:
-                kind = f'"{name}" holds {type(value).__name__}, not text'
+                kind = f'"{name}" contains {type(value).__name__}, not text'
                 raise RowError(f"{where}: {kind}", where, kind)
 
     def _inferred(self, objects: list[dict[str, Any]], where: Callable[[int], str]) -> pa.Table:

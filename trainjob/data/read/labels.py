@@ -48,7 +48,7 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
             yield RowError(f"{location}: {kind}: fill it in or drop the row", location, kind)
             continue
         close = difflib.get_close_matches(label, classes or [], n=1) if number < _HINTED else []
-        known = f'did you mean "{close[0]}"?' if close else f"known are {_shortened(classes or [])}"
+        known = f'did you mean "{close[0]}"?' if close else f"known labels are {_shortened(classes or [])}"
         message = f'{location}: the label "{label}" does not occur in the training rows; {known}'
         yield RowError(message, location, "the label does not occur in the training rows", f'"{label}", {known}')
 

@@ -105,7 +105,7 @@ class Picture:
         if low < 0 or high >= 2**16:
             kind = "has grey values beyond 16 bits"
             found = f"from {low:,} to {high:,}"
-            limit = "images of up to 16 bits a channel, 0 to 65,535, are read: scale it"
+            limit = "only images with up to 16 bits per channel, 0 to 65,535, are supported: scale it"
             raise RowError(f"{self.where} has grey values {found}; {limit}", self.where, kind, found)
         scaled = Image.fromarray((values >> 8).astype(np.uint8))
         transparent = self.image.info.get("transparency")
@@ -151,7 +151,7 @@ def _opened(data: bytes, where: str, as_shown: bool) -> Picture:
     if image.width * image.height > MOST_PIXELS:
         raise too_large(where)
     if image.mode not in _GREY_MODES + _COLOUR_MODES:
-        kind = f"images of mode {image.mode} are not supported; convert to 8 bits a channel"
+        kind = f"images of mode {image.mode} are not supported; convert to 8 bits per channel"
         raise RowError(f"{where}: {kind}", where, kind)
     return Picture(image, where, as_shown, image.format != "PNG" or any(mark in data for mark in _MARKS_OF_EXIF))
 
@@ -168,9 +168,9 @@ def _sound(where: str) -> Generator[None]:
 
 def _unsound(where: str, error: Exception) -> RowError:
     """Pillow's readers raise whatever comes up in a file that is no image."""
-    known = f"it is of none of the formats that are read ({', '.join(FORMATS)})"
+    known = f"its format is not supported (supported: {', '.join(FORMATS)})"
     found = known if isinstance(error, UnidentifiedImageError) else error
-    return RowError(f"{where} is not a sound image file: {found}", where, "not a sound image file", str(found))
+    return RowError(f"{where} is not a valid image file: {found}", where, "not a valid image file", str(found))
 
 
 def _on_background(image: Image.Image) -> Image.Image:

@@ -118,9 +118,9 @@ def readable(uri: str, kind: str) -> Generator[None]:
             except OSError as error:
                 if error.errno is not None or "AWS" in str(error) or "google::" in str(error):
                     raise
-                raise DataError(f"{uri} is not a sound {kind} file: {error}") from error
+                raise DataError(f"{uri} is not a valid {kind} file: {error}") from error
     except (pa.ArrowException, EOFError, *archives.UNSOUND) as error:
-        raise DataError(f"{uri} is not a sound {kind} file: {error}") from error
+        raise DataError(f"{uri} is not a valid {kind} file: {error}") from error
 
 
 def is_http(uri: str) -> bool:
@@ -183,8 +183,8 @@ def _download(url: str) -> IO[bytes]:
     """A temporary copy on disk, gone once it is closed: a connection that breaks must not look like the file's end."""
     if has_hidden(url):
         raise DataError(
-            f"{url}: a run's folder has the address without what may be secret, so the data cannot be read again; "
-            "`trainjob evaluate` and `trainjob run --fresh` take the whole address"
+            f"{url}: a run's folder stores the address without its secrets, so the data cannot be read again; "
+            "`trainjob evaluate` and `trainjob run --fresh` accept the full address"
         )
     with ExitStack() as stack:
         copy = stack.enter_context(tempfile.TemporaryFile())
@@ -247,7 +247,7 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         column, kind = column.cast(pa.large_binary()), pa.large_binary()
     if pa.types.is_nested(kind):
-        raise DataError(f'{where(0)}: column "{name}" holds {kind}, not text')
+        raise DataError(f'{where(0)}: column "{name}" contains {kind}, not text')
     if pa.types.is_decimal(kind):
         return pa.chunked_array([pa.array(map(_plain, column.to_pylist()), pa.string())])
     if pa.types.is_floating(kind):
@@ -256,7 +256,9 @@ def as_text(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
         return column.cast(pa.string())
     except pa.ArrowException as error:
         if not _is_binary(kind):
-            raise DataError(f'{where(0)}: column "{name}" holds {kind}, which cannot be made text: {error}') from None
+            raise DataError(
+                f'{where(0)}: column "{name}" contains {kind}, which cannot be converted to text: {error}'
+            ) from None
         for index, value in enumerate(column.to_pylist()):
             try:
                 (value or b"").decode()
@@ -285,7 +287,9 @@ def as_json(column: pa.ChunkedArray, name: str, where: Callable[[int], str]) -> 
         texts = [None if value is None else json.dumps(value, ensure_ascii=False) for value in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, pa.string())])
     except TypeError as error:
-        raise DataError(f'{where(0)}: column "{name}" holds {column.type}, which JSON cannot: {error}') from None
+        raise DataError(
+            f'{where(0)}: column "{name}" contains {column.type}, which JSON cannot represent: {error}'
+        ) from None
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -95,7 +95,7 @@ def _parts(
         return [_idx(listing.files, listing.uri, endpoint)]
     if kind == "images":
         if not listing.is_folder:
-            raise DataError(f"{listing.uri} must be a folder that holds a folder of images for each class")
+            raise DataError(f"{listing.uri} must be a folder with a folder of images for each class")
         return _image_parts(listing.files, listing.uri.rstrip("/"), endpoint, labelled)
     if kind == "csv":
         return [partitioned(CSVFile(file.uri, endpoint, file.size, optional), file.name) for file in listing.files]
@@ -159,7 +159,7 @@ def _of_format(folder: Listing, kind: str) -> Listing:
     if left := [name for name in left_out if format_of(name) == kind or not _is_marker(name)]:
         notify(f"{folder.uri}: left out {listed(left)}")
     if not files:
-        raise DataError(f"{folder.uri}: the folder holds no files; correct the URI")
+        raise DataError(f"{folder.uri}: the folder has no files; correct the URI")
     return replace(folder, files=files, images=images)
 
 
@@ -211,7 +211,7 @@ def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
         if format_of(file.name) != "images" and (mimetypes.guess_type(file.name)[0] or "").startswith("image/")
     ]
     if strange:
-        raise DataError(f"{uri}: images of a format that is not read: {listed(strange)}; convert them, as to PNG")
+        raise DataError(f"{uri}: images in an unsupported format: {listed(strange)}; convert them, as to PNG")
 
 
 def find(uri: str, endpoint: str | None) -> Listing:
@@ -236,10 +236,10 @@ def find(uri: str, endpoint: str | None) -> Listing:
     pattern = "" if is_folder else path[start:]
     found = [info for info in found if not _is_hidden(info.path[start:], pattern)]
     if broken := [info.path[start:] for info in found if info.type != fs.FileType.File]:
-        raise DataError(f"{uri}: broken links, or no files at all: {listed(broken)}; mend or remove them")
+        raise DataError(f"{uri}: broken links, or no files at all: {listed(broken)}; fix or remove them")
     files = [File(scheme + info.path, info.path[start:], info.size, info.mtime) for info in found]
     if not files:
-        raise DataError(f"{uri}: {'the folder holds no files' if is_folder else 'no file matches'}; correct the URI")
+        raise DataError(f"{uri}: {'the folder has no files' if is_folder else 'no file matches'}; correct the URI")
     return Listing(uri, sorted(files, key=lambda file: file.name), is_folder)
 
 
@@ -276,7 +276,7 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> tuple[str, list[fs.FileInf
 def _image_parts(files: list[File], uri: str, endpoint: str | None, labelled: bool) -> list[SourcePart]:
     loose = [file.name for file in files if "/" not in file.name]
     if loose and labelled:
-        raise DataError(f"{uri}/{loose[0]} lies in no class folder: images belong in {uri}/<class>/")
+        raise DataError(f"{uri}/{loose[0]} is not in a class folder: images belong in {uri}/<class>/")
     # By a hash of the name, so that each stretch of the stream has images of every class.
     files = sorted(files, key=lambda file: hashlib.blake2b(file.name.encode(), digest_size=8).digest())
     chunks = (files[start : start + IMAGES_PER_PART] for start in range(0, len(files), IMAGES_PER_PART))

@@ -120,8 +120,8 @@ def image_splits(names: Iterable[str], root: str) -> Folders:
     folders = _one_folder_each(splits, tops, root, "classes: if these are your classes, rename the folders")
     if flat := [top for top in folders.values() if not nested[top]]:
         raise DataError(
-            f"{root}: {_spoken(flat)} must hold a folder of images for each class, but "
-            f"{root}/{flat[0]}/{next(rest for rest in tops[flat[0]] if '/' not in rest)} lies in no class folder"
+            f"{root}: {_spoken(flat)} must have a folder of images for each class, but "
+            f"{root}/{flat[0]}/{next(rest for rest in tops[flat[0]] if '/' not in rest)} is not in a class folder"
         )
     return {split: _unpacked_twice(top, tops[top]) for split, top in folders.items()}
 
@@ -163,7 +163,7 @@ def _one_folder_each(splits: Mapping[str, str], tops: Mapping[str, object], root
     elif len(folders) < len(splits):
         problem = "but several of them are the same split"
     elif "train" not in folders:
-        problem = "but there is no train/"
+        problem = "but there is no folder train/"
     if problem:
         lines = ", ".join(
             f"{split}: {{uri: {root}/{folders.get(split, split)}}}" for split in NAMES if split in {*folders, "train"}

@@ -42,9 +42,7 @@ class ClassificationScores(Scores):
     """How well a classifier does on a set of rows."""
 
     section: ClassVar[str] = "classes.html.j2"
-    caution: ClassVar[str] = (
-        "It answers with one of these classes whatever it is given, also for inputs that belong to none of them."
-    )
+    caution: ClassVar[str] = "It always answers with one of these classes, even for inputs that belong to none of them."
 
     rows: int
     """Number of rows."""

@@ -15,7 +15,7 @@ class LanguageScores(Scores):
     """How well a language model predicts each token of a set from those before it in its text."""
 
     section: ClassVar[str] = "tokens.html.j2"
-    caution: ClassVar[str] = "What it writes may be wrong, and may repeat what it has read."
+    caution: ClassVar[str] = "The text it generates may be wrong, and may repeat training data."
 
     tokens: int
     """Tokens predicted; a text's end is one."""

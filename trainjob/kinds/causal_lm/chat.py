@@ -107,8 +107,8 @@ class ChatTemplate:
             if not (whole.startswith(given) and whole.startswith(answered) and done <= len(given) < len(answered)):
                 raise DataError(
                     f"{where}: the chat template writes the messages before number {number + 1} differently when more "
-                    "follow, so what the assistant is to learn cannot be told from what it is given: change the "
-                    "template, or end the conversation there"
+                    "follow, so the assistant's part cannot be separated from its input: change the template, or end "
+                    "the conversation there"
                 )
             pieces += [(whole[done : len(given)], False), (whole[len(given) : len(answered)], True)]
             done = len(answered)
@@ -172,8 +172,8 @@ class _Rendering:
             return self.text(0, asks=True)
         except DataError:
             raise DataError(
-                f"{self._where}: the conversation begins with the assistant, and the chat template does not say "
-                'how that is asked for: put a message of the role "user" or "system" first'
+                f"{self._where}: the conversation begins with the assistant, and the chat template has no "
+                'prompt for that: put a message of the role "user" or "system" first'
             ) from None
 
     def check_calls(self, count: int, asks: bool = False) -> None:
@@ -188,13 +188,13 @@ class _Rendering:
             if self._is_same(self._messages[: number + 1], [*self._messages[:number], other], self._tools):
                 what = "the tool_calls" if "tool_calls" in message else f'the content (role "{message["role"]}")'
                 raise DataError(
-                    f"{self._where}: the chat template leaves out {what} of message {number + 1}: take a model whose "
-                    "template writes it, or write it into a message that the template takes"
+                    f"{self._where}: the chat template leaves out {what} of message {number + 1}: use a model whose "
+                    "template writes it, or move it into a message that the template uses"
                 )
         if self._tools and self._is_same(self._messages[:count], self._messages[:count], [], asks):
             raise DataError(
-                f'{self._where}: the chat template leaves out the row\'s "{TOOLS}", so that calls would be learned '
-                f"without what they call: take a model whose template writes {TOOLS}, or leave the column out"
+                f'{self._where}: the chat template leaves out the row\'s "{TOOLS}", so the model would learn calls '
+                f"without the tools they call: use a model whose template writes {TOOLS}, or leave the column out"
             )
 
     def _is_same(self, some: list[Message], others: list[Message], tools: list[Any], asks: bool = False) -> bool:
@@ -229,7 +229,7 @@ def template_of(config: dict[str, Any]) -> str:
     if not isinstance(template, str):
         raise DataError(
             "the tokenizer has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json), "
-            "which tells how messages become text: take a model that was made for conversations, or write a template"
+            "which turns messages into text: use a model made for conversations, or write a template"
         )
     return template
 

@@ -67,7 +67,7 @@ class ControlTokens:
     def codes(self, rows: Sequence[Pieces], where: Callable[[int], str]) -> list[list[int]]:
         """The tokens of rendered conversations, with GIVEN added to those that are not learned.
 
-        Raises DataError, which names the row, where the tokenizer takes a content for a control token in any case.
+        Raises DataError, which names the row, where the tokenizer reads some content as a control token in any case.
         """
         whole = self._plain.tokenize(["".join(text for text, _ in pieces) for pieces in rows])
         is_plain = [_MARK.search(tokens.text) is None and self._are_spelled(tokens) for tokens in whole]
@@ -95,7 +95,7 @@ class ControlTokens:
         try:
             (codes,) = self._apart.codes([[(self._with_aliases(text), is_learned) for text, is_learned in pieces]])
         except DataError as error:
-            kind = "the tokenizer takes a content for a control token"
+            kind = "the tokenizer reads some content as a control token"
             raise RowError(f"{where}: {error}", where, kind, str(error)) from None
         return codes
 

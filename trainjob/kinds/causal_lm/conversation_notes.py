@@ -48,7 +48,7 @@ def conversation_notes(marks: np.ndarray, sample: Sequence[str], template: ChatT
     no_schema, parallel = (int(np.count_nonzero(marks & bit)) for bit in (_NO_SCHEMA, _PARALLEL))
     every = f"of {len(marks):,} conversations have"
     if no_schema:
-        notes.append(f"{no_schema:,} {every} tool_calls and no tools: the calls are learned without their schema")
+        notes.append(f"{no_schema:,} {every} tool_calls and no tools: the model learns the calls without their schema")
     if parallel and not template.uses(PARALLEL):
         notes.append(f"{parallel:,} {every} {PARALLEL}: the chat template does not use it")
     for bit, what, is_later in (
@@ -67,7 +67,7 @@ def conversation_notes(marks: np.ndarray, sample: Sequence[str], template: ChatT
     spelled = [token for text in sample if (token := template.control_tokens.found(text)) is not None]
     if spelled:
         notes.append(
-            f"{len(spelled):,} of {len(sample):,} conversations that were looked at hold texts spelled like control "
-            f"tokens, such as {spelled[0]}: these are learned as texts"
+            f"{len(spelled):,} of {len(sample):,} sampled conversations contain texts spelled like control tokens, "
+            f"such as {spelled[0]}: the model learns them as ordinary text"
         )
     return notes

@@ -109,18 +109,18 @@ def _checked_message(found: Any, where: str) -> Message:
             f'"{ASSISTANT}", and "value" to "content"'
         )
     if untrained := next((name for name in _UNTRAINED if message.get(name) is False), None):
-        raise DataError(f'{where} has "{untrained}": false; where nothing is to be learned of it, write "{WEIGHT}": 0')
+        raise DataError(f'{where} has "{untrained}": false; if the model must not learn it, write "{WEIGHT}": 0')
     needed = ("role",) if calls_of(message) and "content" not in message else ("role", "content")
     for name in needed:
         if not isinstance(message.get(name), str):
-            raise DataError(f'{where} has no text as its "{name}": it must be as in {_SHAPE}')
+            raise DataError(f'{where} has no text in "{name}": it must look like {_SHAPE}')
     if "function_call" in message:
         raise DataError(f'{where} has a "function_call", the older form of "tool_calls": write it as one of these')
     weight = message.get(WEIGHT, 0)
     if weight not in (0, 1):
         raise DataError(f"{where}: {WEIGHT} must be 0 or 1, not {_shown(weight)}")
     if weight and message["role"] != ASSISTANT:
-        raise DataError(f'{where}: {WEIGHT} is 1, but nothing is learned of a message whose role is not "{ASSISTANT}"')
+        raise DataError(f'{where}: {WEIGHT} is 1, but only messages of the role "{ASSISTANT}" are learned')
     for number, call in enumerate(calls_of(message), start=1):
         _check_call(call, f"{where}, call {number}")
     return message

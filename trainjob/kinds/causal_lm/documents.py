@@ -68,7 +68,7 @@ class Layout:
         """The rendered conversation of each row. Raises DataError for a row that teaches nothing."""
         found: list[Pieces] = []
         for row, each in enumerate(self._conversations(table, where)):
-            with row_errors(where(row), "the chat template does not write the conversation as it is learned"):
+            with row_errors(where(row), "the chat template cannot represent the conversation"):
                 found.append(template.turns(each, where(row)))
         return found
 
@@ -93,7 +93,7 @@ class Layout:
         rows = zip(*self._values(table, where), strict=True)
         found: list[Conversation] = []
         for number, row in enumerate(rows):
-            with row_errors(where(number), "the conversation is not as it must be"):
+            with row_errors(where(number), "the conversation is not well-formed"):
                 found.append(parsed(dict(zip(names, row, strict=True)), where(number)))
         return found
 

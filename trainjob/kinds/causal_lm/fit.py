@@ -62,7 +62,7 @@ def fit_language_model(
         return FittedOn(tokens, division, survey.digest(target), texts)
     sound = _sound(tokens, train, mapped, bad)
     if not sound.any():
-        raise TooFewRows(f"{listed(dataset.train.all_uris)} holds no rows that can be used")
+        raise TooFewRows(f"{listed(dataset.train.all_uris)} has no rows that can be used")
     usable, target = NoLabels().fit(survey.take(sound), dataset, bad)
     division = usable.divide(target, dataset.validation.fraction, seed)
     sample = usable.sample.items(division.is_training)

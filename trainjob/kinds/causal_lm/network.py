@@ -159,6 +159,6 @@ def _check_packing(network: PreTrainedModel, name: str) -> None:
         same = False
     if not same:
         raise UserError(
-            f"{PATH}.pretrained: {name} ({network.config.model_type}) looks beyond a text's beginning where several "
-            "lie in one row; take a decoder with attention that heeds position_ids, such as Llama, Qwen or GPT-NeoX"
+            f"{PATH}.pretrained: {name} ({network.config.model_type}) attends across texts that are packed into "
+            "one row; use a decoder whose attention honors position_ids, such as Llama, Qwen or GPT-NeoX"
         )

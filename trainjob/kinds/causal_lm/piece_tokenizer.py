@@ -72,8 +72,8 @@ class PieceTokenizer:
         if forbidden := self._forbidden.intersection(ids):
             token = self._tokenizer.id_to_token(min(forbidden))
             raise DataError(
-                f"a text in it is what this tokenizer always takes for the control token {token}: remove that text, or "
-                "take another tokenizer"
+                f"it contains text that this tokenizer always reads as the control token {token}: remove that text, "
+                "or use another tokenizer"
             )
         return [self._originals.get(number, number) for number in ids]
 

@@ -92,7 +92,7 @@ class CausalLM(OneOf):
     @model_validator(mode="after")
     def _lora_needs_pretrained(self) -> Self:
         if self.lora is not None and self.decoder is not None:
-            refuse_conflicts([("lora", "needs a pretrained decoder: one from scratch must be trained")])
+            refuse_conflicts([("lora", "needs a pretrained decoder: all weights of a new one must be trained")])
         return self
 
     @property

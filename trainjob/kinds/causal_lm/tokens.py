@@ -170,7 +170,7 @@ class TokensInput(TextColumns):
 
 def _checked_text(prompt: Prompt, where: str) -> str:
     if not isinstance(prompt, str):
-        raise DataError(f"{where}: the model continues texts, and knows no {type(prompt).__name__}")
+        raise DataError(f"{where}: the model continues texts, and cannot take a {type(prompt).__name__}")
     return prompt
 
 
@@ -190,9 +190,7 @@ def _token_id(preprocessor: TokensInput, *names: str) -> int:
     """The id of the first of these special tokens that exists."""
     number = special_token_id(preprocessor.tokenizer, preprocessor.tokenizer_config, *names)
     if number is None:
-        raise DataError(
-            f"the tokenizer names no {names[-1]} (in tokenizer_config.json), which tells a model where a text ends"
-        )
+        raise DataError(f"the tokenizer names no {names[-1]} (in tokenizer_config.json), which marks the end of a text")
     return number
 
 

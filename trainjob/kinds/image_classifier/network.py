@@ -130,9 +130,9 @@ def _cnn(config: ImageConfig) -> nn.Sequential:
     if not (height and width):
         smallest = 2 ** len(cnn.channels)
         raise UserError(
-            f"spec.model.imageClassifier.cnn.channels: {len(cnn.channels)} blocks halve an image as often and need "
+            f"spec.model.imageClassifier.cnn.channels: {len(cnn.channels)} blocks each halve the image and need "
             f"{smallest} x {smallest} pixels or more, but the images have {config.width} x {config.height}; "
-            "name fewer blocks"
+            "use fewer blocks"
         )
     layers: list[nn.Module] = []
     channels = config.channels

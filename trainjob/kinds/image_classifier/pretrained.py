@@ -69,14 +69,14 @@ def _check_weights(network: PreTrainedModel, found: dict[str, Any], name: str) -
     head = head_of(network)
     if not head:
         raise UserError(
-            f"{FIELD}: the head of {name} ({network.config.model_type}) cannot be told from the rest; "
-            "take another model"
+            f"{FIELD}: the head of {name} ({network.config.model_type}) cannot be separated from the rest; use "
+            "another model"
         )
     own = {id(value) for part in head for value in part.parameters()}
     encoder = {key for key, value in network.named_parameters() if id(value) not in own}
     if wrong := sorted(encoder & {key for key, *_ in found["mismatched_keys"]}):
         raise UserError(
-            f"{FIELD}: the weights of {name} are of other shapes than its config.json says: {_first_few(wrong)}"
+            f"{FIELD}: the weights of {name} do not have the shapes in its config.json: {_first_few(wrong)}"
         )
     if encoder and encoder <= set(found["missing_keys"]):
         raise UserError(f"{FIELD}: the files of {name} hold none of its weights, such as {_first_few(sorted(encoder))}")

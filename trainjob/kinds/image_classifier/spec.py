@@ -83,10 +83,12 @@ class ImageClassifier(Classifier):
     @model_validator(mode="after")
     def _fits_the_network(self) -> Self:
         if self.freeze_encoder and self.pretrained is None:
-            refuse_conflicts([("freezeEncoder", "needs a pretrained network: one from scratch must be trained")])
+            refuse_conflicts(
+                [("freezeEncoder", "needs a pretrained network: all weights of a new one must be trained")]
+            )
         if self.size is not None and self.pretrained is not None:
             refuse_conflicts(
-                [("size", "is for mlp and cnn: a pretrained network's image processor says what images become")]
+                [("size", "is for mlp and cnn: a pretrained network's image processor determines the size")]
             )
         return self
 

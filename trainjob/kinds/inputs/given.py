@@ -62,4 +62,4 @@ def as_arrow_table(make: Callable[[], pa.Table]) -> pa.Table:
     try:
         return make()
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise UserError(f"the rows make no table: {error}") from None
+        raise UserError(f"the rows do not form a table: {error}") from None

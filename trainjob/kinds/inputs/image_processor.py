@@ -61,7 +61,7 @@ class PretrainedImageInput(ImageInput):
         """The input that was saved with these fields of preprocessor.json."""
         file = folder / PROCESSOR_FILE
         if not file.is_file():
-            raise DataError(f"{folder} holds no {PROCESSOR_FILE}: the model is not whole")
+            raise DataError(f"{folder} has no {PROCESSOR_FILE}: the model is incomplete")
         return cls(**state, processor=file.read_text())
 
 
@@ -72,8 +72,8 @@ def check_shape(picture: Picture) -> None:
         found = f"{width} x {height} pixels"
         kind = f"one side is more than {LONGEST} times as long as the other"
         raise RowError(
-            f"{picture.where} is {found}: where images are brought to the shape that a pretrained network takes, "
-            f"no side may be more than {LONGEST} times as long as the other",
+            f"{picture.where} is {found}: when images are resized for a pretrained network, no side may be "
+            f"more than {LONGEST} times as long as the other",
             picture.where,
             kind,
             found,
@@ -89,19 +89,21 @@ class Processor:
         self._processor = processor
         black, white = (self._values(Image.new("RGB", _PROBES[0], (level,) * 3)) for level in (0, 255))
         if len({self._values(Image.new("RGB", size)).shape for size in _PROBES}) > 1:
-            raise ValueError("images of different shapes get different sizes by it: it has no crop_size, or no size")
+            raise ValueError("it gives images of different shapes different sizes: it has no crop_size, or no size")
         if black.ndim != 3 or len(black) != 3:
-            raise ValueError(f"it makes arrays of the shape {list(black.shape)} of images, and not [3, height, width]")
+            raise ValueError(
+                f"it turns images into arrays of shape {list(black.shape)} of images, and not [3, height, width]"
+            )
         self.height, self.width = black.shape[1:]
         centre = (slice(None), self.height // 2, self.width // 2)
         self.shift = black[centre].astype(np.float64)
         self.scale = (white[centre].astype(np.float64) - self.shift) / 255
         if not (self.scale > 0).all():
-            raise ValueError("it does not tell white from black")
+            raise ValueError("it turns white and black images into the same array")
         noise = np.random.default_rng(0).integers(0, 256, (*_PROBES[0][::-1], 3), np.uint8)
         levels = self._levels(Image.fromarray(noise))
         if np.abs(levels - levels.round()).max() > 0.1 or not (-0.1 < levels.min() <= levels.max() < 255.1):
-            raise ValueError("it does more than to resize, crop, rescale and normalize")
+            raise ValueError("it does more than resize, crop, rescale and normalize")
 
     def pixels(self, image: Image.Image) -> np.ndarray:
         """An RGB image after resizing and cropping, uint8 [height, width, 3]."""

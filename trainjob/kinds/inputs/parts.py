@@ -19,7 +19,7 @@ def table_parts(
     `optional` ones may be missing. Raises DataError where the source holds images."""
     found = parts(source, endpoint, nested=nested, optional=optional)
     if _are_images(found):
-        raise DataError(f"{listed(source.all_uris)} holds images, but model.{kind} needs csv, jsonl or parquet")
+        raise DataError(f"{listed(source.all_uris)} has images, but model.{kind} needs csv, jsonl or parquet")
     return found
 
 
@@ -39,7 +39,7 @@ def _notify_unnamed_images(images: list[SourcePart], beside: list[str], sources:
     named = named_files(images)
     if others := [uri for uri in beside if posixpath.normpath(uri) not in named]:
         notify(
-            f"{sources}: {len(others):,} of {len(beside):,} images are left out, since no row names them: "
+            f"{sources}: {len(others):,} of {len(beside):,} images are left out because no row names them: "
             f"{listed(others)}"
         )
 

@@ -48,7 +48,7 @@ class Texts(BaseModel):
     @model_validator(mode="after")
     def _is_one_of_them(self) -> "Texts":
         if (self.texts is None) == (self.rows is None):
-            raise ValueError("give one of texts and rows")
+            raise ValueError("give either texts or rows")
         return self
 
 
@@ -79,11 +79,11 @@ def text_example(names: Sequence[str]) -> dict[str, Any]:
 
 def _text(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
-        raise ValueError(f"has {len(text):,} characters; at most {MOST_CHARACTERS:,} are taken")
+        raise ValueError(f"has {len(text):,} characters; the limit is {MOST_CHARACTERS:,}")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("is no text: it has one half of a surrogate pair") from None
+        raise ValueError("is not valid text: it has half of a surrogate pair") from None
     return text
 
 
@@ -92,9 +92,9 @@ def _cell(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, float) and not np.isfinite(value):
-        raise ValueError("is no number that JSON knows; write null where a value is missing")
+        raise ValueError("is not a JSON number; write null for a missing value")
     if not isinstance(value, str | int | float):
-        raise ValueError("must be a text, a number, true, false or null")
+        raise ValueError("must be text, a number, true, false or null")
     return _text(value if isinstance(value, str) else json.dumps(value))
 
 

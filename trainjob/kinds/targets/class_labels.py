@@ -80,7 +80,7 @@ def _small_classes(
         message = f"{told}: too few to set some aside for validation" if needed > 1 else told
         had = found + lost
         if dataset.on_bad_rows == "drop" and lost and (had >= FEW_ROWS or (not found and had >= needed)):
-            raise DataError(f"{told}: the whole class would be dropped. Correct its rows, or take them all out")
+            raise DataError(f"{told}: the whole class would be dropped. Correct its rows, or remove them all")
         measured += _is_fraction(name)
         if found:
             advice = _MEASURED if _is_fraction(name) else _ADVICE

@@ -106,7 +106,7 @@ def class_weights(spec: ClassWeights, target: Target, path: str) -> Tensor:
 
 
 def _unknown(name: str, classes: list[str]) -> str:
-    said = f"no class is called {name!r}"
+    said = f"there is no class {name!r}"
     if name in ("true", "false"):
         return f"{said} (YAML reads yes, no, on and off as true and false: put them in quotes)"
     close = get_close_matches(name, classes, n=1)

@@ -41,8 +41,8 @@ def label_notes(classes: Sequence[str], counts: Sequence[int]) -> list[str]:
 def _notes(rows: dict[str, int]) -> Iterator[str]:
     if lists := [name for name in rows if _is_list(name)]:
         yield (
-            f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {_shown(lists, rows)}. Each is a class "
-            "of its own, whatever it holds: write one plain label into each row"
+            f"{len(lists):,} of {len(rows):,} classes look like lists or JSON: {_shown(lists, rows)}. Each one is "
+            "treated as a separate class: give each row one plain label"
         )
     groups = [names for names in _alike(rows) if len(names) > 1]
     if groups:

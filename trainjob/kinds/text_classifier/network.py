@@ -120,7 +120,7 @@ def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -
     many heads and channels as its linear layers have room for."""
     old = network.get_submodule(name)
     if not isinstance(old, nn.Linear):
-        raise TypeError(f"{name} is no linear layer")
+        raise TypeError(f"{name} is not a linear layer")
     layer = nn.Linear(inputs, outputs, bias="bias" in dict(old.named_parameters()))
     network.set_submodule(name, layer)
     return layer

@@ -78,7 +78,7 @@ class TextClassifier(Classifier):
     def _freeze_needs_pretrained(self) -> Self:
         if self.freeze_encoder and self.encoder is not None:
             raise PydanticCustomError(
-                "freeze", "freezeEncoder needs a pretrained encoder: one from scratch must be trained"
+                "freeze", "freezeEncoder needs a pretrained encoder: all weights of a new one must be trained"
             )
         return self
 
