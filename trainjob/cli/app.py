@@ -59,6 +59,7 @@ EXAMPLES = {
     plan: """
         trainjob plan trainjob.yaml
         trainjob plan trainjob.yaml --gpu-memory 80Gi
+        trainjob plan trainjob.yaml --measure
         trainjob plan trainjob.yaml --set spec.training.batchSize=64 --json""",
     evaluate: """
         trainjob evaluate runs/tags holdout.csv

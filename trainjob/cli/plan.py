@@ -21,6 +21,9 @@ def plan(
         str | None,
         typer.Option(metavar="BYTES", help="Memory of a GPU, such as 80Gi; by default that of this machine's GPU."),
     ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Also take a few real steps on this machine, and estimate the hours.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the rows, steps and memory that a TrainJob needs.
@@ -31,6 +34,7 @@ def plan(
     from trainjob.cli.progress import preparing
     from trainjob.data.first_pass.fitting import tell_of_data
     from trainjob.driver.check import check_data
+    from trainjob.driver.worker_cpus import worker_threads
     from trainjob.plan.capacity import capacity_of
     from trainjob.plan.plan import make_plan
 
@@ -38,7 +42,7 @@ def plan(
     capacity = capacity_of(job.spec.workers, gpu_memory)
     with preparing(job.metadata.name):
         found = check_data(job)
-        made = make_plan(job, found, capacity)
+        made = make_plan(job, found, capacity, worker_threads(job.spec) if measure else None)
     if as_json:
         say(printable_json(made.model_dump_json(by_alias=True, indent=2)))
         return
@@ -49,7 +53,7 @@ def plan(
 
 
 def _lines(plan: "Plan") -> Iterator[tuple[str, str]]:
-    from trainjob.formatting import bytes_, count, percent
+    from trainjob.formatting import bytes_, count, duration, percent
 
     yield "rows", ", ".join(f"{name} {count(rows)}" for name, rows in plan.rows.items())
     if plan.classes is not None:
@@ -58,14 +62,15 @@ def _lines(plan: "Plan") -> Iterator[tuple[str, str]]:
         yield "cut texts", percent(plan.cut_share)
     if plan.steps is not None:
         about = "" if plan.steps.is_exact else "about "
+        is_packed = plan.steps.rows != plan.rows["train"]
         if plan.steps.tokens is not None:
             longest = f"the longest row has {count(plan.steps.longest or 0)}"
             yield "tokens", f"{about}{count(plan.steps.tokens)} an epoch; {longest}"
-        each = f"{count(plan.rows_per_worker or 0)} rows a worker" if plan.workers > 1 else ""
-        packed = f", of {about}{count(plan.steps.rows)} rows" if plan.steps.rows != plan.rows["train"] else ""
-        yield "steps", f"{about}{count(plan.steps.total)}; {count(plan.steps.per_epoch)} an epoch{packed}"
-        if each:
-            yield "workers", f"{count(plan.workers)}, {each}"
+        packed = f", of {about}{count(plan.steps.rows)} packed rows" if is_packed else ""
+        total = f"{about if is_packed else ''}{count(plan.steps.total)}"
+        yield "steps", f"{total}; {count(plan.steps.per_epoch)} an epoch{packed}"
+    if plan.rows_per_worker is not None:
+        yield "workers", f"{count(plan.workers)}, {count(plan.rows_per_worker)} rows of each batch a worker"
     if (need := plan.memory) is not None:
         shown = {"weights": need.weights, "gradients": need.gradients, "optimizer": need.optimizer}
         parts = [f"{name} {bytes_(size)}" for name, size in (shown | {"activations": need.activations}).items()]
@@ -78,5 +83,10 @@ def _lines(plan: "Plan") -> Iterator[tuple[str, str]]:
             yield "", f"would fit: {settings} ({bytes_(each.total)})"
         if plan.fits == "no" and not plan.alternatives:
             yield "", "not with a smaller batch, activationCheckpointing or sharding over these workers either"
+    if plan.memory_unknown is not None:
+        yield "memory", plan.memory_unknown
+    if plan.seconds_per_step is not None and plan.hours is not None:
+        step = f"{duration(plan.seconds_per_step)} a step of one worker on this machine, without communication"
+        yield "time", f"{duration(plan.hours * 3600)} without validation; {step}"
     for note in plan.notes:
         yield "note", note

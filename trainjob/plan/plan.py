@@ -14,6 +14,7 @@ from trainjob.doing import DOING, ROWS
 from trainjob.driver.check import CheckedData
 from trainjob.plan.fit import Alternative, Fit, alternatives_of, how_it_fits
 from trainjob.plan.memory import NotTraceable, Traced
+from trainjob.plan.speed import seconds_per_batch
 from trainjob.precision import PRECISIONS, resolve_precision
 from trainjob.pretrained.remote_model import local_model
 from trainjob.schema.base import StrictModel
@@ -65,11 +66,17 @@ class Plan(StrictModel):
     precision: str | None = None
     """Of the forward pass."""
     memory: Need | None = None
+    memory_unknown: str | None = None
+    """Why the memory is not known."""
     capacity: int | None = None
     """Bytes of memory of a worker's GPU, if known."""
     fits: Fit | None = None
     alternatives: list[Alternative] = []
     """If it does not fit: settings that do."""
+    seconds_per_step: float | None = None
+    """If measured: of an optimizer step of one worker on this machine, without communication."""
+    hours: float | None = None
+    """Of all steps, without validation and checkpoints."""
     notes: list[str] = []
 
 
@@ -102,9 +109,10 @@ def steps_of(spec: TrainJobSpec, fitted: Fitted, examples: Examples, read: int) 
     )
 
 
-def make_plan(job: TrainJob, found: CheckedData, capacity: int | None) -> Plan:
-    """The plan of a job whose data was looked at. `capacity` is the memory of a worker's GPU in bytes, if it is known.
-    Raises UserError if the model cannot be built."""
+def make_plan(job: TrainJob, found: CheckedData, capacity: int | None, threads: int | None = None) -> Plan:
+    """The plan of a job with this data. `capacity` is the memory of a worker's GPU in bytes, if it is known. With
+    `threads`, steps are measured, each worker with so many CPU threads. Raises UserError if the model cannot be
+    built."""
     fitted, spec = found.fitted, found.spec
     plan = Plan(
         name=job.metadata.name,
@@ -122,7 +130,12 @@ def make_plan(job: TrainJob, found: CheckedData, capacity: int | None) -> Plan:
     with local_model(spec, weights=False) as model:
         traced = Traced(spec, model, fitted.preprocessor, examples, _dtype(spec), capacity)
         steps = steps_of(spec, fitted, examples, read)
-        return plan.model_copy(update={"steps": steps, **_memory(traced), "notes": list(_notes(spec))})
+        update = {"steps": steps, "notes": list(_notes(spec)), **_memory(traced)}
+    if threads is not None:
+        DOING.begin("measuring steps")
+        seconds = seconds_per_batch(traced, threads) * spec.training.gradient_accumulation
+        update |= {"seconds_per_step": seconds, "hours": seconds * steps.total / 3600}
+    return plan.model_copy(update=update)
 
 
 def _dtype(spec: TrainJobSpec) -> torch.dtype:
@@ -143,7 +156,7 @@ def _memory(traced: Traced) -> dict[str, Any]:
     try:
         memory = traced.memory(rows)
     except NotTraceable as error:
-        return known | {"notes": [str(error)]}
+        return known | {"memory_unknown": str(error)}
     need = Need(**asdict(memory), total=memory.total)
     if traced.capacity is None:
         return known | {"memory": need}

@@ -14,6 +14,7 @@ from trainjob.api.load import load_trainjob
 from trainjob.data import fit, prepare_examples
 from trainjob.data.batches.loaders import InMemoryBatches, Shard
 from trainjob.driver.check import check_data
+from trainjob.errors import DataError
 from trainjob.models import build
 from trainjob.plan.plan import Plan, make_plan
 from trainjob.worker.step import Step
@@ -170,3 +171,25 @@ def test_nothing_fits(tmp_path: Path) -> None:
     job = job_of(tmp_path, LANGUAGE, {"precision": "bf16"}, workers={"gpus": 1})
     plan = plan_of(job, 2**30)
     assert (plan.fits, plan.alternatives) == ("no", [])
+
+
+def test_measured_steps(tmp_path: Path) -> None:
+    job = job_of(tmp_path, TEXT, {"gradientAccumulation": 2})
+    plan = make_plan(job, check_data(job), None, threads=1)
+    assert plan.steps is not None
+    assert plan.seconds_per_step is not None
+    assert plan.seconds_per_step > 0
+    assert plan.hours == pytest.approx(plan.seconds_per_step * plan.steps.total / 3600)
+
+
+def test_a_function_has_only_rows(tmp_path: Path) -> None:
+    job = job_of(tmp_path, {"function": {"name": "train:main"}}, {})
+    plan = plan_of(job)
+    assert (plan.rows, plan.steps, plan.memory) == ({"train": ROWS}, None, None)
+    assert "only its rows" in plan.notes[0]
+
+
+def test_a_model_that_is_not_there(tmp_path: Path) -> None:
+    job = job_of(tmp_path, {"textClassifier": {"pretrained": str(tmp_path / "missing")}}, {})
+    with pytest.raises(DataError, match=r"spec\.model\.textClassifier\.pretrained"):
+        plan_of(job)
