@@ -95,8 +95,7 @@ class BuiltInTraining:
         """Without Ray: the workers' libraries load while the data is prepared."""
         with LocalWorkers(self.spec.workers, self.threads, [*_LOCAL_MODULES, *_worker_modules(self.spec)]) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
-            with self.data_time.running():
-                DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+            with self._preparing(fitted):
                 save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
             work = partial(run_worker_job, self._worker_job(fitted, partial(load_arrays, arrays)))
             return self.run_with_retries(partial(workers.run, work)), fitted
@@ -105,7 +104,8 @@ class BuiltInTraining:
         assert self.spec.dataset is not None
         fitted, train_rows = self.start_on_ray()
         if self.spec.dataset.loader == "dataLoader":
-            return self._train_on_kept_rows(fitted, train_rows), fitted
+            job, _ = self.prepare_rows(fitted, train_rows)
+            return result_of(self.start_on_workers(job)), fitted
         return self._train_on_datasets(fitted, train_rows), fitted
 
     def start_on_ray(self) -> tuple[Fitted, Loading | None]:
@@ -127,11 +127,10 @@ class BuiltInTraining:
         self.on_start()
         return fitted, train_rows
 
-    def prepare_for_trials(self, fitted: Fitted, train_rows: Loading | None) -> tuple[WorkerJob, Datasets | None]:
-        """The job that all trials of a search share, with the rows in memory; or as datasets, if there are too many."""
+    def prepare_rows(self, fitted: Fitted, train_rows: Loading | None) -> tuple[WorkerJob, Datasets | None]:
+        """A job with the rows in memory; or with datasets, if the loader is Ray Data and there are too many rows."""
         assert self.spec.dataset is not None
-        with self.data_time.running():
-            DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+        with self._preparing(fitted):
             if self.spec.dataset.loader == "dataLoader":
                 return self._worker_job(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
             datasets = prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver))
@@ -139,6 +138,14 @@ class BuiltInTraining:
             if sum(fitted.rows.values()) * row_bytes > KEPT_BYTES:
                 return self._worker_job(fitted, None, self._streamed(fitted)), datasets
             return self._worker_job(fitted, put(read_datasets(datasets))), None
+
+    @contextmanager
+    def _preparing(self, fitted: Fitted) -> Generator[None]:
+        """Shows and measures the second pass over the rows. A source that is split is read once for each side."""
+        split = 0 if fitted.split is None else fitted.rows["train"] + fitted.rows["validation"]
+        with self.data_time.running():
+            DOING.begin("preparing rows", sum(fitted.rows.values()) + split, ROWS)
+            yield
 
     def _streamed(self, fitted: Fitted) -> tuple[str, ...]:
         large = (name for name, size in bytes_of_sets(self.spec, fitted).items() if size > KEPT_BYTES)
@@ -152,19 +159,13 @@ class BuiltInTraining:
         DOING.begin("asking the teacher", None if on_ray else fitted.training_rows, ROWS)
         return soft_labels(self.spec, fitted, self.run, on_ray)
 
-    def _train_on_kept_rows(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
-        with self.data_time.running():
-            DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
-            rows = put(prepare_examples(self.spec, fitted, train_rows))
-        return result_of(self.start_on_workers(self._worker_job(fitted, rows)))
-
     def _train_on_datasets(self, fitted: Fitted, train_rows: Loading | None) -> Outcome:
+        """Prepares the rows while the workers start."""
         with scratch_folder() as scratch:
             datasets = LateDatasets(scratch)
             getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
             training = self.start_on_workers(self._worker_job(fitted, None, self._streamed(fitted)), getters)
-            with self.data_time.running():
-                DOING.begin("preparing rows", _rows_to_prepare(fitted), ROWS)
+            with self._preparing(fitted):
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver)))
             return result_of(training)
 
@@ -224,12 +225,6 @@ def run_job_on_ray(job: WorkerJob, datasets: Datasets | None) -> Outcome | None:
         if not isinstance(ended, Stopped):
             return ended
         wait_until_gone(ended.leaving)
-
-
-def _rows_to_prepare(fitted: Fitted) -> int:
-    """Rows that the second pass reads. A source that is split is read once for each side."""
-    split = 0 if fitted.split is None else fitted.rows["train"] + fitted.rows["validation"]
-    return sum(fitted.rows.values()) + split
 
 
 def _worker_modules(spec: TrainJobSpec) -> list[str]:

@@ -53,7 +53,7 @@ def train_tuned(job: TrainJob, training: BuiltInTraining, snapshots: Snapshots) 
     tuning, checkpoints = job.spec.tuning, job.spec.checkpoints
     assert tuning is not None
     fitted, train_rows = training.start_on_ray()
-    worker_job, datasets = training.prepare_for_trials(fitted, train_rows)
+    worker_job, datasets = training.prepare_rows(fitted, train_rows)
     board = Board(training.run, tuning, checkpoints, snapshots.add)
     snapshots.trial = board.stepped
     snapshots.search(board.phase)
