@@ -37,10 +37,20 @@ def pack(tokens: np.ndarray, offsets: np.ndarray, length: int) -> tuple[np.ndarr
 
 def code_matrix(examples: Examples, length: int) -> np.ndarray:
     """The codes of packed rows, int32 [n, length], -1 where there are no tokens."""
-    lengths = examples.lengths
-    codes = np.full((len(lengths), length), -1, np.int32)
-    codes[np.arange(length) < lengths[:, None]] = examples.values
-    return codes
+    return _padded(examples.values, examples.lengths, length, -1)
+
+
+def label_matrix(examples: Examples, length: int) -> np.ndarray:
+    """The labels of packed rows as of `next_tokens`, int64 [n, length]. No label crosses from one row to the next:
+    each row begins with the first token of a document."""
+    return _padded(next_tokens(examples.values), examples.lengths, length, IGNORED)
+
+
+def _padded(values: np.ndarray, lengths: np.ndarray, length: int, padding: int) -> np.ndarray:
+    """Rows of `lengths` values, one after the other, as a matrix [n, length]."""
+    matrix = np.full((len(lengths), length), padding, values.dtype)
+    matrix[np.arange(length) < lengths[:, None]] = values
+    return matrix
 
 
 def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
@@ -55,12 +65,12 @@ def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def next_tokens(codes: np.ndarray) -> np.ndarray:
-    """The label of each place, int64 [n, length], of codes as for `unpacked`: the token that follows in the document,
+    """The label of each place, int64 [..., length], of codes as for `unpacked`: the token that follows in the document,
     or IGNORED where that is only read."""
     labels = np.full(codes.shape, IGNORED, np.int64)
-    following = codes[:, 1:]
+    following = codes[..., 1:]
     is_learned = (following >= 0) & (following & (START | GIVEN) == 0)
-    labels[:, :-1] = np.where(is_learned, following, IGNORED)
+    labels[..., :-1] = np.where(is_learned, following, IGNORED)
     return labels
 
 

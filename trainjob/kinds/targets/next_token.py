@@ -10,7 +10,7 @@ import numpy as np
 from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import OnBadRow, Rows
-from trainjob.kinds.causal_lm.packing import code_matrix, next_tokens
+from trainjob.kinds.causal_lm.packing import label_matrix
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,7 +60,7 @@ class NextToken:
 
     def labels(self, examples: Examples, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """The token after each one, int64 [n, length]; IGNORED where none is learned."""
-        return next_tokens(code_matrix(examples, inputs["input_ids"].shape[1]))
+        return label_matrix(examples, inputs["input_ids"].shape[1])
 
     def objective(self, spec: TrainJobSpec | None, module: "Trainable[Any]") -> "NextTokenObjective":
         from trainjob.kinds.targets.next_token_objective import NextTokenObjective
