@@ -1,14 +1,26 @@
 """Train a model from one YAML file, on this machine or on a Kubernetes cluster."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trainjob.client.jobs import Client, Job
+    from trainjob.client.runs import Run, run
     from trainjob.generator import TextGenerator
     from trainjob.predictor import Predictor
 
     __version__: str
 
-__all__ = ["Predictor", "TextGenerator", "__version__"]
+_MODULES = {
+    "Client": "trainjob.client.jobs",
+    "Job": "trainjob.client.jobs",
+    "Predictor": "trainjob.predictor",
+    "Run": "trainjob.client.runs",
+    "TextGenerator": "trainjob.generator",
+    "run": "trainjob.client.runs",
+}
+
+__all__ = ["Client", "Job", "Predictor", "Run", "TextGenerator", "__version__", "run"]
 
 
 def __dir__() -> list[str]:
@@ -17,14 +29,8 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Imports what `trainjob` offers when it is first used: the command line must start at once."""
-    if name == "Predictor":
-        from trainjob.predictor import Predictor
-
-        return Predictor
-    if name == "TextGenerator":
-        from trainjob.generator import TextGenerator
-
-        return TextGenerator
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 

@@ -2,16 +2,18 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from trainjob.api.defaults import with_defaults
 from trainjob.api.document import Document, FieldPath, InvalidDocument, Position, Problem, parse, value_at
+from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
 from trainjob.api.wording import fields_of, model_at, nested_model, problems_of, show
@@ -50,11 +52,19 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
 
     Raises InvalidDocument: one line `FILE:LINE  field  what is wrong` for each problem.
     """
-    document = read_document(path, TrainJob.__name__)
+    return _loaded(read_document(path, KIND), Path(os.path.abspath(path)).parent, overrides)
+
+
+def trainjob_of(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> TrainJob:
+    """The same of a file's content; relative paths are relative to the current folder."""
+    return _loaded(parse(as_text(content), position_in_content), Path.cwd(), overrides)
+
+
+def _loaded(document: Document, folder: Path, overrides: Sequence[str]) -> TrainJob:
     _check_is_trainjob(document)
     apply_overrides(document, overrides)
     data = without_nulls(document.data, TrainJob)
-    _make_paths_absolute(data, Path(os.path.abspath(path)).parent)
+    _make_paths_absolute(data, folder)
     return with_defaults(checked(data, document, TrainJob))
 
 
@@ -68,6 +78,21 @@ def with_overrides(text: str, name: str, overrides: Sequence[str]) -> TrainJob:
 def read_document(path: Path, kind: str | None = None) -> Document:
     """The only YAML document in a file or, of several, the only one of a `kind`. Raises InvalidDocument."""
     return parse(read_text(path), partial(position_in, path), kind=kind)
+
+
+def as_text(content: Mapping[str, Any]) -> str:
+    """The content of a file as YAML. Raises InvalidDocument for values that YAML does not have."""
+    try:
+        return yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(part) for part in error.args)
+        problem = Problem(Position(0, KIND), (), f"has a value that YAML does not have: {reason}")
+        raise InvalidDocument([problem]) from None
+
+
+def position_in_content(line: int, _: int | None) -> Position:
+    """A position in content that is in no file."""
+    return Position(line, KIND)
 
 
 def position_in(path: Path, line: int, column: int | None) -> Position:

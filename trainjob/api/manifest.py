@@ -1,13 +1,22 @@
 """A file for a cluster: one TrainJob and other objects that it needs, such as a ConfigMap with its code."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trainjob.api.document import Document, InvalidDocument, Problem, parse_all, value_at
-from trainjob.api.load import PATHS, load_trainjob, position_in, read_text, without_nulls
+from trainjob.api.load import (
+    PATHS,
+    as_text,
+    load_trainjob,
+    position_in,
+    position_in_content,
+    read_text,
+    trainjob_of,
+    without_nulls,
+)
 from trainjob.api.names import KIND
 from trainjob.api.overrides import apply_overrides
 from trainjob.api.trainjob import TrainJob
@@ -21,7 +30,16 @@ def load_manifest(path: Path, overrides: Sequence[str] = ()) -> list[dict[str, A
     Raises InvalidDocument.
     """
     load_trainjob(path, overrides)
-    documents = parse_all(read_text(path), partial(position_in, path))
+    return _checked(parse_all(read_text(path), partial(position_in, path)), overrides)
+
+
+def manifest_of(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The same of a file's content, a TrainJob."""
+    trainjob_of(content, overrides)
+    return _checked(parse_all(as_text(content), position_in_content), overrides)
+
+
+def _checked(documents: list[Document], overrides: Sequence[str]) -> list[dict[str, Any]]:
     problems: list[Problem] = []
     for document in documents:
         if is_train_job(document.data):

@@ -1,1 +1,1 @@
-"""TrainJobs on a cluster together with their runs in storage."""
+"""Training from Python, and a Python client of the TrainJobs on a cluster and their runs."""

@@ -5,6 +5,8 @@ from trainjob.cluster.connection import connect
 from trainjob.cluster.errors import (
     ClusterError,
     ClusterUnreachable,
+    JobFailed,
+    JobTimeout,
     NoCluster,
     NoSuchJob,
     NotPermitted,
@@ -18,6 +20,8 @@ __all__ = [
     "ClusterError",
     "ClusterUnreachable",
     "Job",
+    "JobFailed",
+    "JobTimeout",
     "NoCluster",
     "NoSuchJob",
     "NoTrainJobs",

@@ -32,5 +32,13 @@ class NoSuchJob(ClusterError):
     """There is no TrainJob of this name."""
 
 
+class JobFailed(ClusterError):
+    """A TrainJob that was waited for has failed."""
+
+
+class JobTimeout(ClusterError):
+    """A TrainJob that was waited for has not ended in time."""
+
+
 class Refused(ClusterError):
     """The API server refused a request; the message is the server's."""

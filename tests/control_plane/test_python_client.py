@@ -1,0 +1,93 @@
+"""The Python client of TrainJobs on a cluster."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_runs_of_jobs import stored, trained
+
+import trainjob
+from cluster.jobs import Jobs, document
+from tiny_sets import write_texts
+from trainjob.api import Metadata, TrainJob
+from trainjob.api.document import InvalidDocument
+from trainjob.cluster import JobFailed, JobTimeout, NoSuchJob, Refused
+
+
+@pytest.fixture
+def client(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> trainjob.Client:
+    monkeypatch.setenv("KUBECONFIG", str(jobs.cluster.kubeconfig))
+    return trainjob.Client(namespace=jobs.namespace)
+
+
+def test_jobs_are_submitted_and_followed(jobs: Jobs, client: trainjob.Client, tmp_path: Path):
+    content = document("tags")
+    job = client.submit(content, ["spec.retries=2"])
+    typed = TrainJob.model_validate(content).model_copy(update={"metadata": Metadata(name="typed")})
+    assert client.submit(typed).name == "typed"
+    file = tmp_path / "job.yaml"
+    file.write_text(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: code}}\n---\n{content}")
+    assert client.submit(file, ["spec.retries=2"]).name == "tags"
+    assert jobs.get("configmaps", "code") is not None
+    found = jobs.get("trainjobs", "tags")
+    assert found is not None
+    assert found["spec"]["retries"] == 2
+    assert [(each.name, each.namespace) for each in client.jobs()] == [
+        ("tags", jobs.namespace),
+        ("typed", jobs.namespace),
+    ]
+    assert {"tags", "typed"} <= {each.name for each in client.jobs(all_namespaces=True)}
+
+    with pytest.raises(JobTimeout, match=r"tags has not ended within 1 s \(no phase yet\)"):
+        job.wait(timeout=1)
+    training = {"stage": "Training", "percent": 31.4, "metrics": {"validation_<f1>": 0.75}}
+    jobs.report("trainjobs", "tags", {"phase": "Running", "reason": "Training", "training": training})
+    assert repr(job.refresh()) == f"<Job tags in {jobs.namespace}: Running, Training>"
+    html = job._repr_html_()
+    assert '<progress max="100" value="31.4"></progress> 31 %' in html
+    assert "validation_&lt;f1&gt; 0.75" in html
+    jobs.report("trainjobs", "tags", {"phase": "Succeeded", "reason": "Succeeded"})
+    seen: list[Any] = []
+    assert job.wait(timeout=60, on_progress=seen.append).status.phase == "Succeeded"
+    assert [status.percent for status in seen] == [31.4]
+    jobs.report("trainjobs", "typed", {"phase": "Failed", "reason": "TrainingFailed", "message": "worker 1 raised"})
+    failed = client.job("typed")
+    with pytest.raises(JobFailed, match="typed: Failed, TrainingFailed: worker 1 raised"):
+        failed.wait()
+    failed.delete()
+    with pytest.raises(NoSuchJob):
+        failed.refresh()
+
+
+def test_invalid_jobs_are_not_submitted(jobs: Jobs, client: trainjob.Client):
+    content = document("tags")
+    with pytest.raises(InvalidDocument, match=r"spec.workers.cuont  unknown field; did you mean count\?"):
+        client.submit(content, ["spec.workers.cuont=2"])
+    with pytest.raises(InvalidDocument, match=r"TrainJob  spec.retries  must be at least 0, got -1"):
+        client.submit({**content, "spec": {**content["spec"], "retries": -1}})
+    with pytest.raises(InvalidDocument, match=r"a value that YAML does not have: .*cannot represent an object"):
+        client.submit({**content, "spec": object()})
+    with pytest.raises(InvalidDocument, match=r"rows.csv is a path on this machine"):
+        client.submit(content, ["spec.dataset.train.uri=rows.csv"])
+    assert client.jobs() == []
+    client.submit(content)
+    with pytest.raises(Refused):
+        client.submit(content, ["spec.dataset.label=other"])
+
+
+def test_the_run_of_a_job_is_read(jobs: Jobs, client: trainjob.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    run = stored(jobs, "tags", tmp_path / "storage", "Succeeded")
+    (tmp_path / "texts").mkdir()
+    trained(run, write_texts(tmp_path / "texts"))
+    (run / "metrics.jsonl").write_text('{"kind": "step", "step": 1, "epoch": 1, "time": 0, "loss": 0.5}\n')
+    logs = run / "logs" / "attempt-1"
+    logs.mkdir(parents=True)
+    (logs / "rank-0.log").write_text("loss 0.5\nloss 0.25\n")
+    job = client.job("tags")
+    assert job.metrics()["loss"].tolist() == [0.5]
+    assert list(job.logs()) == ["loss 0.5", "loss 0.25"]
+    answers = job.predictor().predict(["red1 blue2"])  # pyrefly: ignore[missing-attribute]
+    assert job.pull() == Path("tags")
+    assert trainjob.Predictor.load("tags").predict(["red1 blue2"]) == answers
+    assert job.pull("report", "report").joinpath("report.html").exists()
