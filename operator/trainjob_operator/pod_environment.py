@@ -76,3 +76,14 @@ def git_credentials(job: TrainJob) -> list[KubernetesObject]:
         {"name": name, "valueFrom": {"secretKeyRef": {"name": git.secret_name, "key": key, "optional": may_lack}}}
         for name, (key, may_lack) in keys.items()
     ]
+
+
+def tracking_credentials(job: TrainJob) -> list[KubernetesObject]:
+    """The credentials for the job's experiment trackers, for the driver only."""
+    secrets = [tracker.secret for tracker in job.spec.tracking]
+    return [
+        {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}}}
+        for secret, keys in secrets
+        if secret is not None
+        for key in keys
+    ]

@@ -14,6 +14,7 @@ from trainjob_operator.pod_environment import (
     language_model_key,
     operator_variables,
     storage_credentials,
+    tracking_credentials,
     variables,
 )
 from trainjob_operator.settings import NodePool, Settings
@@ -85,7 +86,9 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    container["env"] = _last_of_each_name([*language_model_key(job), *git_credentials(job), *container["env"]])
+    container["env"] = _last_of_each_name(
+        [*language_model_key(job), *git_credentials(job), *tracking_credentials(job), *container["env"]]
+    )
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 

@@ -178,7 +178,23 @@ _storage = merged(
     part(endpoint=st.sampled_from(["http://minio:9000", "https://s3.example.com"]), secretName=names),
 )
 
+_trackers = one_of(
+    mlflow=part(
+        {"uri": st.sampled_from(["http://mlflow:5000", "https://a.b/c"])},
+        experiment=st.text("ab /", min_size=1, max_size=9),
+        register=names,
+        secretName=names,
+    ),
+    custom=part({"name": st.text("abc.", min_size=1, max_size=9)}, options=labels),
+)
+
+
+def _tracker_name(tracker: Document) -> str:
+    return tracker["custom"]["name"] if "custom" in tracker else "mlflow"
+
+
 _whole_life = part(
+    tracking=st.lists(_trackers, max_size=3, unique_by=_tracker_name),
     retries=st.integers(0, 20),
     deadlines=_deadlines,
     ttlAfterFinished=durations,

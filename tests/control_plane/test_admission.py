@@ -194,6 +194,7 @@ def update(api: client.CustomObjectsApi, doc: Document) -> str:
         ("storage", {"storage.secretName": "s3"}),
         ("storage", {"storage": ...}),
         ("pods", {"pods": {"env": [{"name": "A"}]}}),
+        ("tracking", {"tracking": [{"mlflow": {"uri": "http://mlflow:5000"}}]}),
     ],
 )
 def test_what_is_trained_cannot_change(

@@ -185,6 +185,12 @@ _TUNES_WIDTHS_THAT_FIT = Expression(
     lambda spec: not _wrong_widths(spec),
 )
 _USERS_LOOPS = [name for name, kind in KINDS.items() if kind.is_users_loop]
+_TRACKER_NAME = "(has({0}.custom) ? {0}.custom.name : has({0}.mlflow) ? 'mlflow' : '')"
+_HAS_TRACKERS_OF_DIFFERENT_NAMES = Expression(
+    "(!has(self.tracking) || self.tracking.all(one, self.tracking.exists_one(other, "
+    f"{_TRACKER_NAME.format('one')} == {_TRACKER_NAME.format('other')})))",
+    lambda spec: len({tracker.name for tracker in spec.tracking}) == len(spec.tracking),
+)
 _IS_WHOLE = value("training.sharding").is_one_of("none")
 
 SPEC_RULES: tuple[SpecRule, ...] = (
@@ -256,6 +262,7 @@ SPEC_RULES: tuple[SpecRule, ...] = (
         "needs a pretrained model: a tokenizer from scratch has no chat template",
         ~given("dataset?.messages") | ~given("model.causalLM?.decoder"),
     ),
+    SpecRule("tracking", "names a tracker twice; each may be there once", _HAS_TRACKERS_OF_DIFFERENT_NAMES),
     SpecRule(
         "dataset.loader",
         "a function gets its rows from Ray Data",

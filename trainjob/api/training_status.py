@@ -89,6 +89,17 @@ class Phase(StrictModel):
     """The unit, such as `bytes` or `rows`; `s` if only elapsed seconds can be counted."""
 
 
+class TrackingStatus(StrictModel):
+    """The run in one experiment tracker."""
+
+    name: str = ""
+    """The tracker: `mlflow`, or the name of a custom tracker."""
+    url: str = ""
+    """Address of the run's page."""
+    message: str = ""
+    """Why the tracker is behind; empty if it is not."""
+
+
 class TrainingStatus(StrictModel):
     """A snapshot of the run; each replaces the previous one."""
 
@@ -135,6 +146,8 @@ class TrainingStatus(StrictModel):
     """The best checkpoint so far."""
     tuning: TuningStatus | None = None
     """The trials of `spec.tuning`."""
+    tracking: Annotated[list[TrackingStatus], Field(max_length=8)] = []
+    """The run in the trackers of `spec.tracking`."""
     evaluation: dict[str, float] = {}
     """Scores of the best checkpoint after training: `validation_…` and, with a test set, `test_…`."""
     code: str | None = None

@@ -10,6 +10,7 @@ from trainjob.api.code import Code, Requirement
 from trainjob.api.dataset import Dataset
 from trainjob.api.expressions import attribute_of
 from trainjob.api.storage import Storage
+from trainjob.api.tracking import Tracker
 from trainjob.api.training import Checkpoints, Training
 from trainjob.api.tuning import Tuning
 from trainjob.kinds.model import Model
@@ -76,6 +77,9 @@ class TrainJobSpec(StrictModel):
     storage: Storage | None = None
     """The storage of the run. By default, the folder `runs` on a laptop, and the administrator's default in a
     cluster."""
+    tracking: Annotated[list[Tracker], Field(max_length=8)] = []
+    """Experiment trackers that the run is written to, each at most once. Training neither waits
+    for them nor fails because of them."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often a failed run is restarted; it resumes from its latest checkpoint."""
     pods: Pods = Pods()

@@ -34,6 +34,7 @@ from trainjob.cli.serve import serve
 from trainjob.cli.submit import submit
 from trainjob.cli.suspend import resume, suspend
 from trainjob.cli.top import top
+from trainjob.cli.track import track
 from trainjob.cli.validate import validate
 from trainjob.cli.version import print_version, version
 from trainjob.cli.wait import wait
@@ -96,6 +97,9 @@ EXAMPLES = {
     report: """
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",
+    track: """
+        trainjob track runs/tags
+        trainjob track runs/tags --set 'spec.tracking=[{mlflow: {uri: http://localhost:5000}}]'""",
     submit: """
         trainjob submit trainjob.yaml
         trainjob submit trainjob.yaml --code .

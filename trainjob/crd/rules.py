@@ -8,12 +8,13 @@ from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.expressions import escaped, value_or_default
 from trainjob.api.spec_rules import IMMUTABLE
 from trainjob.api.storage import Storage
+from trainjob.api.tracking import Tracker
 from trainjob.api.training import SGD, Distillation
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule, given
-from trainjob.crd.spec_rules import RULES_OF_SPEC
+from trainjob.crd.spec_rules import RULES_OF_SPEC, exactly_one
 from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
 from trainjob.kinds.image_classifier.spec import ImageClassifier
 from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
@@ -24,6 +25,8 @@ _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.
 
 def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
     """The rules of a model of the TrainJob type."""
+    if model is Tracker:  # an item of a list, where rules cannot use `oldSelf`: they are in crd/spec_rules.py
+        return ()
     own = _rules_of_parameter(model) if issubclass(model, Parameter) else RULES.get(model, ())
     if model in _IMMUTABLE_MODELS:
         own = (Rule("self == oldSelf", IMMUTABLE), *own)
@@ -31,9 +34,9 @@ def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
 
 
 def _exactly_one(model: type[OneOf]) -> Rule:
-    choices = [model.in_yaml(name) for name in model.choice_fields()]
-    given = ", ".join(f"has(self.{escaped(name)})" for name in choices)
-    return Rule(f"[{given}].exists_one(given, given)", f"set exactly one of {', '.join(choices)}")
+    return Rule(
+        exactly_one(model, "self"), f"set exactly one of {', '.join(map(model.in_yaml, model.choice_fields()))}"
+    )
 
 
 def _rules_of_parameter(model: type[Parameter]) -> tuple[Rule, ...]:

@@ -1,7 +1,10 @@
 """The rules of a whole spec: those of `trainjob.api`, and which fields cannot change."""
 
+from trainjob.api.expressions import escaped
 from trainjob.api.spec_rules import IMMUTABLE, SPEC_RULES
+from trainjob.api.tracking import Tracker
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
+from trainjob.schema.base import OneOf
 
 
 def _same_presence(field: str) -> Rule:
@@ -9,7 +12,20 @@ def _same_presence(field: str) -> Rule:
     return Rule(f"has(self.{field}) == has(oldSelf.{field})", IMMUTABLE, field)
 
 
+def exactly_one(model: type[OneOf], parent: str) -> str:
+    """In CEL, whether exactly one choice of `parent`, an object of this model, is set."""
+    choices = ", ".join(f"has({parent}.{escaped(model.in_yaml(name))})" for name in model.choice_fields())
+    return f"[{choices}].exists_one(given, given)"
+
+
 RULES_OF_SPEC: tuple[Rule, ...] = (
     *(_same_presence(name) for name, info in IMMUTABLE_FIELDS.items() if info.default is None),
+    Rule("has(self.tracking) == has(oldSelf.tracking)", IMMUTABLE, "tracking"),
+    Rule("!has(self.tracking) || !has(oldSelf.tracking) || self.tracking == oldSelf.tracking", IMMUTABLE, "tracking"),
+    Rule(
+        f"!has(self.tracking) || self.tracking.all(one, {exactly_one(Tracker, 'one')})",
+        f"set exactly one of {', '.join(map(Tracker.in_yaml, Tracker.choice_fields()))} in each item",
+        "tracking",
+    ),
     *(Rule(rule.condition.cel, rule.message, rule.field) for rule in SPEC_RULES),
 )

@@ -33,6 +33,7 @@ from trainjob.runs.owner import Owner
 from trainjob.runs.summary import Summary, read_summary
 from trainjob.scratch import sweep
 from trainjob.storage import Folder
+from trainjob.tracking.process import tracking
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,10 @@ def _train(request: RunRequest, folder: Folder, snapshots: Snapshots, split_note
     is_users_loop = request.job.spec.model.facts.is_users_loop
     attempts = begin_attempt(folder, request.job)
     snapshots.preparing(None if is_users_loop else 0.0)
-    with Receiver(snapshots.add, own_address(), request.on_output, lambda steps: snapshots.trial(steps)) as receiver:
+    with (
+        tracking(folder, request.job, snapshots.tracked),
+        Receiver(snapshots.add, own_address(), request.on_output, lambda steps: snapshots.trial(steps)) as receiver,
+    ):
         attempt = _Attempt(request, folder, attempts, receiver.address, snapshots, split_notes)
         return _train_function(attempt) if is_users_loop else _train_model(attempt)
 

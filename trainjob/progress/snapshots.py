@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from trainjob.api.training_status import Phase, TrainingStatus
+from trainjob.api.training_status import Phase, TrackingStatus, TrainingStatus
 from trainjob.doing import DOING, ROWS
 from trainjob.progress.phases import SECONDS, SILENT_SECONDS, PhaseClock
 from trainjob.runs.trials import TrialSteps
@@ -26,6 +26,7 @@ class Snapshots:
         self._pass_on, self._workers = on_status, workers
         self.code: str | None = None
         """The version of a function's code, added to every snapshot."""
+        self._tracking: list[TrackingStatus] = []
         self._last = TrainingStatus()
         """The last snapshot, without the phase that the driver adds."""
         self._work: CurrentPhase | None = None
@@ -92,6 +93,11 @@ class Snapshots:
             self._watching = True
             threading.Thread(target=self._watch, daemon=True).start()
 
+    def tracked(self, tracking: list[TrackingStatus]) -> None:
+        """Where the run is tracked has changed."""
+        self._tracking = tracking
+        self._add(lambda last: last)
+
     def take_up(self, reached: TrainingStatus) -> None:
         """Starts from the progress of an earlier attempt."""
         with self._lock:
@@ -131,7 +137,7 @@ class Snapshots:
         return Phase(name=name, done=int(seconds), unit=SECONDS), last.eta
 
     def _on_status(self, status: TrainingStatus) -> None:
-        self._pass_on(status if self.code is None else status.model_copy(update={"code": self.code}))
+        self._pass_on(status.model_copy(update={"code": self.code or status.code, "tracking": self._tracking}))
 
     def _add(self, follow: Callable[[TrainingStatus], TrainingStatus]) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ from trainjob.runs.folder import parse_job, read_job_yaml
 from trainjob.runs.history import read_history
 from trainjob.runs.refusals import refuse_damaged
 from trainjob.runs.summary import Summary, read_summary
+from trainjob.runs.tracked import Tracked, read_tracked
 from trainjob.runs.trials import Trial, read_trials
 from trainjob.runs.variants import Variants, read_variants
 from trainjob.storage import Folder
@@ -36,6 +37,8 @@ class Contents:
     """Measurements of the smaller variants of the model; None if there are none."""
     trials: list[Trial] = field(default_factory=list[Trial])
     """The trials of `spec.tuning`, in order."""
+    tracked: dict[str, Tracked] = field(default_factory=dict[str, Tracked])
+    """The run in each experiment tracker, by the tracker's name."""
 
 
 def read_contents(run: Folder) -> Contents:
@@ -55,5 +58,5 @@ def read_contents(run: Folder) -> Contents:
         comparison = read_comparison(run)
     with refuse_damaged(run, VARIANTS_TABLE):
         variants = read_variants(run)
-    summary = read_summary(run)
-    return Contents(run.uri, job, job_yaml, records, evaluation, summary, comparison, variants, read_trials(run))
+    summary, trials, tracked = read_summary(run), read_trials(run), read_tracked(run)
+    return Contents(run.uri, job, job_yaml, records, evaluation, summary, comparison, variants, trials, tracked)

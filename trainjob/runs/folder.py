@@ -31,6 +31,7 @@ from trainjob.runs.files import (
     SPLIT,
     SUMMARY,
     TENSORBOARD,
+    TRACKING,
     TRAINJOB,
     TRIALS,
     VARIANTS,
@@ -51,6 +52,7 @@ MAY_CHANGE = (
     "spec.retries",
     "spec.storage",
     "spec.suspend",
+    "spec.tracking",
     "spec.tuning.parallel",
     "spec.ttlAfterFinished",
     "spec.rayJobTTLAfterFinished",
@@ -78,6 +80,7 @@ _RUN_FILES = {
     VARIANTS,
     VARIANTS_TABLE,
     TRIALS,
+    TRACKING,
 }
 _RAY_FILES = re.compile(r"checkpoint_manager_snapshot\.json|checkpoint_\d.*|\.validate_storage_marker")
 """Files that Ray Train writes into the folder of a run with a training function."""
@@ -150,7 +153,7 @@ def reads_data(run: Folder, job: TrainJob) -> bool:
 
 def _has_trained(run: Folder) -> bool:
     """Whether the run has files that training wrote."""
-    names = set(run.list()) - {TRAINJOB, ATTEMPTS, CODE, FITTED, LOGS, TENSORBOARD}
+    names = set(run.list()) - {TRAINJOB, ATTEMPTS, CODE, FITTED, LOGS, TENSORBOARD, TRACKING}
     return any(name in _RUN_FILES or _RAY_FILES.fullmatch(name) for name in names)
 
 

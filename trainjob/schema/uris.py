@@ -21,6 +21,8 @@ DATA_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*|{_HUB}|{_WEB})$"
 ARCHIVE_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)\.(tar\.gz|tgz)$"
 GIT_URL = rf"^{_WEB}$"
 ENDPOINT = rf"^{_WEB}$"
+PLAIN_ENDPOINT = r"^https?://[^/\s@?#]+(/[^\s@?#]*)?$"
+"""Without user, password and query, any of which may hold credentials."""
 
 DataURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=DATA_URI)]
 FolderURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=FOLDER_URI)]

@@ -41,6 +41,7 @@ COMMANDS = (
     "push",
     "pull",
     "report",
+    "track",
     "submit",
     "list",
     "get",

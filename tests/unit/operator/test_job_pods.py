@@ -231,6 +231,18 @@ def test_storages_secret_is_only_referred_to(which: str, monkeypatch: pytest.Mon
 
 
 @EVERY_POD
+def test_only_the_driver_gets_the_credentials_of_a_tracker(which: str):
+    job = trainjob(tracking=[{"mlflow": {"uri": "http://mlflow:5000", "secretName": "mlflow"}}])
+    container = templates(job)[which]["spec"]["containers"][0]
+    names = ["MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN"] if which == "head" else []
+    expected = [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": "mlflow", "key": name, "optional": True}}}
+        for name in names
+    ]
+    assert [each for each in container.get("env", []) if "MLFLOW" in each["name"]] == expected
+
+
+@EVERY_POD
 def test_only_the_driver_gets_the_key_of_a_language_model(which: str):
     model = {"endpoint": "http://vllm:8000/v1", "model": "tiny", "secretName": "llm"}
     job = trainjob(

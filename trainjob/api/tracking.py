@@ -1,0 +1,63 @@
+"""`spec.tracking`: the experiment trackers that a run is written to."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from trainjob.api.cluster import ResourceName
+from trainjob.schema.base import OneOf, StrictModel
+from trainjob.schema.uris import PLAIN_ENDPOINT
+
+_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class MLflow(StrictModel):
+    """An MLflow tracking server."""
+
+    variables: ClassVar[tuple[str, ...]] = (
+        "MLFLOW_TRACKING_USERNAME",
+        "MLFLOW_TRACKING_PASSWORD",
+        "MLFLOW_TRACKING_TOKEN",
+    )
+    """Environment variables with credentials."""
+
+    uri: Annotated[str, Field(max_length=2048, pattern=PLAIN_ENDPOINT)]
+    """URL of the server, without credentials, such as http://mlflow:5000."""
+    experiment: _Name | None = None
+    """The experiment, created if it does not exist; by default the TrainJob's name."""
+    register_: Annotated[_Name | None, Field(alias="register")] = None
+    """Name in MLflow's model registry. The finished model is uploaded and becomes a new version of it."""
+    secret_name: ResourceName | None = None
+    """Secret with MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN; on a laptop, the
+    environment provides them."""
+
+
+class CustomTracker(StrictModel):
+    """A tracker of another Python package."""
+
+    variables: ClassVar[tuple[str, ...]] = ()
+
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_.-]+$")]
+    """Name of the package's entry point in the group `trainjob.trackers`."""
+    options: Annotated[dict[str, Annotated[str, Field(max_length=1000)]], Field(max_length=32)] = {}
+    """Options for the tracker. Credentials do not belong here: pass them with `spec.pods.envFrom`."""
+
+
+class Tracker(OneOf):
+    """One experiment tracker."""
+
+    mlflow: MLflow | None = None
+    """An MLflow tracking server; needs the package mlflow-skinny (`trainjob[mlflow]`)."""
+    custom: CustomTracker | None = None
+    """A tracker of another Python package."""
+
+    @property
+    def name(self) -> str:
+        """`mlflow`, or the name of a custom tracker."""
+        return self.custom.name if self.custom is not None else self.chosen
+
+    @property
+    def secret(self) -> tuple[str | None, tuple[str, ...]]:
+        """The Secret and the environment variables that it provides."""
+        settings = getattr(self, self.chosen)
+        return getattr(settings, "secret_name", None), settings.variables
