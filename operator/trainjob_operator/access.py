@@ -30,7 +30,7 @@ class AccessCheck:
     """Name of the ValidatingAdmissionPolicy that restricts who may report progress, and of its binding; None to skip
     the check."""
     problem: str = ""
-    """What is missing; empty if nothing is."""
+    """The missing permissions and policies; empty if there are none."""
 
     async def wait(self, api: Api) -> None:
         """Returns once nothing is missing. This must precede kopf's start: kopf ignores CRDs that appear in discovery

@@ -51,7 +51,7 @@ def most_rows(fitted: Fitted) -> int:
 
 
 def drawn(total: int, most: int, seed: int) -> np.ndarray:
-    """At most `most` of the indices below `total`, drawn by the seed: sorted, int64 [m]."""
+    """Draws at most `most` of the indices below `total`, by the seed: sorted, int64 [m]."""
     if total <= most:
         return np.arange(total)
     return np.sort(np.random.default_rng(seed).choice(total, most, replace=False))

@@ -74,7 +74,7 @@ def best_metric(job: "Job") -> str:
 
 
 def age(seconds: float) -> str:
-    """In one unit, as kubectl shows the age of an object: 45s, 12m, 30h, 9d."""
+    """The age in one unit, as kubectl shows it: 45s, 12m, 30h, 9d."""
     for limit, unit, name in _STEPS:
         if seconds < limit:
             return f"{max(0, int(seconds)) // unit}{name}"

@@ -30,7 +30,7 @@ class Job:
 
     @property
     def full_name(self) -> str:
-        """As kubectl prints it."""
+        """The name as kubectl prints it."""
         return f"{KIND.lower()}.{GROUP}/{self.name}"
 
     @property

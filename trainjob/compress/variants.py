@@ -137,7 +137,7 @@ def _examples(job: TrainJob, fitted: Fitted) -> list[dict[str, torch.Tensor]]:
 
 
 def _held_back(job: TrainJob, fitted: Fitted, most: int) -> tuple[pa.Table, np.ndarray]:
-    """At most so many rows that the model was not trained on, and their classes int64 [n]; drawn by the seed."""
+    """Draws a limited number of rows that the model was not trained on, by the seed, and their classes int64 [n]."""
     assert job.spec.dataset is not None
     name = job.spec.dataset.held_out_set
     chosen = drawn(fitted.rows[name], most, job.spec.training.seed)

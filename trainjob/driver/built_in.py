@@ -92,7 +92,7 @@ class BuiltInTraining:
         return self._train_locally() if is_local else self._train_on_ray()
 
     def _train_locally(self) -> tuple[Outcome, Fitted]:
-        """Without Ray: the workers' libraries load while the data is prepared."""
+        """Trains without Ray: the workers load their libraries while the driver prepares the data."""
         with LocalWorkers(self.spec.workers, self.threads, [*_LOCAL_MODULES, *_worker_modules(self.spec)]) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
             with self._preparing(fitted):

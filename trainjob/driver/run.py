@@ -70,7 +70,7 @@ class _Attempt:
     folder: Folder
     attempts: Attempts
     driver: Address
-    """Where rank 0 reports its progress."""
+    """The address to which rank 0 reports its progress."""
     snapshots: Snapshots
     split_notes: Sequence[str]
     """Notes on the split folders of the data."""

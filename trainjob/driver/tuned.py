@@ -41,7 +41,7 @@ class Tuned:
     """The result of a search."""
 
     job: TrainJob
-    """With the parameters of the best trial."""
+    """The spec with the parameters of the best trial."""
     outcome: Outcome
     fitted: Fitted
     searched: float

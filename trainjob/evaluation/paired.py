@@ -24,7 +24,7 @@ class Estimate(StrictModel):
     """A value and its 95 % interval."""
 
     value: float
-    """On the rows as they are."""
+    """The value on all rows, without resampling."""
     low: float
     """Lower end of the interval."""
     high: float

@@ -32,7 +32,7 @@ class LocalWorkers:
         self._count = workers.count
         self._scratch = ExitStack()
         self.folder = self._scratch.enter_context(scratch_folder())
-        """For files that workers read; removed with them."""
+        """A folder for files that workers read, removed with them."""
         environment = {"OMP_NUM_THREADS": str(threads), "TMPDIR": str(self.folder)}
         if not workers.gpus:
             environment["CUDA_VISIBLE_DEVICES"] = ""  # or workers on the CPU would communicate by NCCL

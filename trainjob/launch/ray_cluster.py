@@ -68,7 +68,7 @@ def is_elastic(spec: TrainJobSpec) -> bool:
 
 
 def own_address() -> str:
-    """Where workers reach this process: on a cluster, from other machines, too."""
+    """The address at which workers reach this process; on a cluster they may run on other machines."""
     return socket.gethostbyname(socket.gethostname()) if on_cluster() else "127.0.0.1"
 
 

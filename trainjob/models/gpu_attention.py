@@ -98,7 +98,7 @@ def _within_documents(bounds: Tensor, rows: int, length: int, window: int | None
 
 
 def mask(*arguments: Any, **options: Any) -> Tensor | None:
-    """Also where a mask hides nothing: to see that, the host would have to wait."""
+    """Keeps a mask that hides nothing: to find that out, the host would have to wait for the GPU."""
     skips = options.get("allow_is_bidirectional_skip", False) and options.get("attention_mask") is None
     if skips and options.get("local_size") is None:
         return None  # while PyTorch compiles, too: transformers 5.17 makes one then

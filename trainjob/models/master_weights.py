@@ -21,7 +21,7 @@ def call(module: Trainable[PreTrainedModel], **inputs: Any) -> Any:
 
 
 def _call_rounded(network: PreTrainedModel, **inputs: Any) -> Any:
-    """With all weights in bfloat16; gradients come to the network's own, in float32."""
+    """Calls the network with all weights in bfloat16; gradients go to its own float32 weights."""
     weights = {name: weight.to(torch.bfloat16) for name, weight in network.named_parameters()}
     with torch.autocast(network.device.type, enabled=False):
         return functional_call(network, weights, kwargs=inputs)

@@ -119,8 +119,8 @@ def _numbers_of(modules: Iterable[nn.Module]) -> list[torch.Tensor]:
 
 @contextmanager
 def computing_in_float32(network: PreTrainedModel) -> Generator[None]:
-    """In the block the weights of each layer are float32 while it computes, and those outside of layers all the time;
-    after it they are as before."""
+    """Within the block, the weights of each layer are float32 while the layer computes, and weights outside of layers
+    all the time. Restores them afterwards."""
     before: dict[torch.Tensor, torch.Tensor] = {}
 
     def widen(tensors: Iterable[torch.Tensor]) -> None:
@@ -255,7 +255,7 @@ def refuse_code(name: str, shown: str, cached_only: bool) -> None:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Without progress bars and without the list of the head's weights that a pretrained checkpoint does not have."""
+    """Silences transformers' progress bars, and its list of the head's weights that a pretrained checkpoint lacks."""
     verbosity, progress_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -34,7 +34,7 @@ _STATUS, _OUTPUT, _ROWS, _TRIAL, _END = b"s", b"o", b"r", b"t", b"e"
 
 @dataclass(frozen=True)
 class Address:
-    """Where the driver listens, and the shared key."""
+    """The address that the driver listens on, and the shared key."""
 
     host: str
     port: int

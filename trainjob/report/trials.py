@@ -41,7 +41,7 @@ class TrialsView:
     table: list[tuple[str, ...]]
     """A line for each trial, best first, with a cell for each of the headings."""
     failures: list[str]
-    """Which trials failed, and why."""
+    """The failed trials, with the reasons."""
     importances: list[tuple[str, str]]
     """Parameter and share, the most important first; empty where there are too few trials."""
     remark: str

@@ -90,7 +90,7 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
-        """Which model is served; it is loaded."""
+        """Returns the name of the served model, which is loaded."""
         return {"model": name, "kind": preprocessor.input.noun, "classes": len(preprocessor.target.classes)}
 
     @app.get("/metrics", response_class=Response)

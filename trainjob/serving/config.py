@@ -12,9 +12,9 @@ BATCH_ROWS = 64
 ANSWER_SECONDS = 60
 """A request is answered within this time."""
 KEEP_ALIVE_SECONDS = 30
-"""For how long a connection without requests stays open."""
+"""How long a connection without requests stays open, in seconds."""
 SHUTDOWN_SECONDS = 60
-"""For how long a server that stops computes the answers to earlier requests."""
+"""How long a stopping server continues to compute answers to earlier requests, in seconds."""
 
 ENVIRONMENT = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0", "RAY_worker_niceness": "0"}
 """The API never waits, as the model has a thread of its own: Ray Serve need not hand requests to another thread. And

@@ -29,7 +29,7 @@ SHOWN_BYTES = 32 * 2**10
 
 @dataclass(frozen=True)
 class LogTarget:
-    """Where the workers of an attempt write their logs. Picklable."""
+    """The folder and attempt that a worker writes its logs to. Picklable."""
 
     run: Folder
     attempt: int

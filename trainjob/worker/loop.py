@@ -259,7 +259,7 @@ class Trainer:
         state.stopped_early = early is not None and state.validations_since_best >= early.patience
 
     def start_stage(self, stage: str) -> None:
-        """From now on, wall time is counted for `stage`."""
+        """Starts counting wall time for `stage`."""
         now = time.perf_counter()
         if self._stage is not None:
             self.state.seconds[self._stage] = self.state.seconds.get(self._stage, 0.0) + now - self._stage_since

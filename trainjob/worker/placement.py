@@ -119,7 +119,7 @@ def _mesh(device_type: str, shape: tuple[int, int], backend: str | None) -> Devi
 
 
 def _ranks_per_node() -> list[int]:
-    """For each rank, the number of ranks on its node."""
+    """The number of ranks on each rank's node, ordered by rank."""
     return gather_on_all(ray.train.get_context().get_local_world_size())
 
 

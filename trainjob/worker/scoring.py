@@ -72,8 +72,8 @@ class Predicted:
             self._tables.append(rows)
 
     def gathered(self) -> pa.Table | None:
-        """On rank 0, the rows of all ranks in one table, in the order of the set and numbered from 0. None on other
-        ranks, and if nothing was predicted."""
+        """Returns, on rank 0, the rows of all ranks in one table, in the order of the set and numbered from 0. None on
+        other ranks, and if nothing was predicted."""
         tables = list(itertools.chain(*(gather_on_rank_0(self._tables) or [])))
         if not tables:
             return None

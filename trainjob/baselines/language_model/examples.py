@@ -1,4 +1,4 @@
-"""Which training rows a language model is shown."""
+"""Chooses the training rows that a language model is shown as examples."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -36,7 +36,7 @@ class QuoteCheck:
 
     delimiter: str
     bad: dict[int, BadQuote] = field(default_factory=dict[int, BadQuote])
-    """By row number. The first line that is not blank has number 0, so rows after a header count from 1."""
+    """The errors by row number. The first line that is not blank has number 0, so rows after a header count from 1."""
     _kept: bytes = b""
     """The end of the last chunk, if its meaning depends on the next byte."""
     _last: int = _LINE_BREAKS[0]
@@ -121,7 +121,7 @@ class QuoteCheck:
 def _walk(
     quotes: list[int], can_open: list[bool], can_close: list[bool], inside: bool
 ) -> tuple[np.ndarray, list[tuple[int | None, int]]]:
-    """Like the fast path, but quote by quote: some quotes are plain characters of a value."""
+    """Does the same as the fast path, but quote by quote: some quotes are plain characters of a value."""
     toggles: list[int] = []
     early: list[tuple[int | None, int]] = []
     opening, index = None, 0

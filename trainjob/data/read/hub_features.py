@@ -1,4 +1,4 @@
-"""What the Hugging Face hub's `datasets` writes about the columns of its Parquet files."""
+"""Reads the column metadata that the Hugging Face library `datasets` writes into Parquet files."""
 
 import json
 from collections.abc import Mapping

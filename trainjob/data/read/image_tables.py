@@ -63,13 +63,13 @@ class ListedImages:
     """Rows of a table that name image files."""
 
     uri: str
-    """Of the table."""
+    """The URI of the table."""
     endpoint: str | None
     columns: ImageColumns
     table: pa.Table
     locations: tuple[RowLocation, ...]
     bad: tuple[RowError, ...] = ()
-    """Of the rows of the table that could not be read."""
+    """The errors of the table's rows that could not be read."""
 
     @property
     def size(self) -> int:

@@ -34,7 +34,7 @@ class Partition:
         return [name for name, _ in self.values]
 
     def read(self, columns: Sequence[str] | None, on_bad: OnBadRow = refuse) -> Iterator[Rows]:
-        """As the part does."""
+        """Reads the rows of the part, and adds the columns of its folders."""
         own = dict(self.values)
         inner = None if columns is None else [name for name in columns if name not in own]
         for rows in self.part.read(inner or None, on_bad):

@@ -16,7 +16,7 @@ from trainjob.data.read.rows import Rows
 from trainjob.errors import DataError, RowError
 
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-"""What Pillow may take a file for, whatever its name says: for others, such as EPS, it starts other programs."""
+"""The formats that Pillow may detect, whatever the file's name: for others, such as EPS, it starts other programs."""
 BACKGROUND = "white"
 _DEEP_GREY_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 _GREY_MODES = ("1", "L", "LA", *_DEEP_GREY_MODES)
@@ -30,9 +30,9 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""What makes an image upright, by its orientation in EXIF."""
+"""The transposition that makes an image upright, by its EXIF orientation."""
 _SWAPS_SIDES = 5
-"""From this orientation on, width and height change places."""
+"""From this orientation on, width and height are swapped."""
 _MARKS_OF_EXIF = (b"eXIf", b"exif", b"tiff:Orientation")
 """A PNG file without any of these has no orientation. Pillow decodes the whole file to find out."""
 
@@ -50,7 +50,8 @@ class Picture:
 
     @cached_property
     def turn(self) -> Image.Transpose | None:
-        """What makes the image upright; None where it is. TIFF files are turned by Pillow itself."""
+        """The transposition that makes the image upright; None if it is already. TIFF files are turned by Pillow
+        itself."""
         if not (self.as_shown and self.may_be_turned) or self.image.format == "TIFF":
             return None
         try:

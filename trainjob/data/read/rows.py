@@ -1,4 +1,4 @@
-"""What every reader yields, and the checks that all readers share."""
+"""The rows that every reader yields, and the checks that all readers share."""
 
 import difflib
 import http.client
@@ -36,7 +36,7 @@ class RowLocation(str):
     file: str
     """The file's URI."""
     number: int | None
-    """Of the row in the file, from 1; None where the file is the row."""
+    """The row's number in the file, from 1; None if the file is one row."""
 
     def __new__(cls, file: str, unit: str = "row", number: int | None = None) -> "RowLocation":
         return cls._of(file if number is None else f"{file}, {unit} {number}", file, number)
@@ -228,7 +228,7 @@ def _shown_name(name: str) -> str:
 
 
 def found_columns(wanted: Sequence[str], found: Sequence[str], uri: str, optional: Sequence[str]) -> list[str]:
-    """Those of the columns that there are. Raises DataError where one that is not `optional` is missing."""
+    """The columns that exist. Raises DataError if one that is not `optional` is missing."""
     there = [name for name in wanted if name in found or name not in optional]
     check_columns(there, found, uri)
     return there

@@ -1,4 +1,4 @@
-"""From URIs to the parts that are read: finds the files and tells their format."""
+"""Turns URIs into parts to read: finds the files and detects their format."""
 
 import glob
 import hashlib
@@ -48,10 +48,10 @@ class Listing:
 
     uri: str
     files: list[File]
-    """By name."""
+    """The files, sorted by name."""
     is_folder: bool
     images: list[File] = field(default_factory=list)
-    """Of a folder with a table `metadata.csv`, as the Hugging Face hub has it, what lies beside that."""
+    """The images next to a table `metadata.csv`, the layout that the Hugging Face hub uses."""
 
     @property
     def data(self) -> list[File]:
@@ -253,7 +253,7 @@ def _is_hidden(name: str, pattern: str) -> bool:
 
 
 def _list(filesystem: fs.FileSystem, folder: str, recursive: bool) -> list[fs.FileInfo]:
-    """What the folder holds but for folders."""
+    """Lists the files of the folder, without its subfolders."""
     infos = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=recursive))
     found = [info for info in infos if info.type != fs.FileType.Directory]
     if isinstance(filesystem, fs.LocalFileSystem):  # which passes over broken links

@@ -140,7 +140,7 @@ def table_splits(names: Iterable[str], root: str) -> Folders:
 
 
 def _tops(names: Iterable[str]) -> dict[str, list[str]]:
-    """For each folder in the root what lies below it; under "" the files that lie in no folder."""
+    """The paths below each folder in the root, by folder; under "" the files that are in no folder."""
     tops: dict[str, list[str]] = defaultdict(list)
     for name in names:
         top, slash, rest = name.partition("/")

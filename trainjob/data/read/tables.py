@@ -181,7 +181,7 @@ class CSVFile:
 
 
 def _names_of(header: list[str]) -> list[str]:
-    """What the columns of a CSV file were called before they were written."""
+    """The column names, without the escaping against CSV injection if trainjob wrote the file."""
     return unescaped_names(header) if is_of_predictions(header) else header
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a row a language model reads, and which of them it learns."""
+"""Selects the parts of a row that a language model reads, and those that it learns."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager

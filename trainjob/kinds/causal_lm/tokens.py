@@ -113,7 +113,7 @@ class TokensInput(TextColumns):
 
     @cached_property
     def _asking_chat(self) -> ChatTemplate:
-        """For conversations to be answered now."""
+        """The chat template with the date of today, for conversations to answer."""
         return self._chat if self.fitted_at is None else ChatTemplate(self.tokenizer_config, self.tokenizer)
 
     def _check_lengths(self, lengths: np.ndarray, where: Callable[[int], str]) -> None:
