@@ -75,7 +75,7 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
     evaluation = json.loads(folder.read("evaluation.json"))
     assert json.loads(scored.stdout)["confusion"] == evaluation["test"]["confusion"]
 
-    assert "has finished before" in run.again()
+    assert "has already finished" in run.again()
     folder.delete("summary.json")  # as if stopped before it was written
     assert "continues from epoch-0003" in run.finish().stdout
 

@@ -166,7 +166,7 @@ def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
     assert (last["stage"], last["percent"], last["step"]) == ("Finished", 100.0, 10)
     assert last["metrics"] == summary["metrics"]
     again = run.again()
-    assert "has finished before" in again
+    assert "has already finished" in again
     assert "epoch 10" in again
     assert summary["checkpoint"] in again
 

@@ -105,7 +105,7 @@ def test_of_very_much_the_beginning_and_the_end_are_kept(path: Path, monkeypatch
     with captured(LogTarget(Folder(str(path)), 1), rank=0):
         say("a" * 1000)
         wait_for(lambda: output_goes_to(last))
-        assert "goes on in rank-0.last.log" in (folder / "rank-0.log").read_text()
+        assert "continues in rank-0.last.log" in (folder / "rank-0.log").read_text()
         for letter in "bcd":
             say(letter * 1000)
             wait_for(lambda: output_goes_to(last) and before.exists() and before.read_text() == letter * 1000)  # noqa: B023
