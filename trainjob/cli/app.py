@@ -107,13 +107,15 @@ EXAMPLES = {
     list_: """
         trainjob list
         trainjob list --watch
-        trainjob list --all-namespaces --output wide""",
+        trainjob list --all-namespaces --output wide
+        trainjob list runs""",
     get: """
         trainjob get tags
         trainjob get tags --output yaml
         trainjob get tags tags-small --namespace team-a --watch""",
     describe: """
-        trainjob describe tags""",
+        trainjob describe tags
+        trainjob describe runs/tags""",
     events: """
         trainjob events tags --namespace team-a""",
     top: """

@@ -35,7 +35,7 @@ def _cancel_jobs(names: list[str], context: str | None, namespace: str | None) -
 
 
 def _cancel_run(run: str) -> None:
-    from trainjob.runs.files import ATTEMPTS, LOCK
+    from trainjob.runs.files import ATTEMPTS
     from trainjob.runs.lock import stop_holder
     from trainjob.runs.refusals import not_a_run
 
@@ -44,6 +44,4 @@ def _cancel_run(run: str) -> None:
         raise UserError(f"{run}: a run in object storage is cancelled where it runs: with Ctrl-C there, or by its job")
     if not folder.exists(ATTEMPTS):
         raise not_a_run(folder, ATTEMPTS)
-    if not folder.exists(LOCK):
-        raise UserError(f"{run}: no process is running it")
     say(f"{run} cancelled: process {stop_holder(folder)} was told to stop; `trainjob run` continues it")

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from trainjob.cli.cluster_options import Context, JobName, Namespace, open_client, repeated
+from trainjob.cli.cluster_options import Context, JobOrRun, Namespace, open_client, repeated
+from trainjob.cli.named_run import is_path
 from trainjob.cli.output import console, say
+from trainjob.client.folders import open_folder
 
 if TYPE_CHECKING:
     from trainjob.api.trainjob_status import TrainJobStatus
@@ -18,8 +20,13 @@ _MOST_METRICS = 12
 _LEAST_WIDTH = 60
 
 
-def describe(name: JobName, context: Context = None, namespace: Namespace = None) -> None:
-    """Show on one screen how a TrainJob is, why, and what to do."""
+def describe(name: JobOrRun, context: Context = None, namespace: Namespace = None) -> None:
+    """Show on one screen how a TrainJob or a run is, and what to do."""
+    if is_path(name):
+        from trainjob.cli.run_jobs import job_of
+
+        say("\n".join(run_description(job_of(open_folder(name), name), console().width)))
+        return
     client = open_client(context, namespace)
     job = client.job(name)
     options = repeated(context, namespace)
@@ -44,6 +51,26 @@ def description(job: "Job", events: "Sequence[Event]", width: int, now: datetime
         lines += ["", "Traceback", *(f"  {line}" for line in failure.traceback.rstrip().splitlines())]
     lines += ["", "Timeline", *(f"  {line}" for line in event_lines(timeline(job, events), width - 2))]
     return [*lines, "", "Next", *(f"  {step}" for step in next_steps(job, options))]
+
+
+def run_description(run: "Job", width: int) -> list[str]:
+    """A run in lines of at most `width` columns, unless a word is longer."""
+    state = {"Succeeded": "finished", "Running": "running on this machine"}.get(
+        run.status.phase or "", "not finished; no process of this machine is running it"
+    )
+    facts = [
+        ("Run", run.name),
+        ("State", f"{state}; started {run.status.attempt} time{'s' if run.status.attempt != 1 else ''}"),
+        ("Started", f"{run.created:%Y-%m-%d %H:%M:%SZ}{_duration(run.status)}"),
+        *_training(run),
+    ]
+    training = run.status.training
+    has_model = training is not None and training.best_checkpoint is not None
+    steps = {
+        "Succeeded": [*([f"trainjob predict {run.name} DATA"] if has_model else []), f"trainjob report {run.name}"],
+        "Running": [f"trainjob logs {run.name} -f", f"trainjob cancel {run.name}"],
+    }.get(run.status.phase or "", [f"trainjob logs {run.name}", "trainjob run FILE   # continues it"])
+    return [*(line for fact in facts for line in _fact(*fact, width)), "", "Next", *(f"  {step}" for step in steps)]
 
 
 def event_lines(events: "Iterable[Event]", width: int) -> list[str]:

@@ -1,19 +1,37 @@
 """`trainjob list`"""
 
+from typing import Annotated
+
+import typer
+
 from trainjob.cli.cluster_options import AllNamespaces, Context, Namespace, Output, Watch, open_client
 from trainjob.cli.output import say
+from trainjob.client.folders import open_folder
 
 
 def list_(
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[FOLDER]", help="A folder of runs to list instead.", show_default=False)
+    ] = None,
     context: Context = None,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     output: Output = None,
     watch: Watch = False,
 ) -> None:
-    """List the TrainJobs on a cluster."""
+    """List the TrainJobs on a cluster, or the runs in a folder."""
     from trainjob.cli.job_table import JobTable, print_changes, print_documents
 
+    if folder is not None:
+        if watch or all_namespaces or output not in (None, "wide"):
+            raise typer.BadParameter("of a folder, only --output wide is possible", param_hint="FOLDER")
+        from trainjob.cli.run_jobs import jobs_in
+
+        if runs := jobs_in(open_folder(folder), folder):
+            JobTable(output == "wide", has_namespaces=False).print(runs)
+        else:
+            say(f"No runs in {folder}.", error=True)
+        return
     client = open_client(context, namespace)
     within = None if all_namespaces else client.namespace
     table = JobTable(output == "wide", all_namespaces)

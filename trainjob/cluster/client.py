@@ -70,7 +70,7 @@ class Client:
         """The TrainJob `name`. Raises NoSuchJob, which suggests a similar name."""
         namespace = namespace or self.namespace
         if not re.fullmatch(RESOURCE_NAME, name):  # in a path it may stand for something else
-            raise NoSuchJob(f"{name!r} cannot be the name of a TrainJob; `trainjob list` shows all")
+            raise NoSuchJob(f"{name!r} cannot be the name of a TrainJob; `trainjob list` shows all{_if_run(name)}")
         try:
             return Job(self.connection.request("GET", TRAIN_JOBS, namespace, name))
         except NotFound as error:
@@ -248,6 +248,10 @@ class Client:
             f"the cluster {self.connection.url} has TrainJobs of {served}, and this trainjob knows {GROUP}/{VERSION}: "
             "install the trainjob of the operator's version"
         )
+
+
+def _if_run(name: str) -> str:
+    return ". A run's folder is for describe, logs, cancel and the commands on models" if "/" in name else ""
 
 
 def _desired(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,15 +47,26 @@ def file_lock(folder: Path) -> Generator[None]:
         yield
 
 
-def stop_holder(run: Folder) -> int:
-    """Ends the process that holds the lock, as Ctrl-C does. Returns its process ID. Raises UserError if no process of
-    this machine holds it."""
+def holder(run: Folder) -> str | None:
+    """The process that holds the lock, as `PID HOST`; empty if an earlier version wrote the file. None if no process
+    holds it, and in object storage, where there is no lock."""
+    if "://" in run.uri or not run.exists(LOCK):
+        return None
     with storage_errors(run.uri), (Path(run.uri) / LOCK).open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            raise UserError(f"{run.uri}: no process is running it")
         except BlockingIOError:
-            pid, _, host = file.read().strip().partition(" ")
+            return file.read().strip()
+    return None
+
+
+def stop_holder(run: Folder) -> int:
+    """Ends the process that holds the lock, as Ctrl-C does. Returns its process ID. Raises UserError if no process of
+    this machine holds it."""
+    found = holder(run)
+    if found is None:
+        raise UserError(f"{run.uri}: no process is running it")
+    pid, _, host = found.partition(" ")
     if host != socket.gethostname() or not pid.isdecimal():
         raise UserError(f"{run.uri}: a process on {host or 'another machine'} is running it; stop it there")
     os.kill(int(pid), signal.SIGTERM)  # SIGINT is ignored by a process that a script has started in the background

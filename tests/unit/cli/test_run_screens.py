@@ -1,0 +1,88 @@
+"""`trainjob describe` and `trainjob list` of runs in folders."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from report_runs import FUNCTION_JOB, TEXT_JOB, epoch, finish, step, write_run
+from trainjob.cli.app import app
+from trainjob.errors import Notice, UserError
+from trainjob.runs.lock import locked
+
+ATTEMPTS = b'{"started": "2026-01-02T09:00:00Z", "count": 2}'
+RECORDS = [step(1, loss=0.9), epoch(1, validation_loss=0.5), epoch(2, validation_loss=0.4321)]
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "80"})
+    return str(done.exception) if isinstance(done.exception, UserError) else done.output
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = write_run(tmp_path, TEXT_JOB, RECORDS)
+    folder.write("attempts.json", ATTEMPTS)
+    return tmp_path / "run"
+
+
+def test_a_run_that_has_stopped(run: Path):
+    lines = said("describe", str(run)).splitlines()
+    assert [line for line in lines if len(line) > 80 and str(run) not in line] == []
+    assert lines[lines.index("Next") :] == ["Next", f"  trainjob logs {run}", "  trainjob run FILE   # continues it"]
+    text = " ".join(" ".join(lines).split())
+    assert "State not finished; no process of this machine is running it; started 2 times" in text
+    assert "Started 2026-01-02 09:00:00Z" in text
+    assert "step 20" in text
+    assert "validation_loss 0.4321" in text
+
+
+def test_a_run_that_a_process_holds(run: Path):
+    with locked(write_run(run.parent, TEXT_JOB, RECORDS)):
+        text = said("describe", str(run))
+    assert "running on this machine" in text
+    assert f"trainjob cancel {run}" in text
+
+
+def test_a_finished_run(run: Path):
+    finish(write_run(run.parent, TEXT_JOB, RECORDS), ["ham", "spam"])
+    (run / "attempts.json").write_text('{"started": "2020-01-01T00:00:00Z", "count": 1}')
+    text = " ".join(said("describe", str(run)).split())
+    assert "State finished; started 1 time Started 2020-01-01 00:00:00Z; took" in text
+    assert "Progress 100%, step 20" in text
+    assert "validation_loss 0.4321" in text
+    assert text.endswith(f"Next trainjob predict {run} DATA trainjob report {run}")
+
+
+def test_a_function_has_no_model_to_predict_with(tmp_path: Path):
+    run = write_run(tmp_path, FUNCTION_JOB, [])
+    run.write("attempts.json", ATTEMPTS)
+    assert "predict" not in said("describe", run.uri)
+    assert "Progress" not in said("describe", run.uri)
+
+
+def test_the_runs_of_a_folder_are_listed(run: Path, monkeypatch: pytest.MonkeyPatch):
+    (run.parent / "notes.txt").touch()
+    (run.parent / "empty").mkdir()
+    monkeypatch.chdir(run.parent.parent)
+    rows = [line.split() for line in said("list", f"{run.parent.name}/").splitlines()]
+    assert rows[0][:3] == ["NAME", "PHASE", "REASON"]
+    assert [row[:-1] for row in rows[1:]] == [[f"{run.parent.name}/run", "<none>", "Unfinished", "2"]]
+    assert said("list", str(run)).splitlines()[1].startswith(f"{run} ")
+    assert "validation_loss" not in said("list", str(run), "-o", "wide")  # nothing is best before the end
+    assert said("list", str(run.parent / "empty")) == f"No runs in {run.parent}/empty.\n"
+    assert "only --output wide is possible" in said("list", str(run), "-o", "yaml")
+
+
+def test_a_damaged_run_does_not_hide_the_others(run: Path):
+    other = write_run(run.parent / "more", TEXT_JOB, RECORDS)
+    other.write("attempts.json", ATTEMPTS)
+    (run.parent / "more" / "run").rename(run.parent / "other")
+    (run / "metrics.jsonl").write_text("}{")
+    with pytest.warns(Notice, match=r"metrics\.jsonl is damaged"):
+        assert f"{run.parent}/other " in said("list", str(run.parent))
+    assert "metrics.jsonl is damaged" in said("describe", str(run))
+
+
+def test_what_is_no_run(tmp_path: Path):
+    assert said("describe", str(tmp_path)).startswith(f"{tmp_path} is not a run's folder: expected")

@@ -1,0 +1,49 @@
+"""Runs as TrainJobs, for the commands that show both."""
+
+from typing import TYPE_CHECKING, Any
+
+from trainjob.cluster.job import Job
+from trainjob.driver.summarize import final_fields, reached
+from trainjob.errors import UserError, notify
+from trainjob.runs.attempts import read_attempts
+from trainjob.runs.contents import read_contents
+from trainjob.runs.files import ATTEMPTS, TRAINJOB
+from trainjob.runs.lock import holder
+from trainjob.runs.refusals import not_a_run
+
+if TYPE_CHECKING:
+    from trainjob.storage import Folder
+
+
+def job_of(run: "Folder", name: str) -> Job:
+    """The run called `name`, with a status from its files. Its phase is Succeeded, Running while a process of this
+    machine holds its lock, or else missing. Raises UserError if the folder is not a run's or is damaged."""
+    contents, attempts = read_contents(run), read_attempts(run)
+    if attempts is None:
+        raise not_a_run(run, ATTEMPTS)
+    training = reached(contents.job, contents.records, contents.trials)
+    status: dict[str, Any] = {"attempt": attempts.count, "startTime": attempts.started.isoformat()}
+    if contents.summary is not None:
+        training = training.model_copy(update=final_fields(contents.job, run, contents.summary, contents.evaluation))
+        status |= {"phase": "Succeeded", "completionTime": contents.summary.finished.isoformat()}
+    else:
+        training = training.model_copy(update={"stage": "Training", "percent": None})
+        status |= {"phase": "Running"} if holder(run) is not None else {"reason": "Unfinished"}
+    metadata = {"name": name, "namespace": "", "uid": "", "creationTimestamp": attempts.started.isoformat()}
+    if contents.records or contents.summary is not None:
+        status["training"] = training.model_dump(mode="json", by_alias=True)
+    return Job({"metadata": metadata, "spec": {}, "status": status})
+
+
+def jobs_in(folder: "Folder", name: str) -> list[Job]:
+    """The runs in a folder, or the run that it is itself. Notifies the user of those that cannot be read."""
+    if folder.exists(TRAINJOB):
+        return [job_of(folder, name)]
+    found: list[Job] = []
+    for each in folder.list():
+        if not each.startswith(".") and (folder / each).exists(TRAINJOB):
+            try:
+                found.append(job_of(folder / each, f"{name.rstrip('/')}/{each}"))
+            except UserError as error:
+                notify(str(error))
+    return found
