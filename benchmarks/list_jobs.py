@@ -32,7 +32,7 @@ STATUS: dict[str, Any] = {
     "conditions": [
         {
             "type": name,
-            "status": "False",
+            "status": str(name in ("Accepted", "Reconciling")),
             "reason": "Training",
             "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z",

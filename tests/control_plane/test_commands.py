@@ -85,6 +85,23 @@ def test_jobs_are_listed_as_kubectl_does(jobs: Jobs, trainjob: Command):
     assert (listed["kind"], [each["kind"] for each in listed["items"]]) == ("List", ["TrainJob"] * len(STATUSES))
 
 
+def test_a_shell_completes_the_names_of_jobs(jobs: Jobs, tmp_path: Path):
+    create(jobs, *STATUSES)
+
+    def completed(words: str, kubeconfig: Path = jobs.cluster.kubeconfig) -> list[str]:
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_TRAINJOB_COMPLETE": "complete_bash"}
+        environment = os.environ | asked | {"KUBECONFIG": str(kubeconfig)}
+        command = Path(sys.executable).parent / "trainjob"
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    assert completed(f"trainjob describe -n {jobs.namespace} ") == sorted(STATUSES)
+    assert completed(f"trainjob describe -n {jobs.namespace} r") == ["running"]
+    assert completed(f"trainjob cancel -n {jobs.namespace} running ") == ["failed", "succeeded", "waiting"]
+    assert completed("trainjob describe r", tmp_path / "none") == []  # and says nothing in the middle of a line
+
+
 def test_a_list_of_several_pages_is_whole(jobs: Jobs, trainjob: Command, monkeypatch: pytest.MonkeyPatch):
     create(jobs, *STATUSES)
     monkeypatch.setattr(cluster_client, "PAGE", 3)

@@ -98,7 +98,8 @@ def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
         yield "Workers", f"{status.workers.ready} of {status.workers.desired} ready"
     if status.interruptions is not None:
         lost = status.interruptions
-        yield "Interrupted", f"{lost.count} times; last {lost.last_time:%Y-%m-%d %H:%M:%SZ}: {lost.last_reason}"
+        times = f"{lost.count} time{'s' if lost.count != 1 else ''}"
+        yield "Interrupted", f"{times}; last {lost.last_time:%Y-%m-%d %H:%M:%SZ}: {lost.last_reason}"
     if job.run is not None:
         yield "Run", job.run
     for problem in job.problems:
@@ -142,7 +143,7 @@ def _training(job: "Job") -> Iterator[tuple[str, str]]:
         yield "Trials", f"{training.tuning.ended}{at_best}"
     scores = training.evaluation or reported(training)
     metrics = [f"{name} {score(value)}" for name, value in scores.items()]
-    yield "Metrics", "  ".join(first_of(metrics, _MOST_METRICS))
+    yield "Metrics", ", ".join(first_of(metrics, _MOST_METRICS))
     for label, found in (("Best", training.best_checkpoint), ("Latest", training.latest_checkpoint)):
         if found is not None and found.uri:
             value = f", {found.metric} {score(found.value)}" if found.metric and found.value is not None else ""
