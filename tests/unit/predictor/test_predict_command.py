@@ -171,7 +171,7 @@ def test_the_rows_to_predict_are_never_replaced(tmp_path: Path, text_run: Path, 
     assert (tmp_path / "linked.csv").is_symlink()
     other = folder / "others.csv"
     predict(str(text_run), str(rows), output=other)
-    with pytest.raises(UserError, match="would replace"):
+    with pytest.raises(UserError, match="would overwrite"):
         predict(str(text_run), str(folder), output=other)
 
 
