@@ -75,7 +75,7 @@ def _files(folder: Path) -> list[str]:
             options = []
         else:  # Git reads .gitignore files only in a repository
             git("init", "--quiet", "--bare", repository, folder=folder)
-            options = [f"--git-dir={repository}", f"--work-tree={folder}"]
+            options = [f"--git-dir={repository}", "--work-tree=."]
         listing = [*options, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = sorted({name for name in git(*listing, folder=folder).decode().split("\0") if name})
     nested = [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]

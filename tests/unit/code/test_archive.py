@@ -38,6 +38,12 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path):
     assert (found / "link.py").read_text() == "x = 1\n"
 
 
+def test_a_relative_path_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder_of(tmp_path / "code", train_py="x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    assert names_in(pack(Path("code"))) == ["train.py"]
+
+
 def test_equal_files_make_equal_archives(tmp_path: Path):
     one, other = (folder_of(tmp_path / name, train_py="x = 1\n", b_py="") for name in "ab")
     os.utime(other / "train.py", (1, 1))
