@@ -2,11 +2,14 @@
 
 import gzip
 import io
+import os
 import re
 import tarfile
 import tempfile
+import zlib
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from trainjob.code.git import git
 from trainjob.errors import UserError, listed
@@ -42,6 +45,10 @@ def pack(folder: Path) -> bytes:
             f"{folder} has files that look like secrets: {listed(found)}. Nothing was uploaded: list them in a "
             ".gitignore, and use a Secret in spec.pods.env or envFrom"
         )
+    if outside := _leading_out(folder, [folder / name for name in names if (folder / name).is_symlink()]):
+        raise UserError(
+            f"{folder} has links that lead out of it: {listed(outside)}. Nothing was uploaded: copy the files"
+        )
     content = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as packed,
@@ -53,17 +60,46 @@ def pack(folder: Path) -> bytes:
 
 
 def unpack(archive: bytes, target: Path, source: str) -> None:
-    """Unpacks an archive from `source` into the folder `target`.
+    """Unpacks an archive from `source` into the new folder `target`: files first, and then links, so that no file is
+    written through a link. `tarfile` has a filter for this from Python 3.11.4 on.
 
-    Raises UserError if it is no `.tar.gz`, or would write outside of `target`.
+    Raises UserError if it is no `.tar.gz`, or leads out of `target`.
     """
+    target.mkdir()
+    links: list[Path] = []
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as members:
-            members.extractall(target, filter="data")
-    except tarfile.FilterError as error:
-        raise UserError(f"{source} is refused: {error}") from None
-    except (tarfile.TarError, EOFError, OSError) as error:
+            for member in members:
+                path = _path_in(target, member.name, source)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if member.isdir():
+                    path.mkdir(exist_ok=True)
+                elif (content := None if member.islnk() or member.issym() else members.extractfile(member)) is not None:
+                    path.write_bytes(content.read())
+                    path.chmod(0o755 if member.mode & 0o100 else 0o644)
+                elif member.issym():
+                    links.append(path)
+                else:
+                    raise UserError(f"{source} is refused: {member.name} is neither a file, a folder nor a link")
+            for path in links:
+                path.symlink_to(members.getmember(path.relative_to(target).as_posix()).linkname)
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise UserError(f"{source} cannot be unpacked as .tar.gz: {error}") from None
+    if outside := _leading_out(target, links):
+        raise UserError(f"{source} is refused: these links lead out of its folder: {listed(outside)}")
+
+
+def _path_in(target: Path, name: str, source: str) -> Path:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise UserError(f"{source} is refused: {name} is outside of its folder")
+    return target / path
+
+
+def _leading_out(folder: Path, links: Sequence[Path]) -> list[str]:
+    """The links whose target is not in the folder."""
+    inside = Path(os.path.realpath(folder))
+    return [str(link.relative_to(folder)) for link in links if not Path(os.path.realpath(link)).is_relative_to(inside)]
 
 
 def _files(folder: Path) -> list[str]:
@@ -80,7 +116,8 @@ def _files(folder: Path) -> list[str]:
         names = sorted({name for name in git(*listing, folder=folder).decode().split("\0") if name})
     nested = [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
     inside = [f"{name.rstrip('/')}/{each}" for name in nested for each in _files(folder / name)]
-    return sorted([*(name for name in names if (folder / name).is_file()), *inside])
+    own = [name for name in names if (folder / name).is_file() or (folder / name).is_symlink()]
+    return sorted([*own, *inside])
 
 
 def _looks_secret(path: Path) -> bool:

@@ -30,12 +30,14 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path):
     (folder / "run.sh").write_text("#!/bin/sh\n")
     (folder / "run.sh").chmod(0o755)
     (folder / "link.py").symlink_to("train.py")
+    (folder / "package" / "up").symlink_to("..")
     unpack(pack(folder), tmp_path / "b", "it")
     found = tmp_path / "b"
     assert (found / "package" / "inner.py").read_text() == "y = 2\n"
     assert os.access(found / "run.sh", os.X_OK)
     assert not os.access(found / "train.py", os.X_OK)
     assert (found / "link.py").read_text() == "x = 1\n"
+    assert (found / "package" / "up" / "train.py").read_text() == "x = 1\n"
 
 
 def test_a_relative_path_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -98,23 +100,42 @@ def test_an_empty_folder_is_refused(tmp_path: Path):
         pack(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["parent", "absolute", "link"])
-def test_an_archive_that_leads_out_of_its_folder_is_refused(tmp_path: Path, kind: str):
+def link(name: str, target: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.SYMTYPE, target
+    return member
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [tarfile.TarInfo("../outside.py")],
+        [tarfile.TarInfo("/outside.py")],
+        [link("outside", "../somewhere")],
+        [link("outside", "/etc")],
+        [link("outside", "here/.."), link("here", ".")],
+    ],
+)
+def test_an_archive_that_leads_out_of_its_folder_is_refused(tmp_path: Path, members: list[tarfile.TarInfo]):
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
-        member = tarfile.TarInfo({"parent": "../outside.py", "absolute": "/../outside.py", "link": "inside"}[kind])
-        if kind == "link":
-            member.type, member.linkname = tarfile.SYMTYPE, "../../outside"
-        archive.addfile(member)
+        for member in members:
+            archive.addfile(member)
     with pytest.raises(UserError, match=r"spec\.code is refused: .*outside"):
         unpack(content.getvalue(), tmp_path / "target", "spec.code")
     assert not (tmp_path / "outside.py").exists()
 
 
+def test_a_link_out_of_the_folder_is_not_packed(tmp_path: Path):
+    (folder_of(tmp_path / "code", train_py="") / "data").symlink_to(tmp_path)
+    with pytest.raises(UserError, match="has links that lead out of it: data"):
+        pack(tmp_path / "code")
+
+
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04"])
 def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes):
     with pytest.raises(UserError, match=r"spec\.code cannot be unpacked as \.tar\.gz"):
-        unpack(content, tmp_path, "spec.code")
+        unpack(content, tmp_path / "target", "spec.code")
 
 
 def test_a_cut_archive_is_refused(tmp_path: Path):
