@@ -103,6 +103,6 @@ def write_wheel(folder: Path, name: str, source: str, requires: Sequence[str] = 
     }
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, content in files.items():
-            archive.writestr(path, content)
+            archive.writestr(zipfile.ZipInfo(path), content)  # without the time, so that equal wheels are equal
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     (folder / "index.html").write_text(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>')
