@@ -95,6 +95,7 @@ def test_the_definition_takes_every_field(jobs: Jobs, reporter: StatusReporter):
         "metrics": {"validation_loss": 0.5, "a.b/c d": -1.0},
         "isBest": True,
         "code": "commit 0123456789abcdef",
+        "tracking": [{"name": "mlflow", "url": "http://mlflow:5000/#/1", "message": "the server does not answer"}],
         "latestCheckpoint": checkpoint,
         "bestCheckpoint": checkpoint,
         "evaluation": {"test_f1": 0.25},

@@ -8,7 +8,9 @@ from trainjob.api.cluster import ResourceName
 from trainjob.schema.base import OneOf, StrictModel
 from trainjob.schema.uris import PLAIN_ENDPOINT
 
-_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
+ENTRY_POINT = r"^[A-Za-z0-9_.-]+$"
+_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=ONE_LINE)]
 
 
 class MLflow(StrictModel):
@@ -37,7 +39,7 @@ class CustomTracker(StrictModel):
 
     variables: ClassVar[tuple[str, ...]] = ()
 
-    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_.-]+$")]
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=ENTRY_POINT)]
     """Name of the package's entry point in the group `trainjob.trackers`."""
     options: Annotated[dict[str, Annotated[str, Field(max_length=1000)]], Field(max_length=32)] = {}
     """Options for the tracker. Credentials do not belong here: pass them with `spec.pods.envFrom`."""

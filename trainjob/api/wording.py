@@ -12,10 +12,11 @@ from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.code import REF, REQUIREMENT, SUBFOLDER
 from trainjob.api.document import FieldPath, dotted
 from trainjob.api.missing_tasks import instead_of
+from trainjob.api.tracking import ENTRY_POINT, ONE_LINE
 from trainjob.redaction import without_secrets
 from trainjob.schema.base import StrictModel
 from trainjob.schema.fields import LAYER_NAME
-from trainjob.schema.uris import ARCHIVE_URI, DATA_URI, ENDPOINT, FOLDER_URI, GIT_URL, MODEL
+from trainjob.schema.uris import ARCHIVE_URI, DATA_URI, ENDPOINT, FOLDER_URI, GIT_URL, MODEL, PLAIN_ENDPOINT
 
 PATTERNS = {
     RESOURCE_NAME: "lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every part",
@@ -34,6 +35,9 @@ PATTERNS = {
     REF: "a branch, tag or full commit hash",
     SUBFOLDER: "a folder in the repository, without / at its ends",
     REQUIREMENT: "a package as in requirements.txt, such as einops>=0.8, without options",
+    PLAIN_ENDPOINT: "the address of a server, such as http://mlflow:5000, without a user and without a query",
+    ONE_LINE: "a text of one line",
+    ENTRY_POINT: "the name of an entry point: letters, digits, '_', '.' and '-'",
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
     LAYER_NAME: "the name of a layer of the network, such as q_proj: letters, digits, '_' and '.'",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",

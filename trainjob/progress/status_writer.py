@@ -178,8 +178,10 @@ def _plain(value: Any, name: str = "") -> Any:
             is_users = name in ("metrics", "evaluation")
             plain = {key[:LONGEST_KEY]: _plain(item, "" if is_users else key) for key, item in value.items()}
             return dict(
-                islice(((key, item) for key, item in plain.items() if item not in (None, "", {})), MOST_ENTRIES)
+                islice(((key, item) for key, item in plain.items() if item not in (None, "", {}, [])), MOST_ENTRIES)
             )
+        case list():
+            return [_plain(item) for item in value]
         case float():
             rounded = round(value, _DECIMALS[name]) if name in _DECIMALS else float(f"{value:.6g}")
             return rounded if math.isfinite(value) else None

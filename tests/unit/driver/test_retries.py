@@ -195,6 +195,6 @@ def test_a_trainjob_that_is_refused_leaves_the_run_to_its_driver(
     owner.run.write("metrics.jsonl", b"")
     document = job.model_dump(by_alias=True, exclude_none=True)
     document["spec"] |= changed
-    with pytest.raises(UserError, match=r"started with another spec|PyTorch can use no GPU"):
+    with pytest.raises(UserError, match=r"started with another spec|PyTorch cannot use any GPU"):
         run(TrainJob.model_validate(document), source=tmp_path, started=time.time())
     owner.run.write("summary.json", b"{}")  # it still may

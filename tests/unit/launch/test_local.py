@@ -80,10 +80,10 @@ def test_the_failure_of_one_ends_the_others(workers: LocalWorkers):
     ("function", "said", "log"),
     [
         (killed_on_rank_1, "worker 1 failed: WorkerDied: was killed by signal 9", ""),
-        (partial(exit_with, 3), "worker 0 failed: WorkerDied: exited with 3", "these are my reasons"),
-        (partial(exit_with, 0), "worker 0 failed: WorkerDied: exited with 0", "these are my reasons"),
-        (leave, "worker 0 failed: WorkerDied: exited with 1", "these are my reasons"),
-        (raise_what_does_not_travel, "worker 0 failed: WorkerDied: exited with 1", "this does not travel"),
+        (partial(exit_with, 3), "worker 0 failed: WorkerDied: exited with code 3", "these are my reasons"),
+        (partial(exit_with, 0), "worker 0 failed: WorkerDied: exited with code 0", "these are my reasons"),
+        (leave, "worker 0 failed: WorkerDied: exited with code 1", "these are my reasons"),
+        (raise_what_does_not_travel, "worker 0 failed: WorkerDied: exited with code 1", "this does not travel"),
     ],
 )
 def test_a_worker_that_dies_is_told_with_its_log(
@@ -104,7 +104,7 @@ def test_a_dead_server_is_told_and_started_again(workers: LocalWorkers):
 def test_libraries_that_cannot_be_imported_are_told(module_path: None):
     with (
         LocalWorkers(Workers(count=1), 1, ["there_is_no_such_module"]) as workers,
-        pytest.raises(WorkerError, match="the process that starts the workers exited with 1") as failure,
+        pytest.raises(WorkerError, match="the process that starts the workers exited with code 1") as failure,
     ):
         workers.run(introduce)
     assert "No module named 'there_is_no_such_module'" in failure.value.traceback

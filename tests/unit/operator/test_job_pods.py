@@ -307,6 +307,7 @@ def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
 
     def trained(of: TrainJob) -> Any:
         cluster_only = {
+            "cancel",
             "head",
             "pods",
             "deadlines",

@@ -134,7 +134,7 @@ def test_json_lines_may_differ(tmp_path: Path, text_run: Path) -> None:
     assert found["n"].to_pylist() == ["1", "b"]
     assert found["late"].to_pylist() == ["", "1180591620717411303424"]
     data.write_text('{"title": "x", "body": ["a cat"]}')
-    with pytest.raises(UserError, match=r'line 1: "body" holds list, not text'):
+    with pytest.raises(UserError, match=r'line 1: "body" contains list, not text'):
         predict(str(text_run), str(data), output=output)
 
 
