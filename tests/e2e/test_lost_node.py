@@ -35,7 +35,7 @@ def test_a_lost_node_is_named_and_training_goes_on_with_fewer_workers_until_it_i
     with cluster.without(nodes[worker]):
         jobs.until_true(lambda status: _trains_on(1, status), "training with one worker")
         told = jobs.until_waiting("job", "NodeLost")
-        words = f"node {nodes[worker]} of pod {worker} does not answer"
+        words = f"node {nodes[worker]} of pod {worker} does not respond"
         assert any(waiting["message"].startswith(words) for waiting in told)
         assert jobs.status()["workers"]["ready"] < 2
         with cluster.out_of_service(nodes[worker]):
