@@ -86,6 +86,14 @@ Affinity = Annotated[KubernetesObject, KubernetesType("V1Affinity")]
 LocalObjectReference = Annotated[KubernetesObject, KubernetesType("V1LocalObjectReference")]
 PodSecurityContext = Annotated[KubernetesObject, KubernetesType("V1PodSecurityContext")]
 
+_REQUIRED_KEYS = {
+    "env": ("name",),
+    "image_pull_secrets": ("name",),
+    "volumes": ("name",),
+    "volume_mounts": ("name", "mountPath"),
+}
+"""Keys that the objects of each field need, as in Kubernetes' own types."""
+
 Items = Field(max_length=64)
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)]
 Annotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
@@ -132,6 +140,11 @@ class Pods(StrictModel):
         return self
 
     def _conflicts(self) -> Iterator[tuple[str, str]]:
+        for field, keys in _REQUIRED_KEYS.items():
+            for index, item in enumerate(getattr(self, field)):
+                for key in keys:
+                    if not isinstance(item.get(key), str):
+                        yield str(type(self).model_fields[field].alias), f"[{index}] needs a {key}, which is a text"
         if any(volume.get("name") in OWN_VOLUMES for volume in self.volumes):
             yield "volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds: choose others"
         paths = [str(mount.get("mountPath")) for mount in self.volume_mounts]

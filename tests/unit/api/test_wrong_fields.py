@@ -249,6 +249,15 @@ def test_rules_that_span_fields_are_told_together(tmp_path: Path) -> None:
     ]
 
 
+def test_objects_of_the_pods_have_the_keys_that_kubernetes_requires(tmp_path: Path):
+    pods = "  pods:\n    env: [{name: A}, {value: b}]\n    volumeMounts: [{name: code}]\n    volumes: [{name: 3}]\n"
+    assert problems(write(tmp_path, GOOD + pods)) == [
+        "job.yaml:15  spec.pods.env  [1] needs a name, which is a text",
+        "job.yaml:16  spec.pods.volumeMounts  [0] needs a mountPath, which is a text",
+        "job.yaml:17  spec.pods.volumes  [0] needs a name, which is a text",
+    ]
+
+
 def test_the_operators_own_volumes_and_paths_are_not_for_others(tmp_path: Path) -> None:
     pods = "  pods:\n    volumes: [{name: trainjob-tmp}]\n    volumeMounts: [{name: a, mountPath: /mnt/storage/a}]\n"
     assert problems(write(tmp_path, GOOD + pods)) == [

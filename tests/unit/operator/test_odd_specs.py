@@ -20,7 +20,7 @@ from trainjob_operator.train_job import read_train_job
 SETTINGS = Settings(image="trainer", node_pools={name: NodePool() for name in ("a", "x1")})
 
 
-@examples(20)
+@examples(60)
 @given(spoiled(trainjobs()))
 def test_a_trainjob_is_rendered_or_refused(document: Any):
     assume(isinstance(document, dict) and isinstance(document.get("spec"), dict))
