@@ -7,7 +7,7 @@ import re
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -66,7 +66,7 @@ def unpack(archive: bytes, target: Path, source: str) -> None:
     Raises UserError if it is no `.tar.gz`, or leads out of `target`.
     """
     target.mkdir()
-    links: list[Path] = []
+    links: dict[Path, str] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as members:
             for member in members:
@@ -74,15 +74,19 @@ def unpack(archive: bytes, target: Path, source: str) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if member.isdir():
                     path.mkdir(exist_ok=True)
-                elif (content := None if member.islnk() or member.issym() else members.extractfile(member)) is not None:
-                    path.write_bytes(content.read())
-                    path.chmod(0o755 if member.mode & 0o100 else 0o644)
                 elif member.issym():
-                    links.append(path)
+                    links[path] = member.linkname
+                elif member.isreg():
+                    content = members.extractfile(member)
+                    assert content is not None, "a regular file has content"
+                    path.write_bytes(content.read())
+                    path.chmod(_mode(member))
                 else:
-                    raise UserError(f"{source} is refused: {member.name} is neither a file, a folder nor a link")
-            for path in links:
-                path.symlink_to(members.getmember(path.relative_to(target).as_posix()).linkname)
+                    raise UserError(
+                        f"{source} is refused: {member.name} is no file, folder or symbolic link"
+                    )
+        for path, linked in links.items():
+            path.symlink_to(linked)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise UserError(f"{source} cannot be unpacked as .tar.gz: {error}") from None
     if outside := _leading_out(target, links):
@@ -96,7 +100,7 @@ def _path_in(target: Path, name: str, source: str) -> Path:
     return target / path
 
 
-def _leading_out(folder: Path, links: Sequence[Path]) -> list[str]:
+def _leading_out(folder: Path, links: Iterable[Path]) -> list[str]:
     """The links whose target is not in the folder."""
     inside = Path(os.path.realpath(folder))
     return [str(link.relative_to(folder)) for link in links if not Path(os.path.realpath(link)).is_relative_to(inside)]
@@ -134,5 +138,9 @@ def _without_traces(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """The same file packed by another user at another time is the same."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
-    member.mode = 0o755 if member.mode & 0o100 else 0o644
+    member.mode = _mode(member)
     return member
+
+
+def _mode(member: tarfile.TarInfo) -> int:
+    return 0o755 if member.mode & 0o100 else 0o644

@@ -40,6 +40,16 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path):
     assert (found / "package" / "up" / "train.py").read_text() == "x = 1\n"
 
 
+def test_an_archive_made_by_tar_is_unpacked(tmp_path: Path):
+    """Its names begin with `./`."""
+    folder = folder_of(tmp_path / "a", train_py="x = 1\n", package__inner_py="y = 2\n")
+    (folder / "link.py").symlink_to("package/inner.py")
+    subprocess.run(["tar", "czf", tmp_path / "a.tar.gz", "-C", folder, "."], check=True)
+    unpack((tmp_path / "a.tar.gz").read_bytes(), tmp_path / "b", "it")
+    assert (tmp_path / "b" / "link.py").read_text() == "y = 2\n"
+    assert (tmp_path / "b" / "train.py").read_text() == "x = 1\n"
+
+
 def test_a_relative_path_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder_of(tmp_path / "code", train_py="x = 1\n")
     monkeypatch.chdir(tmp_path)
