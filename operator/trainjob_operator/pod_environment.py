@@ -51,39 +51,40 @@ def storage_credentials(job: TrainJob) -> list[KubernetesObject]:
         return []
     secret = job.spec.storage.secret_name
     optional = {"AWS_ACCESS_KEY_ID": False, "AWS_SECRET_ACCESS_KEY": False, "AWS_SESSION_TOKEN": True}
-    return [
-        {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": may_lack}}}
-        for key, may_lack in optional.items()
-    ]
+    return [_from_secret(key, secret, key, optional=may_lack) for key, may_lack in optional.items()]
 
 
-def language_model_key(job: TrainJob) -> list[KubernetesObject]:
-    """The API key of the baseline's language model, for the driver only."""
+def driver_credentials(job: TrainJob) -> list[KubernetesObject]:
+    """The credentials that only the driver needs."""
+    return [*_language_model_key(job), *_git_credentials(job), *_tracking_credentials(job)]
+
+
+def _language_model_key(job: TrainJob) -> list[KubernetesObject]:
     model = job.spec.baselines.language_model if job.spec.baselines else None
     if model is None or model.secret_name is None:
         return []
-    reference = {"name": model.secret_name, "key": LANGUAGE_MODEL_KEY}
-    return [{"name": LANGUAGE_MODEL_KEY, "valueFrom": {"secretKeyRef": reference}}]
+    return [_from_secret(LANGUAGE_MODEL_KEY, model.secret_name, LANGUAGE_MODEL_KEY)]
 
 
-def git_credentials(job: TrainJob) -> list[KubernetesObject]:
-    """The credentials for the Git server of the job's code, for the driver only."""
+def _git_credentials(job: TrainJob) -> list[KubernetesObject]:
+    """For the Git server of the job's code."""
     git = job.spec.code.git if job.spec.code is not None else None
     if git is None or git.secret_name is None:
         return []
-    keys = {GIT_USERNAME: ("username", True), GIT_PASSWORD: ("password", False)}
     return [
-        {"name": name, "valueFrom": {"secretKeyRef": {"name": git.secret_name, "key": key, "optional": may_lack}}}
-        for name, (key, may_lack) in keys.items()
+        _from_secret(GIT_USERNAME, git.secret_name, "username", optional=True),
+        _from_secret(GIT_PASSWORD, git.secret_name, "password", optional=False),
     ]
 
 
-def tracking_credentials(job: TrainJob) -> list[KubernetesObject]:
-    """The credentials for the job's experiment trackers, for the driver only."""
-    secrets = [tracker.secret for tracker in job.spec.tracking]
+def _tracking_credentials(job: TrainJob) -> list[KubernetesObject]:
+    """For the job's experiment trackers."""
+    secrets = (tracker.secret for tracker in job.spec.tracking)
     return [
-        {"name": key, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}}}
-        for secret, keys in secrets
-        if secret is not None
-        for key in keys
+        _from_secret(key, secret, key, optional=True) for secret, keys in secrets if secret is not None for key in keys
     ]
+
+
+def _from_secret(name: str, secret: str, key: str, **options: bool) -> KubernetesObject:
+    """The variable `name` with the value of a Secret's key."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key} | options}}

@@ -10,11 +10,9 @@ from trainjob.api.cluster import JOB_FOLDER, LEAVING, SCRATCH, STORAGE_PATH, Kub
 from trainjob.api.names import SUBMITTER_CONTAINER, UID_LABEL
 from trainjob_operator.names import NAME_ANNOTATION, SPEC_ANNOTATION, WORKERS_ANNOTATION
 from trainjob_operator.pod_environment import (
-    git_credentials,
-    language_model_key,
+    driver_credentials,
     operator_variables,
     storage_credentials,
-    tracking_credentials,
     variables,
 )
 from trainjob_operator.settings import NodePool, Settings
@@ -86,9 +84,7 @@ def head_template(job: TrainJob, settings: Settings, snapshot: str, worker_pods:
     template["spec"]["containers"][0]["volumeMounts"].append(mount)
     container = template["spec"]["containers"][0]
     container["readinessProbe"] = _READINESS
-    container["env"] = _last_of_each_name(
-        [*language_model_key(job), *git_credentials(job), *tracking_credentials(job), *container["env"]]
-    )
+    container["env"] = _last_of_each_name([*driver_credentials(job), *container["env"]])
     template["spec"] = _without_empty(template["spec"]) | {"automountServiceAccountToken": True}
     return template
 
