@@ -27,7 +27,7 @@ RUN python3 -m venv /opt/uv \
  && grep -o '^[^ ]*==[^ ]*' locked.txt > constraints.txt \
  && compile="/opt/uv/bin/uv pip compile --quiet --no-header --no-annotate pyproject.toml --constraints constraints.txt" \
  && $compile --extra operator --output-file operator.txt \
- && $compile --extra train --extra compress --extra serve --extra head ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
+ && $compile --extra train --extra compress --extra serve --extra head --extra mlflow ${TORCH_INDEX:+--index ${TORCH_INDEX}} \
     --output-file trainer.txt \
  && for image in operator trainer; do \
       awk 'NR == FNR { wanted[$1]; next } /^[^ ]/ { chosen = $1 in wanted } chosen' $image.txt locked.txt \

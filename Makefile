@@ -71,7 +71,7 @@ lock: $(VENV)/dev.stamp  ## Write locked.txt: the packages of constraints.txt wi
 platforms: $(VENV)/dev.stamp  ## Check that both images can be built for amd64 and arm64 without a compiler
 	set -e; for machine in x86_64 aarch64; do $(BIN)/uv pip install --quiet --dry-run --system-certs --only-binary :all: \
 		--python-version 3.11 --python-platform $$machine-unknown-linux-gnu --target build/none -r pyproject.toml \
-		--extra operator --extra train --extra compress --extra serve --extra head -c locked.txt; done
+		--extra operator --extra train --extra compress --extra serve --extra head --extra mlflow -c locked.txt; done
 
 chart: $(VENV)/dev.stamp  ## Check the Helm chart and pack it into dist/
 	helm=$$(PYTHONPATH=hack $(BIN)/python -c 'from servers.programs import program; print(program("helm"))'); \
