@@ -11,15 +11,11 @@ import sys
 from contextlib import suppress
 from typing import get_args
 
-from pydantic import TypeAdapter
-
 from trainjob.api import TrainJob
 from trainjob.api.training_status import TrackingStatus
 from trainjob.storage import Folder
 from trainjob.tracking.follow import follow
-from trainjob.tracking.tracker import State
-
-STATUSES = TypeAdapter(list[TrackingStatus])
+from trainjob.tracking.tracker import STATUSES, State
 
 
 def main() -> None:

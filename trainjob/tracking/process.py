@@ -15,9 +15,8 @@ from trainjob.doing import DOING
 from trainjob.errors import Superseded, notify
 from trainjob.runs.folder import to_dict
 from trainjob.storage import Folder
-from trainjob.tracking.__main__ import STATUSES
 from trainjob.tracking.follow import FINAL_SECONDS
-from trainjob.tracking.tracker import State
+from trainjob.tracking.tracker import STATUSES, State
 
 LAST_SECONDS = FINAL_SECONDS + 30
 INTERRUPTED_SECONDS = 3.0

@@ -5,6 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from pydantic import TypeAdapter
+
+from trainjob.api.training_status import TrackingStatus
+
+STATUSES = TypeAdapter(list[TrackingStatus])
+"""The form in which the process that writes to trackers tells the driver of them: a line of JSON."""
+
 State = Literal["finished", "failed", "stopped"]
 """stopped: interrupted, and may continue."""
 
