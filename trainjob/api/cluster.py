@@ -144,7 +144,7 @@ class Pods(StrictModel):
             for index, item in enumerate(getattr(self, field)):
                 for key in keys:
                     if not isinstance(item.get(key), str):
-                        yield str(type(self).model_fields[field].alias), f"[{index}] needs a {key}, which is a text"
+                        yield self.in_yaml(field), f"[{index}] needs a {key}, which is a text"
         if any(volume.get("name") in OWN_VOLUMES for volume in self.volumes):
             yield "volumes", f"{', '.join(OWN_VOLUMES)} are names of volumes that the operator adds: choose others"
         paths = [str(mount.get("mountPath")) for mount in self.volume_mounts]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
+from trainjob.api import Training
 from trainjob.errors import UserError
 from trainjob.plan.memory import NotTraceable, Traced
 from trainjob.schema.base import StrictModel
@@ -43,23 +44,17 @@ def alternatives_of(traced: Traced) -> Iterator[Alternative]:
         if rows is None or rows <= most_rows:
             continue
         most_rows = rows
-        shown: dict[str, Any] = {_YAML[name]: value for name, value in settings.items()}
+        shown: dict[str, Any] = {f"training.{Training.in_yaml(name)}": value for name, value in settings.items()}
         if rows < traced.rows_per_worker:
             shown["training.batchSize"] = rows * traced.spec.workers.count
             shown["training.gradientAccumulation"] = training.gradient_accumulation * traced.rows_per_worker // rows
         yield Alternative(settings=shown, total=other.memory(rows).total)
 
 
-_YAML = {
-    "activation_checkpointing": "training.activationCheckpointing",
-    "sharding": "training.sharding",
-}
-
-
 def _settings(traced: Traced) -> Iterator[dict[str, Any]]:
     yield {}
-    training, can_shard = traced.spec.training, "sharding" in traced.spec.model.facts.abilities
-    if not can_shard:
+    training = traced.spec.training
+    if "sharding" not in traced.spec.model.facts.abilities:
         return
     checkpointing = {} if training.activation_checkpointing else {"activation_checkpointing": True}
     can_shard = traced.spec.workers.count > 1 and training.sharding == "none" and not training.compile

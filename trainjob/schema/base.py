@@ -22,6 +22,11 @@ class StrictModel(BaseModel):
         use_attribute_docstrings=True,
     )
 
+    @classmethod
+    def in_yaml(cls, name: str) -> str:
+        """A field's name in YAML."""
+        return cls.model_fields[name].alias or name
+
 
 @dataclass(frozen=True)
 class DependsOnModel:
@@ -55,11 +60,6 @@ class OneOf(StrictModel):
     def chosen(self) -> str:
         """The name of the field that is set."""
         return next(name for name in self.choice_fields() if getattr(self, name) is not None)
-
-    @classmethod
-    def in_yaml(cls, name: str) -> str:
-        """A field's name in YAML."""
-        return cls.model_fields[name].alias or name
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
