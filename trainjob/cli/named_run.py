@@ -49,6 +49,7 @@ def named_run(name: str, context: str | None, namespace: str | None) -> "Folder"
         job = open_client(context, namespace).job(name)
     except UserError as error:
         if context is None and namespace is None:
-            error.args = (f"there is no folder {name} here; as for a TrainJob of this name: {error}",)
+            message = f"there is no folder {name} here; as for a TrainJob of this name: {error}"
+            raise type(error)(message) from None
         raise
     return started_run(job, repeated(context, namespace))
