@@ -1,7 +1,6 @@
 """The memory of an optimizer step, from a step on tensors without data."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,7 +87,7 @@ class Traced:
         """The memory without sharding; the bytes that decide about sharding; and the weights outside of layers and of
         the largest layer. `as_shard`: with weights in the type of the forward pass, and without gradients."""
         batch = _batch(self, rows)
-        with _on(self.on_gpu):
+        with cpu_for_gpu() if self.on_gpu else nullcontext():
             with torch.device("meta"):
                 module = build(self.model, self.preprocessor)
             needed, parts = state_bytes(module), weights_of_parts(module)
@@ -108,15 +107,6 @@ class Traced:
             return 1
         per_node = workers.per_pod or workers.count
         return mesh_shape(needed, self.capacity, [per_node] * workers.count)[1]
-
-
-@contextmanager
-def _on(gpu: bool) -> Generator[None]:
-    if not gpu:
-        yield
-        return
-    with cpu_for_gpu():
-        yield
 
 
 def _prepare(traced: Traced, module: Trainable[Any], as_shard: bool) -> None:
@@ -172,7 +162,7 @@ def _measure(traced: Traced, module: Trainable[Any], batch: Batch, as_shard: boo
     if as_shard:
         _without_gradients(module, traced.dtype)
     weights = [*module.parameters(), *module.buffers()]
-    with LiveBytes() as live, _AutocastOfGPUs() if traced.on_gpu else _on(False):
+    with LiveBytes() as live, _AutocastOfGPUs() if traced.on_gpu else nullcontext():
         live.add([*weights, *batch.inputs.values(), batch.labels])
         for _ in range(2):
             live.peak = live.now
