@@ -7,7 +7,7 @@ import typer
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
-    from trainjob.cluster import Client
+    from trainjob.cluster.client import Client
 
 _COMPLETION_SECONDS = 3.0
 
@@ -66,7 +66,8 @@ def repeated(context: str | None, namespace: str | None) -> str:
 def open_client(context: str | None, namespace: str | None) -> "Client":
     """A client of the cluster that kubectl would use. Raises ClusterError."""
     try:
-        from trainjob.cluster import Client, connect
+        from trainjob.cluster.client import Client
+        from trainjob.cluster.connection import connect
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("kubernetes"):
             raise

@@ -16,7 +16,8 @@ from trainjob.client.folders import job_folder, open_folder
 from trainjob.errors import StorageError, UserError, listed
 
 if TYPE_CHECKING:
-    from trainjob.cluster import Client, Job
+    from trainjob.cluster import Job
+    from trainjob.cluster.client import Client
     from trainjob.runs.logs import RankLog
     from trainjob.storage import Folder
     from trainjob.worker.log_capture import LineReader

@@ -16,7 +16,8 @@ from trainjob.client.folders import open_folder
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
-    from trainjob.cluster import Client, Job
+    from trainjob.cluster import Job
+    from trainjob.cluster.client import Client
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters that Kubernetes uses in generated names: no vowels, and no look-alikes."""

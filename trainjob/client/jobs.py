@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from trainjob.api.trainjob_status import TrainJobStatus
 from trainjob.client.folders import started_run
 from trainjob.client.runs import OnProgress, Run, TrainJobSource, as_document
+from trainjob.cluster import Job as Found
+from trainjob.cluster import JobFailed, JobTimeout
 from trainjob.runs.files import Part
 
 try:
-    from trainjob.cluster import Client as Cluster
-    from trainjob.cluster import Job as Found
-    from trainjob.cluster import JobFailed, JobTimeout, connect
+    from trainjob.cluster.client import Client as Cluster
+    from trainjob.cluster.connection import connect
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("kubernetes"):
         raise

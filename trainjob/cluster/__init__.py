@@ -1,7 +1,5 @@
-"""A client of the TrainJobs on a Kubernetes cluster."""
+"""A client of the TrainJobs on a Kubernetes cluster. Only `client` and `connection` need the package kubernetes."""
 
-from trainjob.cluster.client import Client
-from trainjob.cluster.connection import connect
 from trainjob.cluster.errors import (
     ClusterError,
     ClusterUnreachable,
@@ -16,7 +14,6 @@ from trainjob.cluster.errors import (
 from trainjob.cluster.job import Job
 
 __all__ = [
-    "Client",
     "ClusterError",
     "ClusterUnreachable",
     "Job",
@@ -27,5 +24,4 @@ __all__ = [
     "NoTrainJobs",
     "NotPermitted",
     "Refused",
-    "connect",
 ]

@@ -1,5 +1,7 @@
 """`trainjob describe` and `trainjob list` of runs in folders."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,16 @@ def test_a_run_that_has_stopped(run: Path):
     assert "Started 2026-01-02 09:00:00Z" in text
     assert "step 20" in text
     assert "validation_loss 0.4321" in text
+
+
+@pytest.mark.parametrize("command", ["describe", "list"])
+def test_runs_are_shown_without_the_client_of_clusters(run: Path, command: str):
+    """`pip install 'trainjob[train]'` does not install the package kubernetes."""
+    script = "import sys; sys.modules['kubernetes'] = None; from trainjob.cli.app import main; main()"
+    arguments = [sys.executable, "-c", script, command, str(run)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(run) in done.stdout
 
 
 def test_a_run_that_a_process_holds(run: Path):

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from trainjob.cluster import Client, ClusterError, NoCluster, NoSuchJob, connect
+from trainjob.cluster import ClusterError, NoCluster, NoSuchJob
+from trainjob.cluster.client import Client
+from trainjob.cluster.connection import connect
 
 
 def kubeconfig(folder: Path, **user: Any) -> str:
@@ -59,5 +61,5 @@ def test_a_name_that_no_object_can_have_is_not_sent(tmp_path: Path, monkeypatch:
 
 
 def test_a_client_starts_without_the_classes_of_the_spec():
-    script = "import sys, trainjob.cluster; print('trainjob.api.trainjob' in sys.modules)"
+    script = "import sys, trainjob.cluster.client; print('trainjob.api.trainjob' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", script], text=True, timeout=120) == "False\n"
