@@ -133,7 +133,7 @@ def _looks_secret(path: Path) -> bool:
 
 
 def _without_traces(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The same file packed by another user at another time is the same."""
+    """Removes owner and time, so that equal files have equal archives."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     member.mode = _mode(member)

@@ -51,7 +51,8 @@ def git(
     seconds: float = FETCH_SECONDS,
     check: bool = True,
 ) -> bytes:
-    """The output of a Git command in `folder`. Raises UserError and, if `check`, for a command that fails, too."""
+    """The output of a Git command in `folder`. Raises UserError if Git is missing and, with `check`, if the command
+    fails; TransientError after `seconds`."""
     stalled = {"GIT_HTTP_LOW_SPEED_LIMIT": "1000", "GIT_HTTP_LOW_SPEED_TIME": "20"}
     quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
     try:

@@ -12,10 +12,10 @@ from trainjob.schema.base import StrictModel
 ERROR = 0.2
 """The share by which planned memory may be wrong."""
 RESERVED = 2**30
-"""Bytes of a GPU that are no tensors': CUDA's context and NCCL's buffers."""
+"""Bytes of a GPU that tensors cannot use: CUDA's context and NCCL's buffers."""
 
 Fit = Literal["yes", "barely", "no"]
-"""barely: it fits if the plan is not wrong by its error."""
+"""barely: it fits only if the plan is right to less than ERROR."""
 
 
 class Alternative(StrictModel):
@@ -34,8 +34,8 @@ def how_it_fits(needed: int, capacity: int) -> Fit:
 
 
 def alternatives_of(traced: Traced) -> Iterator[Alternative]:
-    """Settings of training with which it surely fits, those that change least first; others only if they allow more
-    rows at once."""
+    """Settings of training that fit even with ERROR, the smallest changes first; further settings only if they allow
+    more rows at once."""
     training, most_rows = traced.spec.training, 0
     for settings in _settings(traced):
         changed = traced.spec.model_copy(update={"training": training.model_copy(update=settings)})
@@ -67,8 +67,8 @@ def _settings(traced: Traced) -> Iterator[dict[str, Any]]:
 
 
 def _most_rows(traced: Traced) -> int | None:
-    """The most rows of a worker that surely fit, a divisor of those of the spec. Activations grow evenly with the
-    rows."""
+    """The most rows of a worker that fit even with ERROR, a divisor of the spec's. Assumes that activations grow
+    linearly with the rows."""
     assert traced.capacity is not None
     wanted = traced.rows_per_worker
     try:

@@ -1,4 +1,4 @@
-"""Counts the bytes of tensors that are alive."""
+"""Counts the bytes of live tensors."""
 
 import weakref
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ from torch.utils._pytree import tree_leaves
 
 
 class LiveBytes(TorchDispatchMode):
-    """Counts the storages of the tensors that operations make in its block, until they are freed; real tensors and fake
-    ones alike. Memory that an operation takes only inside of itself does not count."""
+    """Counts the storages of the tensors that operations create within the block, until they are freed; of real and of
+    fake tensors. Does not count memory that an operation allocates and frees itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class LiveBytes(TorchDispatchMode):
         return made
 
     def add(self, tensors: Iterable[Tensor]) -> None:
-        """Counts tensors that exist already, too."""
+        """Also counts tensors that existed before the block."""
         for tensor in tensors:
             storage = tensor.untyped_storage()
             key = storage._cdata  # noqa: SLF001  # views have storages of the same

@@ -30,7 +30,7 @@ CPU_ROWS = 8
 padded."""
 MOST_WAITING_ROWS = 2000
 SWITCH_SECONDS = 0.0005
-"""After which another thread of Python's gets its turn. By default a request may wait 5 ms for the model's thread."""
+"""Python's thread switch interval. With the default, a request may wait 5 ms for the model's thread."""
 MOST_PROBLEMS = 10
 """Errors that an answer lists."""
 

@@ -19,7 +19,8 @@ POLL_SECONDS = 0.01
 
 
 def serve_here(served: Served, host: str, port: int, on_ready: Callable[[], None], on_stop: Callable[[], None]) -> None:
-    """Serves until SIGTERM or SIGINT, answers what was asked until then, and returns; a second SIGINT ends it at once.
+    """Serves until SIGTERM or SIGINT, answers the requests received until then, and returns; a second SIGINT stops it
+    at once.
 
     `on_ready` is called when requests may come, `on_stop` when no more are taken. Raises UserError if the port is taken
     or the model does not load, and KeyboardInterrupt if a signal comes before the model is ready or, again, after.

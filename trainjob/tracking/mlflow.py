@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # who calls tries again
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # the caller retries
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "20")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
@@ -111,7 +111,7 @@ class MLflowTracker:
         return found[0].info.run_id if found else ""
 
     def _log(self, run_id: str, metrics: list[Metric]) -> None:
-        """Halves what is too large for the server or a proxy before it."""
+        """Writes metrics. Splits a request that is too large for the server, or for a proxy in front of it."""
         try:
             self._client.log_batch(run_id, metrics=metrics)
         except MlflowException as error:
@@ -135,7 +135,7 @@ class MLflowTracker:
 
 
 def name_of(name: str) -> str:
-    """A name that MLflow takes: letters, digits and `_-. :/`. A digest keeps changed names apart."""
+    """A name that MLflow accepts: letters, digits and `_-. :/`. A digest distinguishes names that had to be changed."""
     plain = _REFUSED.sub("_", name)
     if plain == name and len(name) <= LONGEST_NAME:
         return name

@@ -1,4 +1,4 @@
-"""Brings what a tracker has of a run up to the state of the run's folder."""
+"""Updates a run in a tracker from the run's folder."""
 
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Sync:
         return self._tracked.url
 
     def write(self, state: State | None) -> None:
-        """Writes all that is new. `state` is how the run has ended; None while it is under way. Raises whatever the
+        """Writes everything new. `state` is how the run has ended; None while it is under way. Raises whatever the
         tracker's client or the storage raises; another call then goes on."""
         summary = read_summary(self._run)
         if summary is not None and self._tracked.ended == "finished":

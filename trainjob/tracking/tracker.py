@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from trainjob.api.training_status import TrackingStatus
 
 STATUSES = TypeAdapter(list[TrackingStatus])
-"""The form in which the process that writes to trackers tells the driver of them: a line of JSON."""
+"""Format of the lines of JSON by which the tracking process reports to the driver."""
 
 State = Literal["finished", "failed", "stopped"]
 """stopped: interrupted, and may continue."""
@@ -18,7 +18,7 @@ State = Literal["finished", "failed", "stopped"]
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known of a run, or of a trial, when it begins."""
+    """Facts of a run, or of a trial, at its beginning."""
 
     name: str
     key: str
@@ -30,7 +30,7 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class Results:
-    """What is known of a run, or of a trial, when it ends."""
+    """Results of a run, or of a trial, at its end."""
 
     state: State
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
