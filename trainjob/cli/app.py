@@ -176,25 +176,29 @@ def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -
         _show_warning(message, category, *place)
 
 
-def _mute_finalization() -> None:
-    """Discards what native libraries print while Python ends: nanobind lists hundreds of triton's objects as leaked."""
+def _end(code: int) -> None:
+    """Ends the process without finalizing Python. Meanwhile a thread of pyarrow that releases a Python object would
+    abort the process, nanobind list hundreds of triton's objects as leaked, and libraries take seconds to unload."""
+    sys.stdout.flush()
     sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os._exit(code)
 
 
 def main() -> None:
     """Runs the command line. A UserError ends it with its message alone and its exit code, a signal with 128 and the
     signal's number; a crash of native code tells where it was."""
     faulthandler.enable()
-    atexit.register(_mute_finalization)  # the first to be registered is called last
+    code = 1  # after a traceback
+    atexit.register(lambda: _end(code))  # the first to be registered is called last
     interrupts.handle_signals()
     warnings.showwarning = _show_notice  # pyrefly: ignore[bad-assignment]
     try:
         app()
     except UserError as error:
         say(str(error), error=True, colour=typer.colors.RED)
-        sys.exit(error.exit_code)
+        code = error.exit_code
     except SystemExit as end:
-        if end.code and interrupts.received() is not None:  # typer exits with the same code whatever the signal
-            sys.exit(interrupts.exit_code())
-        raise
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if code and interrupts.received() is not None:  # typer exits with the same code whatever the signal
+            code = interrupts.exit_code()
+    sys.exit(code)

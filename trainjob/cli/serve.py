@@ -1,11 +1,10 @@
 """`trainjob serve`"""
 
 import os
-import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -76,15 +75,7 @@ def serve(
             on_stop=lambda: say(f"{served.name}: stopping once the open requests are answered", error=True),
         )
     except KeyboardInterrupt:
-        _end(interrupts.exit_code())
-    _end(0)
-
-
-def _end(code: int) -> NoReturn:
-    """Ends the process at once: taking its libraries down takes Python seconds on a busy machine."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+        raise typer.Exit(interrupts.exit_code()) from None
 
 
 def _name(run: "Folder", variant: str | None) -> str:
