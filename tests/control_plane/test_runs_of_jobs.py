@@ -52,6 +52,7 @@ def test_from_a_job_to_a_pulled_model_that_predicts(
     assert (from_storage.code, "probability" in from_storage.out) == (0, True), from_storage
     scored = trainjob("evaluate", "tags", str(texts / "test.csv"), "--json")
     assert "accuracy" in json.loads(scored.out)
+    assert trainjob("track", "tags").error.startswith("tags names no tracker: add --set")
     (run / "report.html").unlink()
     assert trainjob("report", "tags").out == f"file://{run}/report.html\n"
 
@@ -69,7 +70,7 @@ def test_from_a_job_to_a_pulled_model_that_predicts(
 def test_a_job_without_a_run_to_read(jobs: Jobs, trainjob: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     own = f"`trainjob describe tags -n {jobs.namespace}` shows why"
-    for command in (["pull", "tags"], ["predict", "tags", "--text", "x"], ["report", "tags"], ["serve", "tags"]):
+    for command in (["pull", "tags"], ["predict", "tags", "--text", "x"], ["report", "tags"], ["track", "tags"]):
         nothing = trainjob(*command)
         assert nothing.error.startswith(f"there is no TrainJob tags in the namespace {jobs.namespace}"), command
     jobs.create("tags")

@@ -98,7 +98,7 @@ EXAMPLES = {
         trainjob report runs/tags
         trainjob report s3://runs/tags --output report.html""",
     track: """
-        trainjob track runs/tags
+        trainjob track tags --namespace team-a
         trainjob track runs/tags --set 'spec.tracking=[{mlflow: {uri: http://localhost:5000}}]'""",
     submit: """
         trainjob submit trainjob.yaml

@@ -1,21 +1,15 @@
 """`trainjob track`"""
 
 import re
-from typing import Annotated
 
-import typer
-
+from trainjob.cli.cluster_options import Context, Namespace
+from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.options import Overrides
 from trainjob.cli.output import say
 from trainjob.errors import UserError
 
 
-def track(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run's folder: a path, s3:// or gs://.", show_default=False)
-    ],
-    overrides: Overrides,
-) -> None:
+def track(run: RunName, overrides: Overrides, context: Context = None, namespace: Namespace = None) -> None:
     """Write a run to its experiment trackers, or the rest of it.
 
     The trackers are those of spec.tracking, which --set may change. Prints the address of the run in each.
@@ -24,12 +18,11 @@ def track(
     from trainjob.runs.files import TRAINJOB
     from trainjob.runs.folder import parse_job, read_job_yaml
     from trainjob.runs.lock import locked
-    from trainjob.storage import Folder
     from trainjob.tracking.follow import Followed
 
-    folder = Folder(run)
     if other := next((each for each in overrides if not re.match(r"spec\.tracking(?=[.=\[])", each)), None):
         raise UserError(f"--set {other}: of a run that exists, only spec.tracking can be set here")
+    folder = named_run(run, context, namespace)
     text = read_job_yaml(folder)
     job = with_overrides(text, TRAINJOB, overrides) if overrides else parse_job(folder, text)
     if not job.spec.tracking:
