@@ -103,20 +103,20 @@ def _dataset(formats: str, loaders: list[str], columns_of: Strategy) -> Strategy
 
 
 _texts = st.lists(columns, min_size=1, max_size=3, unique=True)
-_both_loaders = ["rayData", "dataLoader"]
+_loaders = ["auto", "rayData", "dataLoader"]
 _cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
 _bad_rows = part(onBadRows=st.sampled_from(["fail", "drop"]))
 _text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleaning)
-_text_data = merged(_dataset("tabular", _both_loaders, _text_columns), _bad_rows)
+_text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
 _language_columns = part({"text": _texts}) | st.sampled_from([{"prompt": "question", "completion": "answer"}])
 _language_data = merged(
     _language_columns,
     part({"train": merged(_rows, part(format=st.sampled_from(_formats["tabular"])))}),
-    part(validation=_rows, test=_rows, loader=st.sampled_from(_both_loaders)),
+    part(validation=_rows, test=_rows, loader=st.sampled_from(_loaders)),
 )
 _image_columns = part(image=columns, label=_label_columns)
-_image_data = merged(_dataset("any", _both_loaders, _image_columns), _bad_rows)
-_function_data = _dataset("any", ["rayData"], part(text=_texts, label=_label_columns, cleaning=_cleaning))
+_image_data = merged(_dataset("any", _loaders, _image_columns), _bad_rows)
+_function_data = _dataset("any", ["auto", "rayData"], part(text=_texts, label=_label_columns, cleaning=_cleaning))
 
 _adam: dict[str, Strategy] = {
     "learningRate": amounts,

@@ -66,15 +66,16 @@ def bucket(minio: minio_server.MinIO, tmp_path: Path) -> str:
 def on_ray(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
     """A finished text run on a Ray cluster of its own, and the command's output. It has the baselines of a TrainJob
     that says nothing of them."""
-    run = write_run(tmp_path_factory.mktemp("on_ray"), "text", text_set, {"baselines": None}, "tags")
+    run = write_run(
+        tmp_path_factory.mktemp("on_ray"), "text", text_set, {"dataset.loader": "rayData", "baselines": None}, "tags"
+    )
     return run, run.finish()
 
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory: pytest.TempPathFactory, text_set: Path) -> Finished:
-    """The same run in local processes."""
-    changes = {"dataset.loader": "dataLoader", "baselines": None}
-    run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, changes, "tags")
+    """The same run in local processes, which the loader `auto` chooses."""
+    run = write_run(tmp_path_factory.mktemp("local"), "text", text_set, {"baselines": None}, "tags")
     run.first = WORKERS_FIRST
     return run, run.finish()
 

@@ -81,6 +81,13 @@ def test_the_saved_trainjob_is_valid_and_complete(finished: Finished):
     assert f"uri: {run.folder.parent}" in text  # was relative
 
 
+def test_the_run_tells_which_loader_was_chosen(local: Finished):
+    run, _ = local
+    chosen = "  loader: dataLoader\n"
+    assert chosen in (run.folder / "trainjob.yaml").read_text()
+    assert chosen in (run.folder / "report.html").read_text()
+
+
 def test_metrics_are_recorded_for_steps_and_epochs(finished: Finished):
     run, _ = finished
     steps, epochs = run.records("step"), run.records("epoch")

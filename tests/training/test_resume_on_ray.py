@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from training_runs import SLOW, STREAMED, Run, interrupt_all, kill_worker, terminate_driver, write_run
+from training_runs import BEYOND_MEMORY, SLOW, STREAMED, Run, interrupt_all, kill_worker, terminate_driver, write_run
 
 LONG = {"training.epochs": 4}
 """So that training is not over while Ray is being stopped, which takes a busy machine a while."""
@@ -25,7 +25,7 @@ def test_a_ray_cluster_of_its_own(new_run: Callable[..., Run], streamed: Run, mo
     monkeypatch.delenv("RAY_ADDRESS")
     monkeypatch.delenv("RAY_AUTH_MODE")
     run = new_run("text", {"retries": 1} | LONG | SLOW)
-    run.first = STREAMED
+    run.first = f"{STREAMED}; {BEYOND_MEMORY}"
 
     for end, code in ((interrupt_all, 130), (terminate_driver, 143)):
         assert run.end_at_checkpoint(end) == code, run.output
@@ -40,3 +40,4 @@ def test_a_ray_cluster_of_its_own(new_run: Callable[..., Run], streamed: Run, mo
     assert "(raylet)" not in run.output
     assert run.read("summary.json")["attempts"] == 3
     run.assert_same_end(streamed)
+    assert "  loader: rayData\n" in (run.folder / "trainjob.yaml").read_text()

@@ -31,6 +31,8 @@ LIMIT = 600  # seconds; runs through Ray start some ten processes, which takes a
 MARK = "TRAINJOB_TEST_RUN"
 STREAMED = "import trainjob.driver.built_in as built_in; built_in.KEPT_BYTES = 0"
 """Ray Data streams the training rows in every epoch, however few they are."""
+BEYOND_MEMORY = "import trainjob.driver.loader as loader; loader.SHARE = 0"
+"""The loader `auto` takes Ray Data, however few the rows are."""
 SLOW = {"checkpoints.everySteps": 1}
 """Each step waits until the checkpoint before it is saved, so that training is not over before it is ended."""
 TELLING = """

@@ -102,9 +102,11 @@ class Dataset(StrictModel):
     """The handling of unusable rows: an empty or unknown label, a damaged image, a malformed line, a conversation
     without anything to learn, or a class with too few rows. fail reports all of them before training; drop skips them,
     in every set, and counts them in the report."""
-    loader: Literal["rayData", "dataLoader"] = "rayData"
-    """rayData prepares rows with Ray Data and streams sets that do not fit in memory; dataLoader keeps rows in memory
-    in a PyTorch DataLoader and starts faster on one machine, because it needs no Ray cluster."""
+    loader: Literal["auto", "rayData", "dataLoader"] = "auto"
+    """How rows reach the workers. dataLoader keeps them in memory and, on one machine, trains in local processes
+    without Ray; rayData prepares them with Ray Data and streams sets that do not fit in memory. auto is dataLoader on
+    one machine if the prepared rows take at most half of the free memory, and rayData otherwise, on a cluster and for
+    a search; the run keeps what was chosen."""
 
     @property
     def held_out_set(self) -> Literal["test", "validation"]:

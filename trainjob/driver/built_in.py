@@ -16,7 +16,8 @@ from trainjob.data.first_pass.fitting import tell_of_data
 from trainjob.data.read.chunking import Mapper, one_by_one
 from trainjob.data.read.source import UNLABELLED
 from trainjob.doing import DOING, ROWS
-from trainjob.errors import UserError
+from trainjob.driver.loader import AUTO, LOCAL, RAY, reason_by_files, reason_by_rows, record_loader
+from trainjob.errors import UserError, notify
 from trainjob.interrupts import in_thread, result_of
 from trainjob.kinds.registry import load_kind
 from trainjob.launch.arrays import load_arrays, save_arrays
@@ -88,22 +89,38 @@ class BuiltInTraining:
 
     def train(self) -> tuple[Outcome, Fitted]:
         assert self.spec.dataset is not None
-        is_local = self.spec.dataset.loader == "dataLoader" and not on_cluster()
-        return self._train_locally() if is_local else self._train_on_ray()
+        if self.spec.dataset.loader == RAY or on_cluster():
+            return self._train_on_ray()
+        if self.spec.dataset.loader == AUTO and not self._stays_local(reason_by_files(self.spec)):
+            return self._train_on_ray()
+        return self._train_locally() or self._train_on_ray()
 
-    def _train_locally(self) -> tuple[Outcome, Fitted]:
-        """Trains without Ray: the workers load their libraries while the driver prepares the data."""
+    def _train_locally(self) -> tuple[Outcome, Fitted] | None:
+        """Trains without Ray: the workers load their libraries while the driver prepares the data. Returns None where
+        the rows are too many for that and the loader is `auto`."""
+        assert self.spec.dataset is not None
         with LocalWorkers(self.spec.workers, self.threads, [*_LOCAL_MODULES, *_worker_modules(self.spec)]) as workers:
             fitted, arrays = self._fitted(), workers.folder / "rows"
+            if self.spec.dataset.loader == AUTO:
+                if not self._stays_local(reason_by_rows(self.spec, fitted)):
+                    return None
+                record_loader(self.run, LOCAL)
             with self._preparing(fitted):
                 save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
             work = partial(run_worker_job, self._worker_job(fitted, partial(load_arrays, arrays)))
             return self.run_with_retries(partial(workers.run, work)), fitted
 
+    def _stays_local(self, reason_for_ray: str | None) -> bool:
+        """Whether there is no reason for Ray; with one, records and tells that Ray Data is used."""
+        if reason_for_ray is not None:
+            notify(f"{reason_for_ray}: Ray Data streams the rows (spec.dataset.loader is auto)")
+            record_loader(self.run, RAY)
+        return reason_for_ray is None
+
     def _train_on_ray(self) -> tuple[Outcome, Fitted]:
         assert self.spec.dataset is not None
         fitted, train_rows = self.start_on_ray()
-        if self.spec.dataset.loader == "dataLoader":
+        if self.spec.dataset.loader == LOCAL:
             job, _ = self.prepare_rows(fitted, train_rows)
             return result_of(self.start_on_workers(job)), fitted
         return self._train_on_datasets(fitted, train_rows), fitted
@@ -131,7 +148,7 @@ class BuiltInTraining:
         """A job with the rows in memory; or with datasets, if the loader is Ray Data and there are too many rows."""
         assert self.spec.dataset is not None
         with self._preparing(fitted):
-            if self.spec.dataset.loader == "dataLoader":
+            if self.spec.dataset.loader == LOCAL:
                 return self._worker_job(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
             datasets = prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver))
             row_bytes = fitted.training_row_bytes(self.spec)

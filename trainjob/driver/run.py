@@ -12,6 +12,7 @@ from trainjob.data import Fitted
 from trainjob.data.read.split_folders import with_recorded_splits, with_split_folders
 from trainjob.driver.baseline_comparison import compare_and_report, update_comparison
 from trainjob.driver.built_in import BuiltInTraining
+from trainjob.driver.loader import resolve_loader
 from trainjob.driver.predicted_sources import add_sources
 from trainjob.driver.retries import is_retryable, with_retries
 from trainjob.driver.summarize import final_fields, reached, summarize, write_pages, write_results
@@ -132,7 +133,7 @@ def _run(request: RunRequest, owner: Owner, snapshots: Snapshots) -> Finished:
     has_finished = not fresh and read_summary(folder) is not None
     if not has_finished:
         _check_gpus(request.job)
-    job, split_notes = resolve_split_folders(request.job, folder, fresh)
+    job, split_notes = resolve_split_folders(resolve_loader(request.job, folder, fresh), folder, fresh)
     if has_finished:  # without the lock: the run may be on a disk that is read-only
         return _already_finished(job, folder, snapshots)
     with locked(folder):

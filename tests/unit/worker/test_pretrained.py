@@ -87,7 +87,12 @@ def test_an_encoder_that_cannot_be_had_is_told_before_ray_starts(tmp_path: Path)
     spec = TrainJobSpec.model_validate(
         {
             "model": {"textClassifier": {"pretrained": "/nowhere/encoder"}},
-            "dataset": {"train": {"uri": str(tmp_path / "rows.csv")}, "text": ["text"], "label": "label"},
+            "dataset": {
+                "train": {"uri": str(tmp_path / "rows.csv")},
+                "text": ["text"],
+                "label": "label",
+                "loader": "rayData",
+            },
         }
     )
     training = BuiltInTraining(
