@@ -15,6 +15,7 @@ from trainjob.cli.baseline import baseline
 from trainjob.cli.cancel import cancel
 from trainjob.cli.compare import compare
 from trainjob.cli.compress import compress
+from trainjob.cli.dashboard import dashboard
 from trainjob.cli.delete import delete
 from trainjob.cli.describe import describe
 from trainjob.cli.evaluate import evaluate
@@ -125,6 +126,9 @@ EXAMPLES = {
         trainjob logs tags --follow
         trainjob logs tags --rank all --grep loss
         trainjob logs runs/tags --rank 1 --attempt 2""",
+    dashboard: """
+        trainjob dashboard tags
+        trainjob dashboard tags --no-browser --port 8265""",
     wait: """
         trainjob wait tags
         trainjob wait tags --for Running --timeout 30m""",

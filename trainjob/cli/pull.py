@@ -34,7 +34,7 @@ def pull(
     context: Context = None,
     namespace: Namespace = None,
 ) -> None:
-    """Copy a run's model, its report or all its files to this machine.
+    """Copy a run's model, report or all files to this machine.
 
     NAME is a TrainJob on a cluster, or a run's folder: s3://, gs:// or a path with a slash. Files are checked against
     the digests that the run has recorded. The same command continues a copy that was interrupted, and copies only what

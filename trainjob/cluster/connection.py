@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,12 +19,14 @@ from urllib3.response import BaseHTTPResponse
 from trainjob.api.apply import APPLY, as_yaml
 from trainjob.api.cluster import RESOURCE_NAME
 from trainjob.api.names import ACCOUNT
-from trainjob.api.resources import Resource
+from trainjob.api.resources import PODS, Resource
 from trainjob.cluster.errors import ClusterError, ClusterUnreachable, NoCluster, NotPermitted, Refused
 
 TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
-_VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+_PORT_FORWARD = Resource("/api/v1", "pods/portforward")
+_NOT_ALLOWED = re.compile(r"cannot (\w+) resource")
+"""How authorizers say which verb is missing."""
 
 
 class NotFound(ClusterError):
@@ -100,6 +103,24 @@ class Connection:
             if rest:
                 yield rest
 
+    def forward(self, namespace: str, pod: str, port: int) -> socket.socket:
+        """A new connection to a port of a pod, through the API server. Raises ClusterError."""
+        from kubernetes.stream.ws_client import PortForward, create_websocket, get_websocket_url
+        from websocket import WebSocketBadStatusException, WebSocketException
+
+        path = f"{PODS.path(namespace, pod)}/portforward"
+        _, url, headers, *_ = self._client.param_serialize("GET", path, auth_settings=["BearerToken"])
+        try:
+            websocket = create_websocket(
+                self._client.configuration, get_websocket_url(url, [("ports", str(port))]), headers
+            )
+        except WebSocketBadStatusException as error:
+            answer = error.resp_body or b""
+            raise self._refusal(error.status_code, answer, "GET", _PORT_FORWARD, namespace) from None
+        except (WebSocketException, OSError) as error:
+            raise self._unreachable(error) from None
+        return PortForward(websocket, [port]).socket(port)
+
     def _open(
         self,
         method: str,
@@ -125,7 +146,7 @@ class Connection:
         try:
             answer = self._client.call_api(*request, _request_timeout=(_CONNECT_SECONDS, read)).response
             if answer.status >= 400:
-                raise self._refusal(answer.status, answer.data, method, resource, namespace, query)
+                raise self._refusal(answer.status, answer.data, method, resource, namespace)
         except HTTPError as error:
             raise self._unreachable(error) from None
         return answer
@@ -143,15 +164,14 @@ class Connection:
         method: str,
         resource: Resource,
         namespace: str | None,
-        query: Mapping[str, str],
     ) -> ClusterError:
         said = _status_of(answer)
         message = said.get("message") or answer.decode(errors="replace")[:500].strip() or f"HTTP status {status}"
         match status:
             case 401:
                 return NotPermitted(f"the API server {self.url} does not accept these credentials: log in again")
-            case 403 if said.get("reason") == "Forbidden" and "cannot" in message:
-                return NotPermitted(_missing_permission(_verb(method, query), resource, namespace))
+            case 403 if said.get("reason") == "Forbidden" and (missing := _NOT_ALLOWED.search(message)):
+                return NotPermitted(_missing_permission(missing[1], resource, namespace))
             case 404:
                 return NotFound(message, is_object=bool(said.get("details", {}).get("name")))
             case 429 | 502 | 503 | 504:
@@ -222,12 +242,6 @@ def _status_of(answer: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _verb(method: str, query: Mapping[str, str]) -> str:
-    if method != "GET":
-        return _VERBS[method]
-    return "watch" if "watch" in query else "list" if "limit" in query else "get"
 
 
 def _missing_permission(verb: str, resource: Resource, namespace: str | None) -> str:

@@ -49,6 +49,7 @@ COMMANDS = (
     "events",
     "top",
     "logs",
+    "dashboard",
     "wait",
     "suspend",
     "resume",
