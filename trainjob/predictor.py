@@ -1,4 +1,4 @@
-"""A saved classifier applied to new rows. No Ray."""
+"""A saved model applied to new rows. No Ray."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -10,11 +10,12 @@ import torch
 
 from trainjob.data import Preprocessor
 from trainjob.data.batches.examples import Examples, cut
-from trainjob.data.read.csv_injection import PREDICTION
+from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION
 from trainjob.data.read.rows import row_number
 from trainjob.errors import UserError
+from trainjob.kinds import KINDS
 from trainjob.kinds.inputs.given import as_arrow_table
-from trainjob.models import Classifier, load_model
+from trainjob.models import Trainable, load_model
 from trainjob.runs.model import local_copy, model_folder
 from trainjob.storage import Folder
 
@@ -30,13 +31,13 @@ tables of pyarrow, pandas or whatever else speaks Arrow. For images: paths or UR
 
 
 class Predictor:
-    """A trained classifier, on the GPU if there is one.
+    """A trained model that answers each row, on the GPU if there is one.
 
     >>> predictor = Predictor.load("runs/docstrings")
     >>> predictor.predict(["Returns the next token.", "Plots a histogram."])
     """
 
-    def __init__(self, model: Classifier[Any], preprocessor: Preprocessor) -> None:
+    def __init__(self, model: Trainable[Any], preprocessor: Preprocessor) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.to(self.device).eval()
         self.preprocessor = preprocessor
@@ -54,26 +55,29 @@ class Predictor:
 
     @property
     def classes(self) -> list[str]:
-        """Class names in the order of the probabilities."""
+        """Class names in the order of the probabilities; empty for a model that predicts no classes."""
         return self.preprocessor.target.classes
 
-    def predict(self, rows: Rows, batch_size: int = 64) -> list[str]:
-        """The most probable class of each row."""
+    def predict(self, rows: Rows, batch_size: int = 64) -> list[Any]:
+        """The prediction for each row: of a classifier, the most probable class."""
         return self.answers(rows, batch_size)[PREDICTION].to_pylist()
 
     def answers(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> pa.Table:
         """The answer to each row, in the columns that `trainjob predict` writes; `where` names a row in errors."""
-        answers = self.preprocessor.target.answer(self.logits(rows, batch_size, where), self.model)
-        assert answers is not None, "a model without answers is not a Classifier"
+        answers = self.preprocessor.target.answer(self.outputs(rows, batch_size, where), self.model)
+        assert answers is not None, "load_model has refused a model without answers"
         return answers
 
     def predict_proba(self, rows: Rows, batch_size: int = 64) -> np.ndarray:
         """The probability of each class for each row, float32 [n, C]; after a binary cross-entropy loss they are
-        those of C independent decisions and need not sum to 1."""
-        return self.model.probabilities(self.logits(rows, batch_size)).numpy()
+        those of C independent decisions and need not sum to 1. Raises UserError for a model without classes."""
+        if not self.classes:
+            raise UserError(f"a {KINDS[self.preprocessor.kind].noun} predicts no classes, which have probabilities")
+        return probabilities_of(self.answers(rows, batch_size), self.classes)
 
-    def logits(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
-        """The model's outputs for each row, float32 [n, C] on the CPU; `where` names a row in errors.
+    def outputs(self, rows: Rows, batch_size: int = 64, where: Callable[[int], str] = row_number) -> torch.Tensor:
+        """The network's outputs for each row, such as logits, float32 [n, width of the target] on the CPU; `where`
+        names a row in errors.
 
         Raises UserError for rows that do not fit the model, and names the row that cannot be read.
         """
@@ -85,14 +89,14 @@ class Predictor:
             self._window(table[start : start + window], batch_size, lambda index, start=start: where(start + index))
             for start in range(0, len(table), window)
         ]
-        return torch.cat(parts) if parts else torch.empty(0, len(self.classes))
+        return torch.cat(parts) if parts else torch.empty(0, self.preprocessor.target.width)
 
     @torch.inference_mode()
     def _window(self, rows: _Sliceable, batch_size: int, where: Callable[[int], str]) -> torch.Tensor:
         """Batches of rows of like length, so that little of them is padding."""
         values = self.preprocessor.input.transform(self._table(rows, where), where)
         examples = Examples.from_table(pa.table({"values": values}))
-        result = torch.empty(len(examples), len(self.classes))
+        result = torch.empty(len(examples), self.preprocessor.target.width)
         for batch in cut(examples.lengths, batch_size):
             inputs = self.preprocessor.input.batch(examples.take(batch))
             tensors = {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}
@@ -103,6 +107,11 @@ class Predictor:
         if isinstance(rows, pa.Table):
             return rows
         return self.preprocessor.input.table(rows, where)
+
+
+def probabilities_of(answers: pa.Table, classes: Sequence[str]) -> np.ndarray:
+    """The probability of each class, float32 [n, C], in the answers of a classifier."""
+    return np.stack([answers[f"{OF_CLASS}{name}"].to_numpy() for name in classes], axis=1)
 
 
 def _sliceable(rows: Any) -> _Sliceable:

@@ -68,7 +68,7 @@ def test_transformers_loads_the_model(finished: Finished):
     texts = ["red1 word3 red7", "word9 blue2"]
     with torch.inference_mode():
         logits = model.eval()(**tokenizer(texts, padding=True, return_tensors="pt")).logits
-    torch.testing.assert_close(logits, Predictor.load(run.folder).logits(texts))
+    torch.testing.assert_close(logits, Predictor.load(run.folder).outputs(texts))
     assert sorted(model.config.label2id) == ["blue", "green", "grey", "red"]
 
 

@@ -47,7 +47,7 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
 def most_rows(fitted: Fitted) -> int:
     """The number of rows of a set that are worth their time; more classes make each row slower."""
     preprocessor = fitted.preprocessor
-    return max(1, min(MOST_ROWS, preprocessor.input.most_plain_rows(len(preprocessor.target.classes))))
+    return max(1, min(MOST_ROWS, preprocessor.input.most_plain_rows(preprocessor.target.width)))
 
 
 def drawn(total: int, most: int, seed: int) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""`trainjob predict` with a classifier."""
+"""`trainjob predict` with a model that answers each row."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +9,12 @@ from trainjob.cli.predicted_tables import input_parts, predicted, read, shown, w
 from trainjob.errors import UserError
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
     from trainjob.baselines.cascade import LanguageModelCascade
     from trainjob.data import Preprocessor
     from trainjob.data.read.rows import Rows
+    from trainjob.kinds.reply import Reply
     from trainjob.predictor import Predictor
     from trainjob.storage import Folder
 
@@ -30,7 +30,7 @@ def classify(
     images: list[str],
     output: Path,
 ) -> None:
-    """Shows the classes of texts or images, or writes those of the rows of `data` to `output`."""
+    """Shows the answers to texts or images, or writes those to the rows of `data` to `output`."""
     from trainjob.predictor import Predictor
 
     predictor = Predictor.load(run.uri, run.endpoint, variant)
@@ -45,10 +45,13 @@ def classify(
     inputs = {"text": texts, "image": images}.get(noun)
     if not inputs:
         raise UserError(f"{run.uri} is a model for {noun}s: give --{noun} or DATA")
-    logits = predictor.logits(inputs, where=lambda index: inputs[index])
-    probabilities = predictor.model.probabilities(logits).numpy()
-    said = _said(inputs, predictor, probabilities, second) if second is not None else [""] * len(inputs)
-    _show(inputs, predictor.classes, probabilities, said)
+    outputs, target = predictor.outputs(inputs, where=lambda index: inputs[index]), predictor.preprocessor.target
+    captions = [""] * len(inputs)
+    if second is not None:
+        answers = target.answer(outputs, predictor.model)
+        assert answers is not None, "load_model has refused a model without answers"
+        captions = _said(inputs, predictor, answers, second)
+    _show(inputs, target.replies(outputs, predictor.model), captions)
 
 
 def _predicted(
@@ -93,12 +96,12 @@ def _image_column(run: "Folder") -> str | None:
 def _decided(answers: "pa.Table", cascade: "LanguageModelCascade", rows: "Rows", classes: list[str]) -> "pa.Table":
     """The answers of a cascade to rows to which the model gives `answers`. No probability is known of an answer of the
     language model."""
-    import numpy as np
     import pyarrow as pa
 
     from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
+    from trainjob.predictor import probabilities_of
 
-    probabilities = np.stack([answers[f"{OF_CLASS}{name}"].to_numpy() for name in classes], axis=1)
+    probabilities = probabilities_of(answers, classes)
     decided = cascade.decide(rows, probabilities)
     columns = dict(zip(answers.column_names, answers.columns, strict=True)) | {
         PREDICTION: pa.array([*classes, None], pa.string()).take(pa.array(decided.predicted)),
@@ -123,17 +126,17 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
     return LanguageModelCascade(run_folder_of(run), threshold)
 
 
-def _said(
-    inputs: list[str], predictor: "Predictor", probabilities: "np.ndarray", cascade: "LanguageModelCascade"
-) -> list[str]:
-    """The cascade's answers to the texts, in words."""
+def _said(inputs: list[str], predictor: "Predictor", answers: "pa.Table", cascade: "LanguageModelCascade") -> list[str]:
+    """The cascade's answers to the texts, in words. `answers` are the model's."""
     import pyarrow as pa
 
     from trainjob.data.read.rows import RowLocation, Rows
+    from trainjob.predictor import probabilities_of
 
     columns = dict.fromkeys(predictor.preprocessor.input.columns, [""] * len(inputs))
     columns[predictor.preprocessor.input.columns[0]] = inputs
-    decided = cascade.decide(Rows(pa.table(columns), lambda index: RowLocation(inputs[index])), probabilities)
+    rows = Rows(pa.table(columns), lambda index: RowLocation(inputs[index]))
+    decided = cascade.decide(rows, probabilities_of(answers, predictor.classes))
     names = [*predictor.classes, "no class"]
     return [
         f"{'languageModel' if asked else 'model'}: {names[number]}"
@@ -141,18 +144,18 @@ def _said(
     ]
 
 
-def _show(inputs: list[str], classes: list[str], probabilities: "np.ndarray", said: list[str]) -> None:
-    """A table for each input, most probable class first, with what is `said` of it below."""
+def _show(inputs: list[str], replies: "Sequence[Reply]", captions: list[str]) -> None:
+    """A table for each input, with its caption below."""
     from rich.table import Table
     from rich.text import Text
 
     out = console()
-    for name, row, caption in zip(inputs, probabilities, said, strict=True):
+    for name, reply, caption in zip(inputs, replies, captions, strict=True):
         table = Table(title=Text(name[:LONGEST_TITLE]), title_justify="left")
-        table.add_column("class")
-        table.add_column("probability", justify="right")
-        for index in (-row).argsort(kind="stable"):
-            table.add_row(Text(classes[index]), f"{row[index]:.4f}")
+        for number, heading in enumerate(reply.headings):
+            table.add_column(heading, justify="right" if number else "left")
+        for cells in reply.lines():
+            table.add_row(*map(Text, cells))
         out.print(table)
         if caption:
             out.print(Text(caption))

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from trainjob.api import TrainJob
     from trainjob.driver.check import CheckedData
 
-_MOST_CLASSES = 20
-
 
 def validate(
     file: TrainJobFile,
@@ -51,9 +49,5 @@ def _lines(found: "CheckedData") -> Iterator[str]:
     for name, rows in found.rows.items():
         aside = ", set aside from the training rows" if name == "validation" and found.is_split else ""
         yield f"{name}: {rows:,} rows{aside}"
-    if found.fitted is not None and (names := found.fitted.preprocessor.target.classes):
-        counts = dict(zip(names, found.fitted.preprocessor.target.class_counts, strict=True))
-        largest = sorted(names, key=lambda name: -counts[name])
-        shown = ", ".join(f"{name} {counts[name]:,}" for name in largest[:_MOST_CLASSES])
-        more = f" and {len(names) - _MOST_CLASSES:,} more" if len(names) > _MOST_CLASSES else ""
-        yield f"{len(names):,} classes, with so many training rows: {shown}{more}"
+    if found.fitted is not None and (labels := found.fitted.preprocessor.target.in_words()):
+        yield labels

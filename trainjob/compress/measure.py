@@ -26,8 +26,8 @@ WEIGHTS = ("model.safetensors", "model.onnx")
 
 
 def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[str, Any]:
-    """Size, latencies, rows_per_second and memory as `trainjob.runs.variants.Variant` has them, and `predicted`, int64
-    [n], the class of each row. `scratch` is a folder that may be written to."""
+    """Size, latencies, rows_per_second and memory as `trainjob.runs.variants.Variant` has them, and `predicted`, the
+    prediction for each row. `scratch` is a folder that may be written to."""
     table, result = scratch / "rows.arrow", scratch / "measured.json"
     with ipc.new_file(table, rows.schema) as writer:
         writer.write_table(rows)
@@ -39,7 +39,7 @@ def measure(model: Path, rows: pa.Table, threads: int, scratch: Path) -> dict[st
         raise UserError(f"{model} could not be measured: {last}")
     measured = json.loads(result.read_bytes())
     size = sum((model / name).stat().st_size for name in WEIGHTS if (model / name).exists())
-    return measured | {"predicted": np.array(measured["predicted"], np.int64), "size": size}
+    return measured | {"size": size}
 
 
 def main(model: Path, table: Path, result: Path, batch_size: int, threads: int, seconds: float) -> None:
@@ -56,7 +56,7 @@ def main(model: Path, table: Path, result: Path, batch_size: int, threads: int, 
     memory = _most_memory()
     torch.set_num_threads(threads)
     predictor = Predictor.load(model)
-    predicted = predictor.logits(rows, batch_size).argmax(dim=1).tolist()  # which also prepares code for each size
+    predicted = predictor.predict(rows, batch_size)  # which also prepares code for each size
     passes = [_seconds(predictor, rows, batch_size)]
     while sum(passes) < seconds:
         passes.append(_seconds(predictor, rows, batch_size))
@@ -72,7 +72,7 @@ def main(model: Path, table: Path, result: Path, batch_size: int, threads: int, 
 
 def _seconds(predictor: Any, rows: pa.Table, batch_size: int) -> float:
     since = time.perf_counter()
-    predictor.logits(rows, batch_size)
+    predictor.outputs(rows, batch_size)
     return time.perf_counter() - since
 
 

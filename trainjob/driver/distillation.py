@@ -161,7 +161,7 @@ def _rows(group: RowGroup, fitted: Fitted, teacher: Predictor) -> Iterator[tuple
 
 
 def _with_logits(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predictor) -> pa.Table:
-    logits = teacher.logits(rows.table, where=rows.where).numpy()
+    logits = teacher.outputs(rows.table, where=rows.where).numpy()
     if not np.isfinite(logits).all():
         raise UserError(f"{FIELD}: the teacher's answers are not numbers; it may have diverged, or be damaged")
     return pa.table(
@@ -175,7 +175,7 @@ def _with_logits(rows: Rows, labels: np.ndarray, fitted: Fitted, teacher: Predic
 
 def _empty_table(fitted: Fitted) -> pa.Table:
     values = pa.list_(fitted.preprocessor.input.value_type)
-    logits = pa.list_(pa.float32(), len(fitted.preprocessor.target.classes))
+    logits = pa.list_(pa.float32(), fitted.preprocessor.target.width)
     return pa.schema([("values", values), ("label", pa.int64()), (TEACHER, logits)]).empty_table()
 
 

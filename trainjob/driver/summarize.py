@@ -51,7 +51,7 @@ def summarize(
         parameters=outcome.parameters,
         trained_parameters=outcome.trained_parameters,
         rows=rows,
-        classes=len(fitted.preprocessor.target.classes) or None,
+        classes=fitted.preprocessor.target.sizes().get("classes"),
         data=fitted.profile,
         workers=TrainingWorkers(count=workers, device=outcome.device, threads=threads),
         precision=outcome.precision,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainjob.data.read.image_tables import ReadTable
     from trainjob.data.read.rows import OnBadRow, Rows, SourcePart
     from trainjob.kinds.facts import Facts
+    from trainjob.kinds.reply import Reply
     from trainjob.models.objective import Objective
     from trainjob.models.trainable import Trainable
 
@@ -97,8 +98,8 @@ class Input(Protocol):
         """The features for a baseline: the text of each row, or numbers, [n, features]."""
         ...
 
-    def most_plain_rows(self, classes: int) -> int:
-        """The number of rows of a set that a baseline processes in seconds."""
+    def most_plain_rows(self, width: int) -> int:
+        """The number of rows of a set that a baseline with `width` outputs processes in seconds."""
         ...
 
     def cut_share(self, texts: "Sequence[str]") -> float | None:
@@ -139,6 +140,14 @@ class Target(Protocol):
     @property
     def width(self) -> int:
         """The number of outputs for each row; 0 where a row has one answer for each token."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """What summaries and `/healthz` count, such as {"classes": 10}; empty where there is nothing to count."""
+        ...
+
+    def in_words(self) -> str | None:
+        """One line on the labels of the training rows; None where they have none."""
         ...
 
     def lenient(self) -> "Target":
@@ -182,8 +191,27 @@ class Target(Protocol):
         ...
 
     def answer(self, outputs: "Tensor", module: Any) -> "pa.Table | None":
-        """The answer to each row, from the network's outputs [n, ...]: the columns that `trainjob predict` writes and
-        `trainjob serve` sends. None where outputs are no answer, as those of a language model, which generates."""
+        """The answer to each row, from the network's outputs [n, ...]: the columns that `trainjob predict` writes.
+        None where outputs are no answer, as those of a language model, which generates."""
+        ...
+
+    @property
+    def reply_type(self) -> "type[Reply]":
+        """The type of `replies`. Raises ValueError where there are none."""
+        ...
+
+    def replies(self, outputs: "Tensor", module: Any) -> "Sequence[Reply]":
+        """The same answers, one by one, as `trainjob serve` sends them and `trainjob predict --text` shows them."""
+        ...
+
+    def decoded(self, predictions: "pa.Table") -> "pa.Table":
+        """The predictions of `Objective.predictions` as they are kept: names in the place of indices."""
+        ...
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether the report chooses a threshold of the answers, for which the predictions of the validation rows are
+        kept, too."""
         ...
 
     def save(self) -> dict[str, Any]:

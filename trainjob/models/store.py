@@ -18,7 +18,6 @@ from trainjob.errors import UserError
 from trainjob.kinds import KINDS
 from trainjob.kinds.registry import load_kind
 from trainjob.models import onnx
-from trainjob.models.classifier import Classifier
 from trainjob.models.trainable import Trainable
 
 
@@ -47,15 +46,16 @@ def save_config(module: Trainable[Any], preprocessor: Preprocessor, folder: Path
     preprocessor.save(folder)
 
 
-def load_model(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
-    """The classifier that `save_model` wrote: the module in eval mode on the CPU, and its preprocessor.
+def load_model(folder: Path) -> tuple[Any, Preprocessor]:
+    """The model that `save_model` wrote, which answers each row: the module in eval mode on the CPU, and its
+    preprocessor.
 
-    Raises UserError if the folder holds no classifier, or a damaged one.
+    Raises UserError if the folder holds no such model, or a damaged one.
     """
     preprocessor = _preprocessor_in(folder)
     if preprocessor is not None and _generates(preprocessor):
         raise UserError(f"{folder} has a language model, not a classifier: `trainjob predict` continues texts with it")
-    return _classifier_in(folder, preprocessor)
+    return _model_in(folder, preprocessor)
 
 
 def load_language_model(folder: Path) -> tuple[Any, Preprocessor]:
@@ -71,7 +71,7 @@ def load_trained(folder: Path) -> tuple[Trainable[Any], Preprocessor]:
     preprocessor = _preprocessor_in(folder)
     if preprocessor is not None and _generates(preprocessor):
         return _language_model_in(folder, preprocessor)
-    return _classifier_in(folder, preprocessor)
+    return _model_in(folder, preprocessor)
 
 
 def _preprocessor_in(folder: Path) -> Preprocessor | None:
@@ -82,7 +82,7 @@ def _generates(preprocessor: Preprocessor) -> bool:
     return "generation" in KINDS[preprocessor.kind].abilities
 
 
-def _classifier_in(folder: Path, preprocessor: Preprocessor | None) -> tuple[Classifier[Any], Preprocessor]:
+def _model_in(folder: Path, preprocessor: Preprocessor | None) -> tuple[Any, Preprocessor]:
     with _sound(folder):
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder} is not a trainjob model: it has no config.json")

@@ -142,7 +142,7 @@ def _batch(traced: Traced, rows: int) -> Batch:
     longest = np.argsort(-traced.examples.lengths, kind="stable")
     batch = collate(traced.preprocessor, traced.examples.take(np.resize(longest[:rows], rows)))
     if traced.spec.training.distillation is not None:
-        batch = replace(batch, teacher=torch.zeros(rows, len(traced.preprocessor.target.classes)))
+        batch = replace(batch, teacher=torch.zeros(rows, traced.preprocessor.target.width))
     return batch.without_full_mask() if traced.on_gpu else batch
 
 

@@ -117,7 +117,7 @@ def make_plan(job: TrainJob, found: CheckedData, capacity: int | None, threads: 
     plan = Plan(
         name=job.metadata.name,
         rows=found.rows,
-        classes=len(fitted.preprocessor.target.classes) or None if fitted is not None else None,
+        classes=fitted.preprocessor.target.sizes().get("classes") if fitted is not None else None,
         cut_share=fitted.profile.cut_share if fitted is not None and fitted.profile is not None else None,
         workers=spec.workers.count,
         capacity=capacity,

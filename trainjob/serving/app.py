@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 from fastapi import Body, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -17,13 +16,14 @@ from fastapi_offline import FastAPIOffline
 
 from trainjob import __version__
 from trainjob.errors import UserError
+from trainjob.kinds.reply import Reply
 from trainjob.predictor import Predictor
 from trainjob.serving.batches import Batches, QueueFull
 from trainjob.serving.config import ANSWER_SECONDS, BATCH_ROWS
 from trainjob.serving.limits import RETRY_SECONDS, Limits
 from trainjob.serving.metrics import Counted, Metrics
 from trainjob.serving.page import HEADERS, page
-from trainjob.serving.requests import Predictions, Refusal, Row, as_table, most_rows, predictions
+from trainjob.serving.requests import Refusal, Row, as_table, most_rows, predictions_type
 
 CPU_ROWS = 8
 """The number of rows of similar length that a CPU computes at once: more would be little faster and much more
@@ -60,8 +60,8 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     """The API of the model `name`: /predict, /healthz, /metrics, its documentation, and a page to try it on."""
     preprocessor, metrics = predictor.preprocessor, Metrics()
 
-    def compute(rows: Sequence[Row]) -> Sequence[np.ndarray]:
-        return _probabilities(predictor, rows, metrics)
+    def compute(rows: Sequence[Row]) -> Sequence[Reply]:
+        return _replies(predictor, rows, metrics)
 
     batches = Batches(compute, batch_rows, MOST_WAITING_ROWS)
     metrics.waiting_rows.set_function(lambda: batches.waiting)
@@ -80,18 +80,18 @@ def build_app(predictor: Predictor, name: str, batch_rows: int = BATCH_ROWS) -> 
     app.add_middleware(Counted, metrics=metrics)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     html, question = page(name, preprocessor), preprocessor.input.question(most_rows(preprocessor))
+    predictions = predictions_type(preprocessor.target.reply_type)
 
-    @app.post("/predict", response_model=Predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
+    @app.post("/predict", response_model=predictions, responses=_REFUSALS, dependencies=[Depends(_check_is_json)])
     async def predict(asked: Annotated[question, Body(examples=[preprocessor.input.example()])]) -> Response:
-        """The most probable class of each row, and the probability of each class."""
-        answers = await _answers(batches, asked.as_rows())
-        answer = predictions(np.stack(answers), preprocessor.target.classes)
+        """The prediction for each row."""
+        answer = predictions.model_construct(predictions=await _answers(batches, asked.as_rows()))
         return Response(answer.model_dump_json(), media_type="application/json")
 
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
         """Returns the name of the served model, which is loaded."""
-        return {"model": name, "kind": preprocessor.input.noun, "classes": len(preprocessor.target.classes)}
+        return {"model": name, "kind": preprocessor.input.noun, **preprocessor.target.sizes()}
 
     @app.get("/metrics", response_class=Response)
     async def prometheus() -> Response:
@@ -109,22 +109,20 @@ class _NoNumbers(Exception):
     pass
 
 
-def _probabilities(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) -> Sequence[np.ndarray]:
-    """The probabilities of each row [C]."""
+def _replies(predictor: Predictor, rows: Sequence[Row], metrics: Metrics) -> Sequence[Reply]:
     preprocessor = predictor.preprocessor
     metrics.batch_rows.observe(len(rows))
     with metrics.batch_seconds.time():
         table = as_table(rows, preprocessor.input.columns)
         together = CPU_ROWS if predictor.device.type == "cpu" else len(rows)
-        logits = predictor.logits(table, together, where=lambda _: f"the {preprocessor.input.noun}")
-        probabilities = predictor.model.probabilities(logits).numpy()
-    if not np.isfinite(probabilities).all():
-        raise _NoNumbers("the model computed a probability that is not a number")
-    return list(probabilities)
+        outputs = predictor.outputs(table, together, where=lambda _: f"the {preprocessor.input.noun}")
+        if not outputs.isfinite().all():
+            raise _NoNumbers("the model computed an output that is not a number")
+        return preprocessor.target.replies(outputs, predictor.model)
 
 
-async def _answers(batches: Batches[Row, np.ndarray], rows: Sequence[Row]) -> list[np.ndarray]:
-    """The probabilities of each row. Raises HTTPException where some row has none."""
+async def _answers(batches: Batches[Row, Reply], rows: Sequence[Row]) -> list[Reply]:
+    """The reply to each row. Raises HTTPException where some row has none."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             found = await batches.answers(rows)
@@ -135,7 +133,7 @@ async def _answers(batches: Batches[Row, np.ndarray], rows: Sequence[Row]) -> li
         message = f"{batches.waiting:,} rows are already waiting: retry this request a little later"
         raise HTTPException(429, message, again) from None
     problems: list[str] = []
-    answers: list[np.ndarray] = []
+    answers: list[Reply] = []
     for index, answer in enumerate(found):
         if isinstance(answer, UserError):
             problems.append(f"[{index}]: {answer}")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from trainjob.data import Preprocessor
+from trainjob.kinds import KINDS
 from trainjob.report.templates import template
 from trainjob.serving.limits import MOST_BODY_BYTES
 from trainjob.serving.requests import most_rows
@@ -17,7 +18,8 @@ def page(name: str, preprocessor: Preprocessor) -> str:
     """The page of the model `name`, in HTML."""
     return template("page.html.j2", Path(__file__).parent).render(
         name=name,
-        classes=preprocessor.target.classes,
+        noun=KINDS[preprocessor.kind].noun,
+        sizes=preprocessor.target.sizes(),
         columns=preprocessor.input.form_columns,
         example=preprocessor.input.example(),
         most_rows=most_rows(preprocessor),

@@ -1,32 +1,19 @@
 """The JSON of `/predict`: what a model may be asked, and what it answers."""
 
 from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, create_model
 
 from trainjob.data import Preprocessor
 from trainjob.kinds.inputs.questions import Row
+from trainjob.kinds.reply import Reply
 
 MOST_ROWS = 1000
 """Rows of one request."""
-MOST_PROBABILITIES = 1_000_000
-"""Probabilities of one answer: with very many classes, a request may have fewer rows."""
-
-
-class Prediction(BaseModel):
-    """The model's answer to one row."""
-
-    prediction: str = Field(description="The most probable class.")
-    probability: float = Field(description="Its probability.")
-    probabilities: dict[str, float] = Field(description="Of each class, the most probable first.")
-
-
-class Predictions(BaseModel):
-    """One prediction for each row, in the order of the rows."""
-
-    predictions: list[Prediction]
+MOST_NUMBERS = 1_000_000
+"""Numbers in one answer: with very many classes, a request may have fewer rows."""
 
 
 class Refusal(BaseModel):
@@ -37,7 +24,7 @@ class Refusal(BaseModel):
 
 def most_rows(preprocessor: Preprocessor) -> int:
     """Rows that a request may have."""
-    return max(1, min(MOST_ROWS, MOST_PROBABILITIES // len(preprocessor.target.classes)))
+    return max(1, min(MOST_ROWS, MOST_NUMBERS // preprocessor.target.width))
 
 
 def as_table(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
@@ -52,17 +39,9 @@ def as_table(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
     )
 
 
-def predictions(probabilities: np.ndarray, classes: Sequence[str]) -> Predictions:
-    """The answer where the rows have these probabilities [n, C]."""
-    order = np.argsort(-probabilities, axis=1, kind="stable").tolist()
-    shown = np.round(probabilities.astype(np.float64), 6).tolist()
-    return Predictions.model_construct(
-        predictions=[
-            Prediction.model_construct(
-                prediction=classes[best_first[0]],
-                probability=row[best_first[0]],
-                probabilities={classes[index]: row[index] for index in best_first},
-            )
-            for row, best_first in zip(shown, order, strict=True)
-        ]
+def predictions_type(reply: type[Reply]) -> type[BaseModel]:
+    """The type of an answer, with a reply for each row of the request."""
+    row: Any = reply
+    return create_model(
+        "Predictions", __doc__="One prediction for each row, in the order of the rows.", predictions=(list[row], ...)
     )

@@ -11,7 +11,6 @@ from trainjob.data import Fitted
 from trainjob.data.batches.loaders import Shard
 from trainjob.errors import UserError
 from trainjob.evaluation import Scores, scores_type
-from trainjob.evaluation.predictions import with_names
 from trainjob.launch.quick_imports import quick_imports
 from trainjob.launch.worker_errors import WorkerError
 from trainjob.models import save_config
@@ -236,11 +235,11 @@ def _evaluate_best(trainer: Trainer, job: WorkerJob, store: CheckpointStore) -> 
 
 
 def _evaluated_sets(job: WorkerJob) -> dict[str, str]:
-    """The sets that the best checkpoint is scored on, by the names that its predictions are kept under. Of two classes,
-    the validation rows are among them: they alone choose a threshold."""
+    """The sets that the best checkpoint is scored on, by the names that its predictions are kept under. Where the
+    report chooses a threshold, the validation rows are among them: they alone choose it."""
     if job.spec.dataset is None or job.spec.dataset.test is None:
         return {MODEL: "validation"}
-    return {MODEL: "test"} | ({VALIDATED: "validation"} if len(job.fitted.preprocessor.target.classes) == 2 else {})
+    return {MODEL: "test"} | ({VALIDATED: "validation"} if job.fitted.preprocessor.target.has_threshold else {})
 
 
 def _predict(trainer: Trainer, job: WorkerJob, set_name: str, name: str) -> Scores:
@@ -249,5 +248,5 @@ def _predict(trainer: Trainer, job: WorkerJob, set_name: str, name: str) -> Scor
     scores = trainer.scorer.score(trainer.module, set_name, predicted)
     table = predicted.gathered()
     if table is not None:
-        write_predictions(job.run, name, with_names(table, job.fitted.preprocessor.target.classes))
+        write_predictions(job.run, name, job.fitted.preprocessor.target.decoded(table))
     return scores

@@ -103,7 +103,7 @@ def test_unlabelled_rows_come_after_the_others(tmp_path: Path, texts: Path) -> N
     assert (labels_of(rows)[:480] >= 0).all()
     with more.open(newline="") as file:
         table = [{"title": row["title"], "body": row["body"]} for row in csv.DictReader(file)]
-    expected = Predictor.load(teacher).logits(table).numpy()
+    expected = Predictor.load(teacher).outputs(table).numpy()
     assert rows.teacher is not None
     np.testing.assert_allclose(rows.teacher[480:], expected, rtol=1e-4, atol=1e-5)
 
@@ -147,7 +147,7 @@ def test_a_pretrained_network_teaches_a_small_one(tmp_path: Path, images: Path) 
     _, rows = labelled_rows(spec, tmp_path / "run")
     assert rows.lengths.tolist() == [64] * len(rows)
     first = rows.take(np.arange(9))
-    logits = Predictor.load(teacher).logits(first.values.reshape(-1, 8, 8)).numpy()
+    logits = Predictor.load(teacher).outputs(first.values.reshape(-1, 8, 8)).numpy()
     assert first.teacher is not None
     np.testing.assert_allclose(first.teacher, logits, rtol=1e-4, atol=1e-5)
 

@@ -53,6 +53,11 @@ def test_the_answer_is_the_most_probable_class_beside_the_probabilities_of_all(l
     np.testing.assert_allclose(answer["probability"], expected.max(axis=1))
     np.testing.assert_allclose([answer["probability_cat"], answer["probability_dog"]], expected.T)
     assert len(target.answer(torch.empty(0, 2), module)) == 0
+    for reply, row in zip(target.replies(outputs, module), expected.tolist(), strict=True):
+        best_first = sorted(zip(row, CLASSES, strict=True), reverse=True)
+        assert reply.prediction == best_first[0][1]
+        assert list(reply.probabilities.items()) == [(name, round(value, 6)) for value, name in best_first]
+        assert reply.lines() == [(name, f"{value:.4f}") for value, name in best_first]
 
 
 def test_rows_prepared_without_labels_cannot_be_learned_as_a_class() -> None:

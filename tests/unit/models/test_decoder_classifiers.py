@@ -90,7 +90,7 @@ def test_padding_changes_nothing_here_and_in_transformers(tmp_path: Path, name: 
     save_model(module, preprocessor, tmp_path / "model")
     predictor = Predictor.load(tmp_path / "model")
     texts = [*TEXTS, "", f"ends with {END}"]
-    together, alone = predictor.logits(texts), torch.cat([predictor.logits([text]) for text in texts])
+    together, alone = predictor.outputs(texts), torch.cat([predictor.outputs([text]) for text in texts])
     torch.testing.assert_close(together, alone)
     assert len({tuple(row) for row in together.tolist()}) == len(texts), "each text has its own answer"
 
@@ -100,7 +100,7 @@ def test_padding_changes_nothing_here_and_in_transformers(tmp_path: Path, name: 
     others = [text for text in texts if text]
     with torch.inference_mode():
         theirs = network(**tokenizer(others, padding=True, return_tensors="pt")).logits
-    torch.testing.assert_close(predictor.logits(others), theirs)
+    torch.testing.assert_close(predictor.outputs(others), theirs)
 
 
 def test_empty_texts_alone_have_an_answer(tmp_path: Path):

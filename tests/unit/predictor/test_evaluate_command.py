@@ -115,5 +115,5 @@ def test_scores_are_computed_as_the_run_was_scored_or_it_is_said(
     rows, predictor = csv.read_csv(text_csv), Predictor.load(run)
     labels = torch.tensor([predictor.classes.index(label) for label in rows["tag"].to_pylist()])
     with torch.autocast("cpu", torch.bfloat16, enabled=used == "bf16"):
-        expected = functional.cross_entropy(predictor.logits(rows), labels).item()
+        expected = functional.cross_entropy(predictor.outputs(rows), labels).item()
     assert loss == pytest.approx(expected, rel=1e-5)

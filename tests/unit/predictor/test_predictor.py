@@ -76,7 +76,7 @@ def test_images_are_taken_in_many_forms(image_run: Path, image_folder: Path) -> 
     arrays = [np.asarray(image) for image in images]
     expected = predictor.predict_proba(paths)
     assert expected.shape == (20, 2)
-    assert len(np.unique(predictor.logits(paths)[:, 0])) == 20, "images are told apart"
+    assert len(np.unique(predictor.outputs(paths)[:, 0])) == 20, "images are told apart"
     forms = ([str(path) for path in paths], images, arrays, np.stack(arrays), [array[:, :, None] for array in arrays])
     for form in forms:
         assert np.array_equal(predictor.predict_proba(form), expected)
@@ -99,7 +99,7 @@ def test_an_image_is_turned_and_laid_on_white_in_every_form(image_run: Path, tmp
 def test_binary_cross_entropy_gives_a_sigmoid_for_each_class(image_run: Path, image_folder: Path) -> None:
     predictor = Predictor.load(image_run)
     paths = sorted(image_folder.glob("*/*.png"))
-    logits = predictor.logits(paths).numpy()
+    logits = predictor.outputs(paths).numpy()
     np.testing.assert_allclose(predictor.predict_proba(paths), 1 / (1 + np.exp(-logits)), rtol=1e-5)
 
 

@@ -31,14 +31,14 @@ class HeldModel(Predictor):
         self.free.set()
         self.batches: list[int] = []
 
-    def logits(self, rows: Any, batch_size: int = 64, where: Callable[[int], str] = str) -> torch.Tensor:
+    def outputs(self, rows: Any, batch_size: int = 64, where: Callable[[int], str] = str) -> torch.Tensor:
         self.busy.set()
         assert self.free.wait(60)
         self.batches.append(len(rows))
         texts = rows["title"].to_pylist()
         if "bad" in texts:
             raise RuntimeError("a kernel has died")
-        result = super().logits(rows, batch_size, where)
+        result = super().outputs(rows, batch_size, where)
         result[[index for index, text in enumerate(texts) if text == "nan"]] = torch.nan
         return result
 

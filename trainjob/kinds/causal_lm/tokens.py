@@ -140,7 +140,7 @@ class TokensInput(TextColumns):
         """The text of each row."""
         return self.layout.sources(rows.table, rows.where)
 
-    def most_plain_rows(self, classes: int) -> int:
+    def most_plain_rows(self, width: int) -> int:
         """None: no baseline learns from them."""
         return 0
 

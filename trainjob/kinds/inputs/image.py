@@ -132,10 +132,10 @@ class ImageInput:
         images = pixels.reshape(-1, self.height, self.width, self.channels)
         return images[:, :: self._plain_step, :: self._plain_step].reshape(len(images), -1)
 
-    def most_plain_rows(self, classes: int) -> int:
+    def most_plain_rows(self, width: int) -> int:
         step = self._plain_step
         features = -(-self.height // step) * -(-self.width // step) * self.channels
-        rows = PLAIN_PIXELS // (features * classes)
+        rows = PLAIN_PIXELS // (features * width)
         return min(rows, PLAIN_RESIZED) if self.resize else rows
 
     @property

@@ -42,8 +42,8 @@ EXCERPT_CHARACTERS = 1000
 """Characters of a text that are kept beside its prediction."""
 
 PLAIN_TOKENS = 2_000_000
-"""Tokens of the texts that a baseline learns from where there are at most FEW_CLASSES; with more classes, fewer."""
-FEW_CLASSES = 30
+"""Tokens of the texts that a baseline learns from where there are at most FEW_OUTPUTS; with more of them, fewer."""
+FEW_OUTPUTS = 30
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class TextInput(TextColumns):
         longest = CHARACTERS_PER_TOKEN * self.max_length
         return [clean(text[:longest], self.cleaning) for text in joined_texts(rows.table, self.columns, rows.where)]
 
-    def most_plain_rows(self, classes: int) -> int:
-        tokens = PLAIN_TOKENS * FEW_CLASSES // max(classes, FEW_CLASSES)
+    def most_plain_rows(self, width: int) -> int:
+        tokens = PLAIN_TOKENS * FEW_OUTPUTS // max(width, FEW_OUTPUTS)
         return int(tokens / self.mean_length)
 
     def cut_share(self, texts: Sequence[str]) -> float | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
@@ -15,6 +16,7 @@ from trainjob.kinds.causal_lm.packing import label_matrix
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from trainjob.kinds.reply import Reply
     from trainjob.kinds.targets.next_token_objective import NextTokenObjective
     from trainjob.models.trainable import Trainable
 
@@ -34,6 +36,12 @@ class NextToken:
     @property
     def width(self) -> int:
         return 0
+
+    def sizes(self) -> dict[str, int]:
+        return {}
+
+    def in_words(self) -> None:
+        """Rows have no labels."""
 
     def lenient(self) -> Self:
         return self
@@ -69,6 +77,20 @@ class NextToken:
 
     def answer(self, outputs: "Tensor", module: "Trainable[Any]") -> None:
         """A language model answers by generating, token by token."""
+
+    @property
+    def reply_type(self) -> "type[Reply]":
+        raise ValueError("a language model generates")
+
+    def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> "list[Reply]":
+        return []
+
+    def decoded(self, predictions: pa.Table) -> pa.Table:
+        return predictions
+
+    @property
+    def has_threshold(self) -> bool:
+        return False
 
     def save(self) -> dict[str, Any]:
         return {}

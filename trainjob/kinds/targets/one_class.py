@@ -13,13 +13,17 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 from trainjob.data.read.labels import known_indices, label_errors
 from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.evaluation.predictions import with_names
 from trainjob.kinds.targets.class_notes import class_sizes, label_notes
+from trainjob.kinds.targets.class_reply import Prediction, class_replies
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from trainjob.kinds.targets.classification import Classification
     from trainjob.models.classifier import Classifier
+
+SHOWN_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,16 @@ class OneClass:
     @property
     def width(self) -> int:
         return len(self.classes)
+
+    def sizes(self) -> dict[str, int]:
+        return {"classes": len(self.classes)}
+
+    def in_words(self) -> str:
+        counts = dict(zip(self.classes, self.class_counts, strict=True))
+        largest = sorted(self.classes, key=lambda name: -counts[name])
+        shown = ", ".join(f"{name} {counts[name]:,}" for name in largest[:SHOWN_CLASSES])
+        more = f" and {len(largest) - SHOWN_CLASSES:,} more" if len(largest) > SHOWN_CLASSES else ""
+        return f"{len(largest):,} classes, with so many training rows: {shown}{more}"
 
     def lenient(self) -> Self:
         return replace(self, classes=sorted([*self.classes, *self.left_out]))
@@ -85,6 +99,20 @@ class OneClass:
             PROBABILITY: pa.array(probabilities.max(axis=1, initial=0)),
         }
         return pa.table(columns | {f"{OF_CLASS}{name}": probabilities[:, i] for i, name in enumerate(self.classes)})
+
+    @property
+    def reply_type(self) -> type[Prediction]:
+        return Prediction
+
+    def replies(self, outputs: "Tensor", module: "Classifier[Any]") -> list[Prediction]:
+        return class_replies(module.probabilities(outputs).cpu().numpy(), self.classes)
+
+    def decoded(self, predictions: pa.Table) -> pa.Table:
+        return with_names(predictions, self.classes)
+
+    @property
+    def has_threshold(self) -> bool:
+        return len(self.classes) == 2
 
     def save(self) -> dict[str, Any]:
         return {"classes": self.classes, "class_counts": self.class_counts}
