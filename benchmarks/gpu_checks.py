@@ -167,7 +167,7 @@ def precision(bench: Bench, name: str) -> str:
     """The loss falls, and the saved model gives the same output on a CPU."""
     trainer = bench.trainer(name, name)
     since = time.perf_counter()
-    trainer.fit()
+    trainer.train()
     seconds = time.perf_counter() - since
     scores = trainer.scorer.score(trainer.module, "validation").as_metrics("validation")
     assert scores["validation_accuracy"] > 0.9, scores
@@ -186,14 +186,14 @@ def resume(bench: Bench) -> str:
     """A run resumed after its first epoch ends like an uninterrupted one, including dropout."""
     whole, cut, again = (bench.trainer(name, "float32") for name in ("whole", "cut", "cut"))
     seed(1)
-    whole.fit()
+    whole.train()
     cut.spec = cut.spec.model_copy(update={"training": cut.spec.training.model_copy(update={"epochs": 1})})
     seed(1)
-    cut.fit()
+    cut.train()
     [name] = [name for name, _ in again.checkpointer.store.ranked()]
     again.resume(name)
     again.history.resume(again.state.step)
-    again.fit()
+    again.train()
     pairs = zip(whole.module.state_dict().values(), again.module.state_dict().values(), strict=True)
     difference = max((one - other).abs().max().item() for one, other in pairs)
     assert difference < 1e-3, difference

@@ -80,7 +80,7 @@ def trainjobs(case: Case) -> float:
     with tempfile.TemporaryDirectory() as folder:
         trainer = trainer_of(case, Path(folder), Timed)
         try:
-            trainer.fit()
+            trainer.train()
         except Trained:
             return clock.tokens_a_second
     raise AssertionError("the epoch ended without scores")
@@ -171,7 +171,7 @@ def checkpoint_seconds(case: Case) -> float:
     with tempfile.TemporaryDirectory() as folder:
         trainer = trainer_of(case, Path(folder))
         try:
-            trainer.fit()
+            trainer.train()
         except Trained:
             since = time.perf_counter()
             trainer._save({trainer.spec.checkpoints.metric: 0.0}, None)  # noqa: SLF001

@@ -149,7 +149,7 @@ def merging(rows: int, rows_of_a_task: int = 20_000) -> str:
             sample.add(hashes, str)
             labels = chance.integers(0, 10, rows_of_a_task)
             found = survey.Survey(labels, hashes, np.empty(0, np.uint8), sample.pruned())
-            yield survey._Share(ClassLabels("label", numbers=numbers), found, BadRows())  # noqa: SLF001
+            yield survey._ScannedTask(ClassLabels("label", numbers=numbers), found, BadRows())  # noqa: SLF001
 
     class Part:
         uri, size = "rows", 2**30

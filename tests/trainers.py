@@ -269,7 +269,7 @@ def train(
     reporter.begin(trainer.state.epoch, trainer.state.step, trainer.plan.steps, world_size(), name, {})
     since = time.perf_counter()
     with suppress(PowerCut):
-        trainer.fit()
+        trainer.train()
     trainer.start_stage("end")
     return Trained(
         resumed=name,

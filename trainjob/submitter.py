@@ -96,7 +96,7 @@ async def run(address: str, token: str | None, job: str, command: str) -> None:
 
 async def _submit(jobs: RayJobs, job: str, command: str) -> None:
     """Submits the job. An earlier submitter may have done so, and a head that was just created may not be ready."""
-    deadline, said = time.monotonic() + HEAD_SECONDS, ""
+    deadline, shown = time.monotonic() + HEAD_SECONDS, ""
     while True:
         try:
             if await jobs.status(job) is None:
@@ -106,9 +106,9 @@ async def _submit(jobs: RayJobs, job: str, command: str) -> None:
             why = str(error) or type(error).__name__
         if time.monotonic() > deadline:
             raise TransientError(f"the head has not taken the job for {HEAD_SECONDS:.0f} s: {why}")
-        if why != said:
+        if why != shown:
             print(f"waits for the head: {why}", flush=True)
-            said = why
+            shown = why
         await asyncio.sleep(POLL_SECONDS)
 
 

@@ -19,13 +19,13 @@ def hold_queue(job: TrainJob, ray_job: Object | None) -> tuple[TrainJob, RayJobE
     """
     if ray_job is None or is_in_queue(job, ray_job):
         return job, None
-    kept, is_suspended = queue_of(ray_job), ray_job.get("spec", {}).get("suspend")
-    if is_suspended and (kept is not None or not job.spec.suspend):
+    current_queue, is_suspended = queue_of(ray_job), ray_job.get("spec", {}).get("suspend")
+    if is_suspended and (current_queue is not None or not job.spec.suspend):
         return job, None
-    held = with_queue(job, kept)
+    held = with_queue(job, current_queue)
     if is_suspended:
         return held, None
-    stays = "it runs without a queue" if kept is None else f"it stays {kept}"
+    stays = "it runs without a queue" if current_queue is None else f"it stays {current_queue}"
     message = f"the label {QUEUE_LABEL} cannot change while the RayJob runs; {stays}: suspend the job first"
     return held, RayJobError("QueueChanged", message)
 

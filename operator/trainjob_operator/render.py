@@ -53,12 +53,12 @@ _NO_STORAGE = (
 )
 
 
-def with_storage(job: TrainJob, kept: Storage | None, settings: Settings) -> TrainJob:
-    """`job` with its own storage, otherwise the one `kept` from when the run began, otherwise the settings' default, if
-    there is one."""
+def with_storage(job: TrainJob, previous: Storage | None, settings: Settings) -> TrainJob:
+    """`job` with its own storage. If it has none, it gets `previous`, the storage that the run began with, or the
+    settings' default."""
     if job.spec.storage is not None:
         return job
-    storage = kept or _default_storage(str(job.metadata.namespace), settings.defaults)
+    storage = previous or _default_storage(str(job.metadata.namespace), settings.defaults)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"storage": storage})})
 
 

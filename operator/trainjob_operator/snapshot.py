@@ -59,11 +59,11 @@ def keep_config(job: TrainJob, ray_job: Mapping[str, Any] | None) -> tuple[Train
     if function is None or config is None or not (config or function.config):
         return job, None
     model = job.spec.model.model_copy(update={"function": function.model_copy(update={"config": config})})
-    kept = job.model_copy(update={"spec": job.spec.model_copy(update={"model": model})})
+    restored = job.model_copy(update={"spec": job.spec.model_copy(update={"model": model})})
     if _canonical(config) == _canonical(function.config):
-        return kept, None
+        return restored, None
     message = "spec.model.function.config cannot be changed once the job has a RayJob; the RayJob keeps its config"
-    return kept, RayJobError("ConfigChanged", message)
+    return restored, RayJobError("ConfigChanged", message)
 
 
 def workers_of(head: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -177,7 +177,7 @@ def _with_problems(verdict: Verdict, job: TrainJob, observed: Observed) -> str:
         problems.append(eviction_message(observed.workloads))
     if ray_job is not None and observed.error is not None:
         problems.append(f"the RayJob stays as it is: {observed.error}")
-    return "; ".join(said for said in (verdict.message, *problems) if said)
+    return "; ".join(message for message in (verdict.message, *problems) if message)
 
 
 def _has_other_workers(ray_job: Object, pods: Sequence[Object]) -> bool:

@@ -115,8 +115,8 @@ class TrainJobSpec(StrictModel):
         part: Any = self
         for name in path.split("."):
             attribute = attribute_of(part, name) if isinstance(part, StrictModel) else name
-            is_said = not isinstance(part, StrictModel) or attribute in part.model_fields_set
-            if not is_said and depends_on_model(type(part).model_fields[attribute]):  # pyrefly: ignore[missing-attribute]
+            is_set = not isinstance(part, StrictModel) or attribute in part.model_fields_set
+            if not is_set and depends_on_model(type(part).model_fields[attribute]):  # pyrefly: ignore[missing-attribute]
                 return False
             part = getattr(part, attribute, None)
         return part is not None

@@ -76,13 +76,13 @@ def _plain(info: FieldInfo) -> tuple[Any, list[Any]]:
 def _leaves(part: type[StrictModel], path: str) -> Iterator[tuple[str, Any, str]]:
     """Path, value type and description of every number, flag and enumeration inside `part`."""
     for name, info in fields_of(part).items():
-        place, nested = f"{path}.{name}", nested_model(info.annotation)
+        field_path, nested = f"{path}.{name}", nested_model(info.annotation)
         annotation, metadata = _plain(info)
         if nested is not None:
             if get_origin(annotation) not in (list, dict):
-                yield from _leaves(nested, place)
-        elif (annotation in (int, float, bool) or get_origin(annotation) is Literal) and place not in _NOT_TUNED:
-            yield place, _item(annotation, metadata), info.description or ""
+                yield from _leaves(nested, field_path)
+        elif (annotation in (int, float, bool) or get_origin(annotation) is Literal) and field_path not in _NOT_TUNED:
+            yield field_path, _item(annotation, metadata), info.description or ""
 
 
 def _parameter(path: str, item: Any) -> type[Parameter]:
@@ -202,13 +202,13 @@ def steps_to(path: str) -> list[Step]:
     steps: list[Step] = []
     root, *names = path.split(".")
     part: type[StrictModel] = Model if root == "model" else Training
-    place = root
+    field_path = root
     default: Any = None
     for name in names[:-1]:
         info = fields_of(part)[name]
-        place = f"{place}.{name}"
+        field_path = f"{field_path}.{name}"
         if info.default is None:
-            steps.append(Step(place, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
+            steps.append(Step(field_path, isinstance(default, OneOf) and fields_of(part)[name] is _chosen(default)))
         default = None if depends_on_model(info) else info.default
         part = cast("type[StrictModel]", nested_model(info.annotation))
     return steps

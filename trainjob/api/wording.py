@@ -163,9 +163,9 @@ def _unknown_field(path: FieldPath, root: type[StrictModel]) -> str:
     if _bare(name) not in by_bare_name and (field := by_singular.get(_singular(name))):
         return f"unknown field; did you mean {field}?"
     close = difflib.get_close_matches(_bare(name), by_bare_name, n=1)
-    elsewhere = [place for place in _all_fields(root) if _singular(str(place[-1])) == _singular(name)]
+    elsewhere = [path for path in _all_fields(root) if _singular(str(path[-1])) == _singular(name)]
     if elsewhere and not close:
-        elsewhere.sort(key=lambda place: place[:2] != ("spec", "dataset"))
+        elsewhere.sort(key=lambda path: path[:2] != ("spec", "dataset"))
         return f"unknown field here; did you mean {' or '.join(map(dotted, elsewhere[:3]))}?"
     if close:
         return f"unknown field; did you mean {by_bare_name[close[0]]}?"

@@ -69,7 +69,7 @@ def _thresholds(probabilities: np.ndarray) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Decided:
+class CascadeAnswers:
     """The classes of some rows."""
 
     predicted: np.ndarray
@@ -97,7 +97,7 @@ class LanguageModelCascade:
         self._sorter = Sorter(model, run, self._classes, train, job.spec.training.seed)
         self._rows = self._answered = self._unknown = self._left = 0
 
-    def decide(self, rows: Rows, probabilities: np.ndarray) -> Decided:
+    def decide(self, rows: Rows, probabilities: np.ndarray) -> CascadeAnswers:
         """The answers of both models to rows with the trained model's `probabilities`, float32 [n, C].
 
         The trained model answers rows beyond the budget. Raises UserError if the server refuses or keeps failing.
@@ -111,14 +111,14 @@ class LanguageModelCascade:
         asked[np.array([row_index for row_index, _ in found], np.int64)] = True
         predicted[asked] = self._sorter.class_numbers([answer for _, answer in found])
         self._count(predicted, len(found), len(unsure))
-        return Decided(predicted, asked)
+        return CascadeAnswers(predicted, asked)
 
     def notes(self) -> list[str]:
         """Remarks to show at the end."""
         budget, model = self._sorter.asker.budget, self._sorter.asker.model
         money = f", which cost {budget.cost:.4f}" if model.input_price or model.output_price else ""
-        said = f"{self._answered:,} of {self._rows:,} rows answered by {model.model}"
-        notes = [f"{said}: {budget.requests:,} requests now{money}"]
+        answered = f"{self._answered:,} of {self._rows:,} rows answered by {model.model}"
+        notes = [f"{answered}: {budget.requests:,} requests now{money}"]
         if self._unknown:
             notes.append(f"{self._unknown:,} of its answers name none of the classes: their predictions are empty")
         if self._left:

@@ -40,8 +40,8 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
     for rows, classes in taken(read_set(spec, fitted, name), chosen):
         values.append(fitted.preprocessor.input.plain(rows))
         labels.append(classes)
-    kept = np.concatenate([np.empty(0, np.int64), *labels])
-    return Sampled(_joined(values), kept, chosen[: len(kept)], total)
+    joined = np.concatenate([np.empty(0, np.int64), *labels])
+    return Sampled(_joined(values), joined, chosen[: len(joined)], total)
 
 
 def most_rows(fitted: Fitted) -> int:

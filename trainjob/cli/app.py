@@ -166,7 +166,7 @@ _show_warning = warnings.showwarning
 _noticed: set[str] = set()
 
 
-def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -> None:
+def _show_notice(message: Warning | str, category: type[Warning], *location: Any) -> None:
     """Each notice once, on a line of its own, in red where it puts the result in doubt; other warnings as ever."""
     if issubclass(category, Notice):
         if str(message) in _noticed:  # Python forgets what it has shown whenever a library changes the filters
@@ -177,7 +177,7 @@ def _show_notice(message: Warning | str, category: type[Warning], *place: Any) -
     elif issubclass(category, Notice):
         say(f"note: {message}", error=True, colour=typer.colors.YELLOW)
     else:
-        _show_warning(message, category, *place)
+        _show_warning(message, category, *location)
 
 
 def _end(code: int) -> None:

@@ -75,21 +75,21 @@ def _wait_for_end(client: "Client", job: "Job", head: "KubernetesObject", option
     from trainjob.cluster.errors import ClusterUnreachable
     from trainjob.cluster.head import is_up
 
-    said = ""
+    shown_error = ""
     while True:
         time.sleep(_PAUSE_SECONDS)
         interrupts.check()
         try:
             if is_up(client, head):
-                said = ""
+                shown_error = ""
                 continue
             now = client.job(job.name, job.namespace)
         except ClusterUnreachable as error:
-            if str(error) != said:
+            if str(error) != shown_error:
                 say(f"note: {error}", error=True)
-            said = str(error)
+            shown_error = str(error)
             continue
         raise ClusterError(
-            f"the head pod {head['metadata']['name']} is gone, and Ray's dashboard with it ({now.standing}): "
+            f"the head pod {head['metadata']['name']} is gone, and Ray's dashboard with it ({now.phase_and_reason}): "
             f"`trainjob describe {job.name}{options}` shows why"
         )

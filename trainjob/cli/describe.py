@@ -125,13 +125,13 @@ def _duration(status: "TrainJobStatus") -> str:
 
 
 def _training(job: "Job") -> Iterator[tuple[str, str]]:
-    from trainjob.cli.progress import first_of, position, reported, said, speed
+    from trainjob.cli.progress import first_of, position, reported, speed, stage_text
     from trainjob.formatting import score
 
     training = job.status.training
     if training is None:
         return
-    yield "Training", said(training)
+    yield "Training", stage_text(training)
     if not job.has_ended:
         yield "Progress", ", ".join(position(training))
         yield "Speed", ", ".join(speed(training))

@@ -21,8 +21,8 @@ from trainjob.cli.progress import (
     measured_phase,
     position,
     reported,
-    said,
     speed,
+    stage_text,
 )
 from trainjob.formatting import score
 
@@ -81,7 +81,9 @@ def frame(name: str, status: TrainingStatus, elapsed: float, spinner: Renderable
     top.add_column(width=1)
     top.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     top.add_column(justify="right", no_wrap=True)
-    top.add_row(spinner, Text.assemble((name, "bold"), "  ", (said(status), "cyan")), Text(clock(elapsed), style="dim"))
+    top.add_row(
+        spinner, Text.assemble((name, "bold"), "  ", (stage_text(status), "cyan")), Text(clock(elapsed), style="dim")
+    )
     phase = measured_phase(status)
     if not status.step and phase is None:
         return top

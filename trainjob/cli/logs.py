@@ -77,7 +77,7 @@ def logs(
     if not wants_workers and _show_driver(client, job, follow, seconds, show):
         return
     if not wants_workers and (driver or not job.has_ended):
-        raise UserError(f"{name} has no pod with the driver's log ({job.standing}): --follow waits for it")
+        raise UserError(f"{name} has no pod with the driver's log ({job.phase_and_reason}): --follow waits for it")
     options = repeated(context, namespace)
     has_ended = (lambda: client.job(job.name, job.namespace).has_ended) if follow else None
     try:
@@ -92,12 +92,12 @@ def _show_driver(client: "Client", job: "Job", follow: bool, since: int | None, 
     """Shows the driver's log. Returns whether there is one."""
     from trainjob.cluster.driver_log import driver_lines
 
-    told: set[str] = set()
+    waits: set[str] = set()
 
     def on_wait(text: str) -> None:
-        if text not in told:
+        if text not in waits:
             say(f"waiting: {text}", error=True)
-        told.add(text)
+        waits.add(text)
 
     lines = driver_lines(client, job, follow, since, on_wait)
     for line in lines or ():

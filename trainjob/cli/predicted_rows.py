@@ -50,7 +50,7 @@ def classify(
     if second is not None:
         answers = target.answer(outputs, predictor.model)
         assert answers is not None, "load_model has refused a model without answers"
-        captions = _said(inputs, predictor, answers, second)
+        captions = _cascade_captions(inputs, predictor, answers, second)
     _show(inputs, target.replies(outputs, predictor.model), captions)
 
 
@@ -75,7 +75,7 @@ def _predicted(
         if not has_labels:
             del columns["label"]
         if cascade is not None:
-            answers = _decided(answers, cascade, rows, predictor.classes)
+            answers = _with_cascade(answers, cascade, rows, predictor.classes)
         return pa.table(columns | dict(zip(answers.column_names, answers.columns, strict=True)))
 
     batches = (rows for part in found for rows in read(part, inputs.columns, bad.add))
@@ -93,7 +93,7 @@ def _image_column(run: "Folder") -> str | None:
     return dataset.image if dataset is not None else None
 
 
-def _decided(answers: "pa.Table", cascade: "LanguageModelCascade", rows: "Rows", classes: list[str]) -> "pa.Table":
+def _with_cascade(answers: "pa.Table", cascade: "LanguageModelCascade", rows: "Rows", classes: list[str]) -> "pa.Table":
     """The answers of a cascade to rows to which the model gives `answers`. No probability is known of an answer of the
     language model."""
     import pyarrow as pa
@@ -102,11 +102,11 @@ def _decided(answers: "pa.Table", cascade: "LanguageModelCascade", rows: "Rows",
     from trainjob.predictor import probabilities_of
 
     probabilities = probabilities_of(answers, classes)
-    decided = cascade.decide(rows, probabilities)
+    answer = cascade.decide(rows, probabilities)
     columns = dict(zip(answers.column_names, answers.columns, strict=True)) | {
-        PREDICTION: pa.array([*classes, None], pa.string()).take(pa.array(decided.predicted)),
-        PROBABILITY: pa.array(probabilities.max(axis=1), mask=decided.asked),
-        "answered_by": pa.array(["model", "languageModel"]).take(pa.array(decided.asked.astype("int64"))),
+        PREDICTION: pa.array([*classes, None], pa.string()).take(pa.array(answer.predicted)),
+        PROBABILITY: pa.array(probabilities.max(axis=1), mask=answer.asked),
+        "answered_by": pa.array(["model", "languageModel"]).take(pa.array(answer.asked.astype("int64"))),
     }
     by_class = [name for name in answers.column_names if name.startswith(OF_CLASS)]
     return pa.table(columns).select([PREDICTION, PROBABILITY, "answered_by", *by_class])
@@ -126,7 +126,9 @@ def _cascade(run: "Folder", preprocessor: "Preprocessor", threshold: float) -> "
     return LanguageModelCascade(run_folder_of(run), threshold)
 
 
-def _said(inputs: list[str], predictor: "Predictor", answers: "pa.Table", cascade: "LanguageModelCascade") -> list[str]:
+def _cascade_captions(
+    inputs: list[str], predictor: "Predictor", answers: "pa.Table", cascade: "LanguageModelCascade"
+) -> list[str]:
     """The cascade's answers to the texts, in words. `answers` are the model's."""
     import pyarrow as pa
 
@@ -136,11 +138,11 @@ def _said(inputs: list[str], predictor: "Predictor", answers: "pa.Table", cascad
     columns = dict.fromkeys(predictor.preprocessor.input.columns, [""] * len(inputs))
     columns[predictor.preprocessor.input.columns[0]] = inputs
     rows = Rows(pa.table(columns), lambda index: RowLocation(inputs[index]))
-    decided = cascade.decide(rows, probabilities_of(answers, predictor.classes))
+    answer = cascade.decide(rows, probabilities_of(answers, predictor.classes))
     names = [*predictor.classes, "no class"]
     return [
         f"{'languageModel' if asked else 'model'}: {names[number]}"
-        for number, asked in zip(decided.predicted, decided.asked, strict=True)
+        for number, asked in zip(answer.predicted, answer.asked, strict=True)
     ]
 
 

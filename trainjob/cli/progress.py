@@ -91,7 +91,7 @@ class PlainProgress:
 
     def _lines(self, status: TrainingStatus, shown: TrainingStatus | None) -> Iterator[str]:
         if shown is None or (status.stage, status.message) != (shown.stage, shown.message):
-            yield f"{self._name}: {said(status)}"
+            yield f"{self._name}: {stage_text(status)}"
         if ends_epoch(status, shown):
             metrics = first_of([f"{name} {score(value)}" for name, value in reported(status).items()])
             best = ["(best so far)"] if status.is_best else []
@@ -125,7 +125,7 @@ def first_of(texts: list[str], most: int = MOST_METRICS) -> list[str]:
     return texts[:most] + more
 
 
-def said(status: TrainingStatus) -> str:
+def stage_text(status: TrainingStatus) -> str:
     return f"{status.stage.lower()}, {status.message}" if status.message else status.stage.lower()
 
 

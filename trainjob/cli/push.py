@@ -66,15 +66,15 @@ def _hub_errors(endpoint: str, repository: str) -> Generator[None]:
     except OfflineModeIsEnabled:
         raise UserError("HF_HUB_OFFLINE is set: unset it to upload") from None
     except HfHubHTTPError as error:
-        status, said = error.response.status_code, " ".join((error.server_message or str(error)).split())[:300]
+        status, message = error.response.status_code, " ".join((error.server_message or str(error)).split())[:300]
         if status >= 500 or status == 429:
-            raise TransientError(f"{endpoint} answers {status}: try again later ({said})") from None
+            raise TransientError(f"{endpoint} answers {status}: try again later ({message})") from None
         remedy = {
             401: f"the token in {TOKEN} is not valid: make a new one",
             403: f"the token in {TOKEN} has no write access to {repository}: grant it, or use another owner",
             404: f"there is no owner {repository.partition('/')[0]}, or the token in {TOKEN} has no access to it",
         }.get(status, f"{repository} is refused")
-        raise UserError(f"{endpoint} answers {status}: {remedy} ({said})") from None
+        raise UserError(f"{endpoint} answers {status}: {remedy} ({message})") from None
     except (ValueError, KeyError) as error:
         raise UserError(f"{endpoint} does not answer like a Hugging Face hub ({error}): correct HF_ENDPOINT") from None
     except (HTTPError, OSError) as error:

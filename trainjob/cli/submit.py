@@ -120,12 +120,12 @@ def _follow(client: "Client", job: "Job", options: str) -> None:
     """Shows a job's progress until its end. Exits with 1 if the job fails; Ctrl-C leaves the job running."""
     from trainjob.cli.progress import display
 
-    latest, said = job, ""
+    latest, shown = job, ""
     try:
         with display(job.name) as progress:
             for latest in client.follow(job):
-                if (now := " ".join(_standing(latest))) != said:
-                    progress.show(said := now)
+                if (now := " ".join(_state_words(latest))) != shown:
+                    progress.show(shown := now)
                 if latest.status.training is not None and latest.status.phase in ("Running", "Retrying"):
                     progress.update(latest.status.training)
                 if latest.has_ended:
@@ -139,7 +139,7 @@ def _follow(client: "Client", job: "Job", options: str) -> None:
         raise typer.Exit(1)
 
 
-def _standing(job: "Job") -> Iterator[str]:
+def _state_words(job: "Job") -> Iterator[str]:
     """Phase, the reason if it is another word, and the cluster's message."""
     status = job.status
     yield f"{job.name}: {status.phase or 'submitted'}"

@@ -45,8 +45,11 @@ def started_run(job: "Job", options: str = "") -> "Folder":
     run = job_folder(job, options)
     if not run.exists(ATTEMPTS):
         if job.has_ended:
-            raise UserError(f"{run.uri} holds no run of {job.name} ({job.standing}): it was deleted, or never began")
+            raise UserError(
+                f"{run.uri} holds no run of {job.name} ({job.phase_and_reason}): it was deleted, or never began"
+            )
         raise UserError(
-            f"{job.name} has not begun to train ({job.standing}): `trainjob describe {job.name}{options}` shows why"
+            f"{job.name} has not begun to train ({job.phase_and_reason}): "
+            f"`trainjob describe {job.name}{options}` shows why"
         )
     return run

@@ -69,7 +69,7 @@ class Job:
         self._cluster, self._found = cluster, found
 
     def __repr__(self) -> str:
-        return f"<Job {self.name} in {self.namespace}: {self._found.standing}>"
+        return f"<Job {self.name} in {self.namespace}: {self._found.phase_and_reason}>"
 
     @property
     def name(self) -> str:
@@ -105,9 +105,9 @@ class Job:
             if self.has_ended:
                 break
         if self.status.phase == "Failed":
-            raise JobFailed(f"{self.name}: {self._found.standing}: {self.status.message or ''}".rstrip(": "))
+            raise JobFailed(f"{self.name}: {self._found.phase_and_reason}: {self.status.message or ''}".rstrip(": "))
         if not self.has_ended:
-            raise JobTimeout(f"{self.name} has not ended within {timeout:g} s ({self._found.standing})")
+            raise JobTimeout(f"{self.name} has not ended within {timeout:g} s ({self._found.phase_and_reason})")
         return self
 
     def logs(self, follow: bool = False) -> Iterator[str]:
@@ -160,7 +160,7 @@ class Job:
 
     def _repr_html_(self) -> str:
         status, training = self.status, self.status.training
-        lines = [f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._found.standing)}"]
+        lines = [f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._found.phase_and_reason)}"]
         if status.message:
             lines.append(escape(status.message))
         if training is not None and training.percent is not None:

@@ -165,15 +165,15 @@ class Connection:
         resource: Resource,
         namespace: str | None,
     ) -> ClusterError:
-        said = _status_of(answer)
-        message = said.get("message") or answer.decode(errors="replace")[:500].strip() or f"HTTP status {status}"
+        problem = _status_of(answer)
+        message = problem.get("message") or answer.decode(errors="replace")[:500].strip() or f"HTTP status {status}"
         match status:
             case 401:
                 return NotPermitted(f"the API server {self.url} does not accept these credentials: log in again")
-            case 403 if said.get("reason") == "Forbidden" and (missing := _NOT_ALLOWED.search(message)):
+            case 403 if problem.get("reason") == "Forbidden" and (missing := _NOT_ALLOWED.search(message)):
                 return NotPermitted(_missing_permission(missing[1], resource, namespace))
             case 404:
-                return NotFound(message, is_object=bool(said.get("details", {}).get("name")))
+                return NotFound(message, is_object=bool(problem.get("details", {}).get("name")))
             case 429 | 502 | 503 | 504:
                 return ClusterUnreachable(f"the API server {self.url} cannot serve requests now: {message}")
             case 500 if method == "GET":  # of an apply it is as a rule about the object

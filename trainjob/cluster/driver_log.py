@@ -73,7 +73,7 @@ def _lines(
             since = None
         if not follow or (job := client.job(job.name, job.namespace)).has_ended:
             return
-        on_wait(f"{job.standing}: {job.status.message or 'the driver has not started yet'}")
+        on_wait(f"{job.phase_and_reason}: {job.status.message or 'the driver has not started yet'}")
         time.sleep(PAUSE_SECONDS)
         pod = _submitter(client, job)
 

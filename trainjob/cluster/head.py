@@ -22,7 +22,7 @@ def running_head(client: Client, job: Job, options: str = "") -> KubernetesObjec
     name = f"{job.name}{options}"
     if job.has_ended:
         raise ClusterError(
-            f"{job.name} has ended ({job.standing}), and its pods are gone with Ray's dashboard: "
+            f"{job.name} has ended ({job.phase_and_reason}), and its pods are gone with Ray's dashboard: "
             f"`trainjob report {name}` and `trainjob logs {name} --rank all` read what it has left"
         )
     selector = {"labelSelector": f"{UID_LABEL}={job.uid}", "limit": "500"}
@@ -32,7 +32,7 @@ def running_head(client: Client, job: Job, options: str = "") -> KubernetesObjec
         return head
     why = job.status.message or ("its head pod is starting" if head is not None else "it has no head pod yet")
     raise ClusterError(
-        f"{job.name} has no running head, so there is no dashboard ({job.standing}: {why}): "
+        f"{job.name} has no running head, so there is no dashboard ({job.phase_and_reason}: {why}): "
         f"`trainjob describe {name}` shows more"
     )
 

@@ -63,7 +63,7 @@ class Job:
         return self._read[0]
 
     @property
-    def standing(self) -> str:
+    def phase_and_reason(self) -> str:
         """Phase and reason, such as `Pending, Created`."""
         return ", ".join(filter(None, (self.status.phase, self.status.reason))) or "no phase yet"
 

@@ -8,8 +8,8 @@ from trainjob.cluster.job import Event, Job
 
 def timeline(job: Job, events: Sequence[Event]) -> list[Event]:
     """The job's Events, and those that only its status still shows, the oldest first."""
-    told = {event.reason for event in events}
-    others = [event for event in _of_status(job.status) if event.reason not in told]
+    reasons = {event.reason for event in events}
+    others = [event for event in _of_status(job.status) if event.reason not in reasons]
     submitted = Event(job.created, "Submitted", "")
     return sorted([submitted, *events, *others], key=lambda event: event.time)
 
@@ -23,8 +23,8 @@ def _of_status(status: TrainJobStatus) -> Iterator[Event]:
         yield Event(lost.last_time, "Interrupted", f"{pod}{lost.last_reason}", is_warning=True, count=lost.count)
     if status.phase in FINAL and status.completion_time is not None:
         failed = status.phase == "Failed"
-        said = f"{status.reason}: {message}" if failed else message
-        yield Event(status.completion_time, str(status.phase), said, is_warning=failed)
+        text = f"{status.reason}: {message}" if failed else message
+        yield Event(status.completion_time, str(status.phase), text, is_warning=failed)
     for condition in status.conditions:
         if condition.type == "Suspended" and condition.status == "True":
             yield Event(condition.last_transition_time, "Suspended", condition.message)

@@ -87,11 +87,11 @@ def _credentials(source: Git) -> dict[str, str]:
     }
 
 
-def _error(said: str) -> UserError:
-    last = "\n".join(said.splitlines()[-5:])
-    if _TRANSIENT.search(said):
+def _error(output: str) -> UserError:
+    last = "\n".join(output.splitlines()[-5:])
+    if _TRANSIENT.search(output):
         return TransientError(f"spec.code.git.url: the server does not answer:\n{last}")
     for pattern, remedy in _REMEDIES.items():
-        if re.search(pattern, said):
+        if re.search(pattern, output):
             return UserError(f"{remedy}:\n{last}")
     return UserError(f"git failed:\n{last}")

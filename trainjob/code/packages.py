@@ -66,7 +66,7 @@ def _uv(folder: Path, *arguments: str) -> None:
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode == 0:
         return
-    said = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
+    output = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
     if _TRANSIENT.search(done.stderr):
-        raise TransientError(f"spec.requirements: the package index does not answer:\n{said}")
-    raise UserError(f"spec.requirements cannot be installed:\n{said}")
+        raise TransientError(f"spec.requirements: the package index does not answer:\n{output}")
+    raise UserError(f"spec.requirements cannot be installed:\n{output}")

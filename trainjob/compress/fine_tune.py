@@ -72,7 +72,7 @@ def fine_tune(classifier: TextClassifier, spec: TrainJobSpec, rows: TrainingRows
         reporter=Reporter(None, store, EPOCHS),
         history=History(folder, scratch, check=lambda _: None),  # a scratch folder, not a run's
     )
-    Trainer(inputs).fit()
+    Trainer(inputs).train()
     best, manifest = store.best()
     load_weights(classifier, CheckpointTensors(store / best, manifest.files))
     classifier.eval()

@@ -53,8 +53,8 @@ def prune(classifier: TextClassifier, share: float, batches: Iterable[Batch], lo
     shapes = dict(getattr(network.config, PRUNED, None) or {})
     for block, importance in zip(blocks, importances, strict=True):
         count = max(1, len(importance) - int(share * len(importance)))
-        kept = importance.argsort(descending=True, stable=True)[:count].sort().values
-        values = (kept[:, None] * block.width + torch.arange(block.width)).flatten()
+        indices = importance.argsort(descending=True, stable=True)[:count].sort().values
+        values = (indices[:, None] * block.width + torch.arange(block.width)).flatten()
         units = len(importance) * block.width
         rows = torch.cat([values + units * part for part in range(block.stacked)])
         for giver in block.givers:
@@ -102,14 +102,14 @@ def _importances(
     return sums
 
 
-def _cut(network: PreTrainedModel, name: str, kept: torch.Tensor, dim: int) -> tuple[int, int]:
+def _cut(network: PreTrainedModel, name: str, indices: torch.Tensor, dim: int) -> tuple[int, int]:
     """Keeps these rows (dim 0) or columns (dim 1) of a linear layer's weight; returns its inputs and outputs."""
     old = network.get_submodule(name)
     assert isinstance(old, nn.Linear)
-    weight = old.weight.detach().index_select(dim, kept)
+    weight = old.weight.detach().index_select(dim, indices)
     new = set_linear(network, name, weight.shape[1], weight.shape[0])
     with torch.no_grad():
         new.weight.copy_(weight)
         if (bias := dict(old.named_parameters()).get("bias")) is not None:
-            new.bias.copy_(bias[kept] if dim == 0 else bias)
+            new.bias.copy_(bias[indices] if dim == 0 else bias)
     return weight.shape[1], weight.shape[0]

@@ -30,10 +30,10 @@ def add_sources(spec: TrainJobSpec, run: Folder, fitted: Fitted) -> None:
     excerpts = defaultdict[str, list[pa.Array]](list)
     for rows, _ in read_set(spec, fitted, spec.dataset.held_out_set):
         first = len(files)
-        places = [rows.where(index) for index in range(len(rows.table))]
-        files += [without_secrets(place.file) for place in places]
-        numbers += [place.number for place in places]
-        here = shown[(shown >= first) & (shown < first + len(places))] - first
+        locations = [rows.where(index) for index in range(len(rows.table))]
+        files += [without_secrets(location.file) for location in locations]
+        numbers += [location.number for location in locations]
+        here = shown[(shown >= first) & (shown < first + len(locations))] - first
         for name, values in fitted.preprocessor.input.excerpts(rows, here).items():
             excerpts[name].append(values)
     if len(files) != len(stored):

@@ -57,13 +57,13 @@ def calibration(probability: np.ndarray, is_right: np.ndarray) -> Calibration:
     """The calibration of predictions with these probabilities, float64 [n] from 0 to 1, n > 0. `is_right`, bool [n],
     marks the correct ones."""
     probability = np.clip(probability, 0, 1)  # rounding may have made them larger
-    places = np.maximum(np.searchsorted(EDGES, probability) - 1, 0)
-    rows = np.bincount(places, minlength=BINS)
-    probabilities = np.bincount(places, probability, BINS)
-    right = np.bincount(places, is_right, BINS)
-    variances = np.bincount(places, probability * (1 - probability), BINS)
+    bin_numbers = np.maximum(np.searchsorted(EDGES, probability) - 1, 0)
+    rows = np.bincount(bin_numbers, minlength=BINS)
+    probabilities = np.bincount(bin_numbers, probability, BINS)
+    right = np.bincount(bin_numbers, is_right, BINS)
+    variances = np.bincount(bin_numbers, probability * (1 - probability), BINS)
     return Calibration(
-        bins=[_bin(place, int(rows[place]), probabilities[place], right[place]) for place in range(BINS)],
+        bins=[_bin(number, int(rows[number]), probabilities[number], right[number]) for number in range(BINS)],
         error=float(np.abs(right - probabilities).sum() / len(probability)),
         # of a normal variable with mean 0 the mean distance from 0 is sqrt(2 / pi) deviations
         error_by_chance=float(np.sqrt(2 / np.pi * variances).sum() / len(probability)),
@@ -73,8 +73,8 @@ def calibration(probability: np.ndarray, is_right: np.ndarray) -> Calibration:
     )
 
 
-def _bin(place: int, rows: int, probabilities: float, right: float) -> Bin:
-    low, high = EDGES[place : place + 2].tolist()
+def _bin(number: int, rows: int, probabilities: float, right: float) -> Bin:
+    low, high = EDGES[number : number + 2].tolist()
     if rows == 0:
         return Bin(low, high, 0, *[float("nan")] * 4)
     return Bin(low, high, rows, float(probabilities / rows), float(right / rows), *wilson(right, rows))

@@ -22,8 +22,8 @@ class Confusion(StrictModel):
     @classmethod
     def of(cls, true: np.ndarray, predicted: np.ndarray, rows: np.ndarray | None = None) -> Self:
         """Counts pairs of a true and a predicted class, int64 [n]; each counts for `rows` rows, by default one."""
-        pairs, places = np.unique(np.stack([true, predicted]), axis=1, return_inverse=True)
-        counts = np.bincount(places.reshape(-1), weights=rows, minlength=pairs.shape[1]).astype(np.int64)
+        pairs, pair_numbers = np.unique(np.stack([true, predicted]), axis=1, return_inverse=True)
+        counts = np.bincount(pair_numbers.reshape(-1), weights=rows, minlength=pairs.shape[1]).astype(np.int64)
         is_there = counts > 0
         return cls(
             true=pairs[0, is_there].tolist(), predicted=pairs[1, is_there].tolist(), rows=counts[is_there].tolist()

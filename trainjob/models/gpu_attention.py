@@ -90,9 +90,9 @@ def attend(
 
 def _within_documents(bounds: Tensor, rows: int, length: int, window: int | None) -> Tensor:
     """The attention mask for cases that the kernel cannot compute, bool [rows, 1, length, length]."""
-    places = torch.arange(rows * length, device=bounds.device)
-    documents, places = torch.bucketize(places, bounds, right=True).view(rows, 1, length), places[:length]
-    back = places[:, None] - places
+    positions = torch.arange(rows * length, device=bounds.device)
+    documents, positions = torch.bucketize(positions, bounds, right=True).view(rows, 1, length), positions[:length]
+    back = positions[:, None] - positions
     allowed = (back >= 0) if window is None else (back >= 0) & (back < window)
     return allowed & (documents[..., None] == documents[:, :, None])
 

@@ -35,7 +35,7 @@ def load_tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, dic
         raise DataError(f"{file} is damaged: {error}") from None
     if template.exists():
         config[TEMPLATE] = template.read_text()
-    return ready(tokenizer, max_length, config.get("truncation_side", "right")), config
+    return set_truncation(tokenizer, max_length, config.get("truncation_side", "right")), config
 
 
 def pretrained_tokenizer(
@@ -114,7 +114,7 @@ def length_multiple() -> int:
     return 8 if torch.cuda.is_available() or multiplies_bfloat16(torch.device("cpu")) else 1
 
 
-def ready(tokenizer: Tokenizer, max_length: int | None, side: str = "right") -> Tokenizer:
+def set_truncation(tokenizer: Tokenizer, max_length: int | None, side: str = "right") -> Tokenizer:
     """Sets the tokenizer not to pad, and to truncate texts on that side to `max_length` tokens, if given."""
     if max_length is None:
         tokenizer.no_truncation()

@@ -70,17 +70,17 @@ def cascade_chart(cascade: Cascade) -> Chart:
 def remarks(comparison: Comparison) -> list[str]:
     """Sentences that belong under the table."""
     drawn = f", drawn at random of {count(comparison.of_rows)}" if comparison.rows < comparison.of_rows else ""
-    said = [
+    sentences = [
         f"On {count(comparison.rows)} {comparison.set_name} rows{drawn}; in brackets 95 % bootstrap intervals. The "
         f"model is called {RULE}."
     ]
     if comparison.set_name == "validation":
-        said.append("There is no test set: the best checkpoint was chosen by these rows, which favors the model.")
+        sentences.append("There is no test set: the best checkpoint was chosen by these rows, which favors the model.")
     for baseline in comparison.baselines:
-        said += [f"{baseline.name}: {note}." for note in baseline.notes]
+        sentences += [f"{baseline.name}: {note}." for note in baseline.notes]
         if baseline.error:
-            said.append(f"{baseline.name} could not be computed: {baseline.error}")
-    return said
+            sentences.append(f"{baseline.name} could not be computed: {baseline.error}")
+    return sentences
 
 
 def in_brief(baseline: Baseline) -> str:
@@ -91,10 +91,10 @@ def in_brief(baseline: Baseline) -> str:
     if verdict == "worse":
         f1 = Estimate(value=-f1.value, low=-f1.high, high=-f1.low)
     if verdict == "no clear difference":
-        said = f"no clear difference from the model's: {f1.in_words('+.4f')}"
+        difference = f"no clear difference from the model's: {f1.in_words('+.4f')}"
     else:
-        said = f"the model is {verdict} by {f1.in_words()}"
-    return f"F1 {baseline.standing.f1.value:.4f}; {said}"
+        difference = f"the model is {verdict} by {f1.in_words()}"
+    return f"F1 {baseline.standing.f1.value:.4f}; {difference}"
 
 
 def _line(baseline: Baseline) -> tuple[str, ...]:

@@ -94,16 +94,16 @@ def metric_names(epochs: Sequence[Record]) -> list[str]:
 def remarks(metrics: Sequence[str], validated: Sequence[Record]) -> list[str]:
     """Sentences about what the charts leave out of these metrics."""
     shown = metrics[:MOST_METRICS]
-    said: list[str] = []
+    sentences: list[str] = []
     if len(metrics) > len(shown):
-        said.append(
+        sentences.append(
             f"{len(shown)} of {len(metrics):,} metrics are shown here; metrics.jsonl and TensorBoard's files have all."
         )
     values = {name: [row[name] for row in validated if _is_number(row.get(name))] for name in shown}
     counts = {name: sum(not _fits(value) for value in some) for name, some in values.items()}
     if gaps := [f"{name} ({count} of {len(values[name])} values)" for name, count in counts.items() if count]:
-        said.append(f"Not drawn, since they are NaN, infinite or beyond {LARGEST_DRAWN:g}: {listed(gaps)}.")
-    return said
+        sentences.append(f"Not drawn, since they are NaN, infinite or beyond {LARGEST_DRAWN:g}: {listed(gaps)}.")
+    return sentences
 
 
 def charts(steps: Sequence[Record], validated: Sequence[Record]) -> list[Chart]:

@@ -49,9 +49,9 @@ class MistakesView:
 
 def mistakes_view(held: HeldOut, folder: Folder) -> MistakesView:
     wrong = int(is_wrong(held.table).sum())
-    places = confident_mistakes(held.table)
-    table = read_whole_rows(folder, held.table["row"].to_numpy()[places])
-    order = np.argsort(np.argsort(places))  # the file's order to that of `places`
+    indices = confident_mistakes(held.table)
+    table = read_whole_rows(folder, held.table["row"].to_numpy()[indices])
+    order = np.argsort(np.argsort(indices))  # the file's order to that of `indices`
     lines = table.take(order).to_pylist()
     parent = common_folder([line["file"] for line in lines if "file" in line])
     return MistakesView(
@@ -64,19 +64,19 @@ def mistakes_view(held: HeldOut, folder: Folder) -> MistakesView:
 def _summary(rows: int, set_name: str, wrong: int, shown: int) -> str:
     if wrong == 0:
         return f"No mistakes: all {count(rows)} {set_name} rows are predicted right."
-    said = f"{count(wrong)} of {count(rows)} {set_name} rows are predicted wrong"
-    return f"{said}. Of these, the model is surest of the following {shown}." if shown < wrong else f"{said}."
+    sentence = f"{count(wrong)} of {count(rows)} {set_name} rows are predicted wrong"
+    return f"{sentence}. Of these, the model is surest of the following {shown}." if shown < wrong else f"{sentence}."
 
 
 def _remarks(lines: Sequence[dict[str, Any]], parent: str) -> list[str]:
     if not lines:
         return []
-    said = [f"All rows with their probabilities are in {PREDICTIONS}/{MODEL}.parquet."]
+    sentences = [f"All rows with their probabilities are in {PREDICTIONS}/{MODEL}.parquet."]
     if parent:
-        said.append(f"The files are in {parent}.")
+        sentences.append(f"The files are in {parent}.")
     if "file" not in lines[0]:
-        said.append("That file does not say where its rows come from.")
-    return said
+        sentences.append("That file does not say where its rows come from.")
+    return sentences
 
 
 def _mistake(line: dict[str, Any], parent: str) -> Mistake:

@@ -74,8 +74,8 @@ def _diagram(bins: Sequence[Bin]) -> Picture:
         axes.set_ylim(0, 1.03)
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         svg = inline_svg(figure, "reliability")
-    said = "; ".join(f"{percent(each.accuracy)} at {percent(each.probability)}" for each in bins)
-    return Picture("Predictions that are right, by their probability", svg, f"Right predictions: {said}.")
+    values = "; ".join(f"{percent(each.accuracy)} at {percent(each.probability)}" for each in bins)
+    return Picture("Predictions that are right, by their probability", svg, f"Right predictions: {values}.")
 
 
 def _histogram(bins: Sequence[Bin]) -> Picture:
@@ -90,8 +90,8 @@ def _histogram(bins: Sequence[Bin]) -> Picture:
         axes.set_ylim(0, 1.1 * max(each.rows for each in bins))
         axes.set_yticks([])
         svg = inline_svg(figure, "confidence")
-    said = "; ".join(f"{count(each.rows)} at {each.low:.0%} to {each.high:.0%}" for each in bins)
-    return Picture("Rows, by the probability of their prediction", svg, f"Rows: {said}.")
+    values = "; ".join(f"{count(each.rows)} at {each.low:.0%} to {each.high:.0%}" for each in bins)
+    return Picture("Rows, by the probability of their prediction", svg, f"Rows: {values}.")
 
 
 def _figure(start: float) -> tuple[Figure, Axes]:

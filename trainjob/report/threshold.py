@@ -106,18 +106,18 @@ def _sentences(rows: Binary, validated: Binary, threshold: float, metric: Metric
     by = f"By the {count(len(validated.score))} validation rows"
     if threshold == USUAL:
         return [f"{usual} {by}, no other threshold is better: their {NAMES[metric]} is highest at it."]
-    said = [f"{usual} {by}, {threshold:g} is better: their {NAMES[metric]} is highest at it."]
+    sentences = [f"{usual} {by}, {threshold:g} is better: their {NAMES[metric]} is highest at it."]
     if rows.set_name == validated.set_name:
         return [
-            *said,
+            *sentences,
             "There is no test set: the threshold is judged on the rows that it was chosen by, which favors it.",
         ]
     if (difference := _difference(rows, threshold, metric)) is None:
-        return said
+        return sentences
     verdict = verdict_of(difference)
     advice = "" if verdict == "better" else f"; {USUAL} will do"
     return [
-        *said,
+        *sentences,
         f"On the {rows.set_name} rows, its lead over {USUAL} is {difference.in_words('+.4f')}: {verdict}{advice}.",
     ]
 
@@ -196,15 +196,15 @@ def _metric_by_threshold(rows: Binary, validated: Binary, metric: Metric, thresh
 
 
 def _remarks(rows: Binary, threshold: float, checkpoints_metric: str) -> list[str]:
-    said: list[str] = []
+    sentences: list[str] = []
     if _metric(checkpoints_metric) != checkpoints_metric.removeprefix("validation_"):
-        said.append(
+        sentences.append(
             f"The metric of the checkpoints, {readable(checkpoints_metric)}, does not depend on a threshold: it is "
             f"chosen by {NAMES['f1']}."
         )
     if threshold != USUAL:
-        said.append(
+        sentences.append(
             f"trainjob predict goes by {USUAL}. In Python, predictor.predict_proba(rows)[:, 1] >= {threshold:g} "
             f"selects the rows that are {rows.positive}."
         )
-    return said
+    return sentences

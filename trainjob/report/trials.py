@@ -76,14 +76,16 @@ def _progress(run: Contents, ranked: Sequence[Trial], names: dict[str, str]) -> 
     assert run.job.spec.tuning is not None
     counts = Counter(trial.state for trial in run.trials)
     ended = sum(count for state, count in counts.items() if state != "running")
-    said = f"{ended} of {number_of_trials(run.job.spec.tuning)} trials have ended"
+    progress = f"{ended} of {number_of_trials(run.job.spec.tuning)} trials have ended"
     states: dict[State, str] = {"running": "running", "stopped": "stopped early", "failed": "failed"}
-    said += "".join(f", {counts[state]} {word}" for state, word in states.items() if counts[state])
+    progress += "".join(f", {counts[state]} {word}" for state, word in states.items() if counts[state])
     if not ranked:
-        return said
+        return progress
     parameters = ", ".join(f"{names[path]} {_short(value)}" for path, value in ranked[0].parameters.items())
     metric = readable(run.job.spec.checkpoints.metric)
-    return f"{said}. The best so far is trial {ranked[0].number}: {metric} {score(ranked[0].value)} with {parameters}"
+    return (
+        f"{progress}. The best so far is trial {ranked[0].number}: {metric} {score(ranked[0].value)} with {parameters}"
+    )
 
 
 def _line(trial: Trial, paths: list[str]) -> tuple[str, ...]:
@@ -166,15 +168,15 @@ def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str])
         figure = Figure(figsize=(10, 3.2), facecolor="none", layout="constrained")
         axes = figure.add_subplot(facecolor="none")
         for row in reversed(range(len(ranked))):
-            heights = [places[row] for places, _ in columns.values()]
+            heights = [heights_of[row] for heights_of, _ in columns.values()]
             _plot(axes, range(len(columns)), heights, is_best=row == 0)
-        for place, (_, labels) in enumerate(columns.values()):
-            axes.axvline(place, color=GRID, linewidth=0.9)
-            side = -1 if place == 0 else 1  # away from the lines that end at the first axis
+        for axis, (_, labels) in enumerate(columns.values()):
+            axes.axvline(axis, color=GRID, linewidth=0.9)
+            side = -1 if axis == 0 else 1  # away from the lines that end at the first axis
             for height, label in labels:
                 axes.annotate(
                     label,
-                    (place, height),
+                    (axis, height),
                     (6 * side, 0),
                     textcoords="offset points",
                     ha="right" if side < 0 else "left",
@@ -186,8 +188,8 @@ def _side_by_side(run: Contents, ranked: Sequence[Trial], names: dict[str, str])
         axes.set_yticks([])
         _style(axes)
         svg = inline_svg(figure, "trial-parameters")
-    said = ", ".join(f"{names[path]} {_short(value)}" for path, value in ranked[0].parameters.items())
-    return [Picture("The parameters of each trial, the best one's in color", svg, f"The best trial has {said}.")]
+    parameters = ", ".join(f"{names[path]} {_short(value)}" for path, value in ranked[0].parameters.items())
+    return [Picture("The parameters of each trial, the best one's in color", svg, f"The best trial has {parameters}.")]
 
 
 def _axis(values: Sequence[Any], logarithmic: bool) -> tuple[list[float], list[tuple[float, str]]]:

@@ -89,8 +89,8 @@ def variants_picture(variants: Variants) -> tuple[str, str]:
             axes = figure.add_subplot(2, math.ceil(len(_PANELS) / 2), number, facecolor="none")
             _draw(axes, panel, models)
         svg = inline_svg(figure, "variants")
-    said = "; ".join(f"{each.name}: {', '.join(panel.shown(each) for panel in _PANELS)}" for each in models)
-    return svg, f"{', '.join(panel.title for panel in _PANELS)} of each model. {said}."
+    values = "; ".join(f"{each.name}: {', '.join(panel.shown(each) for panel in _PANELS)}" for each in models)
+    return svg, f"{', '.join(panel.title for panel in _PANELS)} of each model. {values}."
 
 
 def _draw(axes: Axes, panel: _Panel, models: list[Variant]) -> None:

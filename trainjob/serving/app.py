@@ -156,11 +156,11 @@ async def _check_is_json(request: Request) -> None:  # a plain function would be
 async def _refuse_invalid(_: Request, error: Exception) -> Response:
     """Without what was sent, which may be large."""
     assert isinstance(error, RequestValidationError)
-    problems = [f"{_place(each['loc'][1:])}: {_wording(each)}" for each in error.errors()]
+    problems = [f"{_json_path(each['loc'][1:])}: {_wording(each)}" for each in error.errors()]
     return JSONResponse({"detail": _listed(problems)}, 422)
 
 
-def _place(path: Sequence[str | int]) -> str:
+def _json_path(path: Sequence[str | int]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".") or "the request"
 

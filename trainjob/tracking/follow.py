@@ -46,7 +46,7 @@ class Followed:
             self._sync.write(state)
             self._failures = 0
         except Exception as error:  # of any client library
-            message = _told(error, self._settings)
+            message = _one_line(error, self._settings)
             pause = min(INTERVAL_SECONDS * 2**self._failures, MAX_PAUSE_SECONDS)
             self._failures, self._next = min(self._failures + 1, 10), time.monotonic() + pause
         url = self._sync.url if self._sync is not None else ""
@@ -75,7 +75,7 @@ def follow(
             deadline = time.monotonic() + FINAL_SECONDS
 
 
-def _told(error: Exception, settings: Settings) -> str:
+def _one_line(error: Exception, settings: Settings) -> str:
     """An error in one line without credentials."""
     text = without_secrets(" ".join(str(error).split()) or type(error).__name__)
     for name in settings.secret[1]:

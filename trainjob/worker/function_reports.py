@@ -158,14 +158,14 @@ def missing_reports(reported: Sequence[Numbers], records: Iterable[dict[str, Any
 
 
 def _is_of(values: Numbers, record: dict[str, Any]) -> bool:
-    """Whether a record can be of a report with these values."""
-    kept = reported_values(record)
+    """Whether a record can come from a report of these values."""
+    recorded = reported_values(record)
     is_epoch = "epoch" not in values or record["epoch"] == epoch_of(values, record["step"])
-    return is_epoch and all(_is_same(kept.get(name), value) for name, value in values.items() if name != "epoch")
+    return is_epoch and all(_is_same(recorded.get(name), value) for name, value in values.items() if name != "epoch")
 
 
-def _is_same(kept: object, value: float) -> bool:
-    return kept == value or (not math.isfinite(value) and (kept is None or kept != kept))
+def _is_same(recorded: object, value: float) -> bool:
+    return recorded == value or (not math.isfinite(value) and (recorded is None or recorded != recorded))
 
 
 def checkpoint_uri(run: Folder, checkpoint: Checkpoint) -> str:

@@ -104,7 +104,7 @@ class Trainer:
 
     # -- training ----------------------------------------------------------------------------------------------------
 
-    def fit(self) -> None:
+    def train(self) -> None:
         """Trains to the last epoch or step, until early stopping ends it, or until a rank is told to stop."""
         state, epochs = self.state, self.spec.training.epochs
         with self.checkpointer:

@@ -87,7 +87,7 @@ def _train(job: WorkerJob, rank: int) -> Outcome | Stopped | None:
             state.epoch, state.step, trainer.plan.steps, world_size(), resumed, last_metrics(trainer.history.records)
         )
         if job.trains:
-            trainer.fit()
+            trainer.train()
         if trainer.stopped:
             return _stopped(reporter, sender)
         outcome = None

@@ -125,7 +125,7 @@ def _train_weighted(setup: Setup) -> tuple[dict[str, np.ndarray], list[dict[str,
     losses_of = trainer.objective.losses
     trainer.objective.losses = lambda answers, batch: losses_of(answers, batch) * first_class_alone(batch.labels)  # pyrefly: ignore[method-assign]
     trainer.batches = batches = WeightedBatches(trainer.batches, [])
-    trainer.fit()
+    trainer.train()
     weights = {name: value.numpy() for name, value in trainer.module.state_dict().items()}
     return weights, trainer.history.records, batches.weights
 
@@ -235,7 +235,7 @@ def _train_in_bfloat16(setup: Setup) -> tuple[dict[str, np.ndarray], dict[str, s
 
     trainer.objective.losses = losses  # pyrefly: ignore[method-assign]
     next(layer for layer in trainer.module.modules() if isinstance(layer, torch.nn.Linear)).register_forward_hook(watch)
-    trainer.fit()
+    trainer.train()
     return {name: value.numpy() for name, value in trainer.module.state_dict().items()}, types
 
 
@@ -243,7 +243,7 @@ def _train_in_bfloat16(setup: Setup) -> tuple[dict[str, np.ndarray], dict[str, s
 def test_attention_on_cpus_is_fused_in_float32_alone(tmp_path: Path, precision: str, is_fused: bool):
     trainer = build_trainer(text_setup(tmp_path, training={"precision": precision, "maxSteps": 1}))
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        trainer.fit()
+        trainer.train()
     assert any("scaled_dot_product" in event.key for event in profile.key_averages()) is is_fused
 
 
@@ -283,5 +283,5 @@ def _train_with_too_few_batches(setup: Setup) -> str:
     fewer = setup.examples["train"].take(np.arange(48))
     trainer.batches = InMemoryBatches(fewer, setup.preprocessor, setup.shard(0, 1))
     with pytest.raises(RuntimeError) as error:
-        trainer.fit()
+        trainer.train()
     return str(error.value)

@@ -196,23 +196,23 @@ def tell_of_data(fitted: Fitted) -> None:
         notify(f"the data: {'; '.join(others)}")
 
 
-def check_unchanged(spec: TrainJobSpec, kept: Fitted, mapped: Mapper = one_by_one) -> None:
-    """Raises DataError where the data is no longer what `kept` was fitted on.
+def check_unchanged(spec: TrainJobSpec, before: Fitted, mapped: Mapper = one_by_one) -> None:
+    """Raises DataError if the data has changed since `before` was fitted on it.
 
-    Files of other times alone may hold the same rows, which are then read again, by `mapped`.
+    If only the files' times have changed, reads the rows again, with `mapped`, to compare them.
     """
     assert spec.dataset is not None
-    if not kept.sources:  # kept by an earlier version
+    if not before.sources:  # written by an earlier version
         return
     now = fingerprints(spec)
-    changes = {name: change for name, old in kept.sources.items() if (change := changes_of(old, now[name]))}
-    if not changes and now != kept.sources:
+    changes = {name: change for name, old in before.sources.items() if (change := changes_of(old, now[name]))}
+    if not changes and now != before.sources:
         again = fit(spec, mapped)
         changes = {
-            name: f"rows {kept.source_rows(name):,} → {again.source_rows(name):,}, "
+            name: f"rows {before.source_rows(name):,} → {again.source_rows(name):,}, "
             f"changed {old.changed} → {now[name].changed}"
-            for name, old in kept.sources.items()
-            if again.contents[name] != kept.contents[name]
+            for name, old in before.sources.items()
+            if again.contents[name] != before.contents[name]
         }
     refuse_changes(spec, changes)
 

@@ -42,8 +42,8 @@ class Sample(Generic[T]):
 
     def take(self, rows: np.ndarray) -> "Sample[T]":
         """The sample of the rows where `rows`, bool [rows seen], is true."""
-        taken, places = Sample[T](self._limit, self.floor), np.cumsum(rows) - 1
-        taken._rows = [(row_hash, int(places[row]), item) for row_hash, row, item in self._rows if rows[row]]
+        taken, new_indices = Sample[T](self._limit, self.floor), np.cumsum(rows) - 1
+        taken._rows = [(row_hash, int(new_indices[row]), item) for row_hash, row, item in self._rows if rows[row]]
         taken._seen = int(np.sum(rows))
         return taken
 

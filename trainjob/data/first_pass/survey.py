@@ -157,15 +157,15 @@ class FittedOn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Share(Generic[T]):
-    """A task's share of the survey."""
+class _ScannedTask(Generic[T]):
+    """The result of one task."""
 
     reader: LabelReader
     survey: Survey[T]
     bad: BadRows
 
 
-def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _Share[T]:
+def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _ScannedTask[T]:
     """The rows of some parts; none with a hash below the task's floor gets into the sample."""
     parts, floor = task
     sample, reader, bad = Sample[T](plan.sampled, floor), deepcopy(plan.labels), BadRows()
@@ -188,7 +188,7 @@ def _scan_parts(task: tuple[list[SourcePart], int], plan: ScanPlan[T]) -> _Share
     found = Survey(
         joined_labels(labels), np.concatenate(hashes), np.concatenate(marks), sample.pruned(), joined_labels(unusable)
     )
-    return _Share(reader, found, bad)
+    return _ScannedTask(reader, found, bad)
 
 
 def take_survey(
@@ -205,17 +205,17 @@ def take_survey(
 
     tasks = group_parts(parts)
     with_floors = ((task, sample.floor) for task in tasks)
-    for share in counted(mapped(partial(_scan_parts, plan=plan), with_floors), tasks):
-        found, translate = share.survey, reader.merge(share.reader)
+    for scanned in counted(mapped(partial(_scan_parts, plan=plan), with_floors), tasks):
+        found, translate = scanned.survey, reader.merge(scanned.reader)
         labels.append(None if found.labels is None else translate(found.labels))
         unusable.append(None if found.unusable is None else translate(found.unusable))
         hashes.append(found.hashes)
         marks.append(found.marks)
         sample.merge(found.sample)
-        bad.merge(share.bad)
+        bad.merge(scanned.bad)
     if not any(map(len, hashes)):
-        place = listed(dataset.train.all_uris)
-        raise TooFewRows(f"{place} has no rows{' that can be used' if bad.count else ''}")
+        uris = listed(dataset.train.all_uris)
+        raise TooFewRows(f"{uris} has no rows{' that can be used' if bad.count else ''}")
     every = Survey(
         joined_labels(labels), np.concatenate(hashes), np.concatenate(marks), sample, joined_labels(unusable)
     )

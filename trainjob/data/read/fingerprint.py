@@ -49,14 +49,16 @@ def changes_of(before: Fingerprint, now: Fingerprint) -> str:
     return ", ".join([*(fields or ["other files"]), f"changed {before.changed} → {now.changed}"])
 
 
-def check_same_files(spec: TrainJobSpec, kept: Folder) -> None:
-    """Raises DataError if the data's files differ from those of the run's first attempt, whose fingerprints are kept in
-    the folder `kept`. Notifies about files that were only rewritten, as their rows may be the same."""
+def check_same_files(spec: TrainJobSpec, folder: Folder) -> None:
+    """Raises DataError if the data's files differ from those of the run's first attempt, whose fingerprints are in
+    `folder`. Notifies about files that were only rewritten, as their rows may be the same."""
     now = fingerprints(spec)
-    if not kept.exists(SOURCES_FILE):
-        kept.write(SOURCES_FILE, json.dumps({name: asdict(source) for name, source in now.items()}, indent=1).encode())
+    if not folder.exists(SOURCES_FILE):
+        folder.write(
+            SOURCES_FILE, json.dumps({name: asdict(source) for name, source in now.items()}, indent=1).encode()
+        )
         return
-    before = {name: Fingerprint(**source) for name, source in json.loads(kept.read(SOURCES_FILE)).items()}
+    before = {name: Fingerprint(**source) for name, source in json.loads(folder.read(SOURCES_FILE)).items()}
     refuse_changes(spec, {name: change for name, old in before.items() if (change := changes_of(old, now[name]))})
     for name, old in before.items():
         if now[name] != old:

@@ -100,8 +100,8 @@ class ClassificationScores(Scores):
         return f"accuracy {score(self.accuracy)}   F1 {score(self.macro.f1)} (macro)   {count(self.rows)} rows"
 
     def headline(self) -> str:
-        said = f"accuracy {self.accuracy:.4f}, macro F1 {self.macro.f1:.4f}, loss {self.loss:.4f}"
-        return f"{count(self.rows)} rows: {said}"
+        scores = f"accuracy {self.accuracy:.4f}, macro F1 {self.macro.f1:.4f}, loss {self.loss:.4f}"
+        return f"{count(self.rows)} rows: {scores}"
 
     def table(self) -> Table:
         averages = [("macro average", self.rows, self.macro), ("weighted average", self.rows, self.weighted)]

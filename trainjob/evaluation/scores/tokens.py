@@ -41,8 +41,8 @@ class LanguageScores(Scores):
         return f"perplexity {score(self.perplexity)}   loss {score(self.loss)}   {count(self.tokens)} tokens"
 
     def headline(self) -> str:
-        said = f"perplexity {self.perplexity:.4f}, loss {self.loss:.4f} in nats for each token"
-        return f"{count(self.tokens)} tokens: {said}"
+        scores = f"perplexity {self.perplexity:.4f}, loss {self.loss:.4f} in nats for each token"
+        return f"{count(self.tokens)} tokens: {scores}"
 
     def tiles(self) -> list[tuple[str, str]]:
         return [("Perplexity", score(self.perplexity)), ("Loss", score(self.loss))]

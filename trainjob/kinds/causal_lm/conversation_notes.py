@@ -26,9 +26,9 @@ def _mark(messages: str | None, tools: str | None = None, parallel: str | None =
         mark |= _PARALLEL
     has_schema = (tools or "").strip() not in ("", "null", "[]")
     if any(f'"{name}"' in (messages or "") for name in ("tool_calls", SYSTEM, *_FIELDS)):
-        for place, message in enumerate(_objects(messages)):
+        for index, message in enumerate(_objects(messages)):
             if message.get("role") == SYSTEM and message.get("content"):
-                mark |= _SYSTEM_LATER if place else _SYSTEM_FIRST
+                mark |= _SYSTEM_LATER if index else _SYSTEM_FIRST
             mark |= 0 if has_schema or not calls_of(message) else _NO_SCHEMA
             mark |= sum(bit for name, bit in _FIELDS.items() if message.get(name))
     return mark

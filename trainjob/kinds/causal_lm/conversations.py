@@ -32,16 +32,16 @@ class Conversation:
 
     @property
     def learned(self) -> list[int]:
-        """Places of the messages that are learned: the assistant's, but for those of weight 0."""
+        """Indices of the messages that are learned: those of the assistant, except for weight 0."""
         return [
-            place
-            for place, message in enumerate(self.messages)
+            index
+            for index, message in enumerate(self.messages)
             if message["role"] == ASSISTANT and message.get(WEIGHT) != 0
         ]
 
     def asked(self) -> "Conversation":
         """Up to the last message that is not the assistant's; all of it where there is none."""
-        others = [place for place, message in enumerate(self.messages, start=1) if message["role"] != ASSISTANT]
+        others = [index for index, message in enumerate(self.messages, start=1) if message["role"] != ASSISTANT]
         return replace(self, messages=self.messages[: others[-1]]) if others else self
 
 
@@ -59,7 +59,7 @@ def checked(row: Mapping[str, Any], where: str) -> Conversation:
     parallel = row.get(PARALLEL)
     if parallel not in (None, True, False):
         raise DataError(f"{where}: {PARALLEL} must be true or false, not {_shown(parallel)}")
-    if parallel is False and (twice := [place for place, each in enumerate(messages, 1) if len(calls_of(each)) > 1]):
+    if parallel is False and (twice := [index for index, each in enumerate(messages, 1) if len(calls_of(each)) > 1]):
         raise DataError(f"{where}: message {twice[0]} has several tool_calls, and {PARALLEL} is false")
     return Conversation(messages, _checked_tools(row.get(TOOLS), where), parallel)
 

@@ -91,11 +91,11 @@ def _sound_of(parts: list[SourcePart], tokens: TokensInput) -> tuple[np.ndarray,
     return np.concatenate(sound), bad
 
 
-def _scan_texts(seed: int, layout: Layout, kept: Callable[[str], str]) -> Callable[[Rows], ScannedRows[str]]:
-    """Hashes the rows' texts and samples `kept` of each text."""
+def _scan_texts(seed: int, layout: Layout, shorten: Callable[[str], str]) -> Callable[[Rows], ScannedRows[str]]:
+    """Hashes the rows' texts and samples each text as `shorten` returns it."""
 
     def scan(rows: Rows) -> ScannedRows[str]:
         texts, marks = layout.sources_and_marks(rows.table, rows.where)
-        return ScannedRows(hashes(text_contents(texts), seed), lambda index: kept(texts[index]), marks)
+        return ScannedRows(hashes(text_contents(texts), seed), lambda index: shorten(texts[index]), marks)
 
     return scan

@@ -59,8 +59,8 @@ def unpacked(codes: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
     is_pad = codes < 0
     starts = is_pad | (codes >= START)
     tokens = np.where(is_pad, pad, codes & (GIVEN - 1)).astype(np.int64)
-    places = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
-    positions = places - np.maximum.accumulate(np.where(starts, places, 0), axis=1)
+    indices = np.broadcast_to(np.arange(codes.shape[1]), codes.shape)
+    positions = indices - np.maximum.accumulate(np.where(starts, indices, 0), axis=1)
     return tokens, positions
 
 

@@ -85,7 +85,7 @@ class PieceTokenizer:
         for text, is_learned in pieces:
             if is_learned and at:
                 stop = bisect_right(ends, at)
-                first = next((place for place in range(stop - 1, 0, -1) if tokens.ids[place] in self._dividing), 0)
+                first = next((index for index in range(stop - 1, 0, -1) if tokens.ids[index] in self._dividing), 0)
                 begin = tokens.spans[first][0] if first else 0
                 found.append((tokens.text[begin:at], tokens.ids[first:stop]))
             at += len(text)

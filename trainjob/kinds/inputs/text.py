@@ -24,8 +24,8 @@ from trainjob.pretrained.tokenizers import (
     load_tokenizer,
     padded_length,
     pretrained_tokenizer,
-    ready,
     save_tokenizer,
+    set_truncation,
     special_token_id,
 )
 
@@ -81,10 +81,10 @@ class TextInput(TextColumns):
         """input_ids and attention_mask, both int64 [n, `padded_length`]. A text without tokens, such as an
         empty one for a decoder, gets one padding token that the mask keeps."""
         lengths = np.maximum(examples.lengths, 1)
-        places = np.arange(padded_length(lengths, self.max_length))
-        mask = places < lengths[:, None]
+        positions = np.arange(padded_length(lengths, self.max_length))
+        mask = positions < lengths[:, None]
         input_ids = np.full(mask.shape, self.pad_token_id, np.int64)
-        input_ids[places < examples.lengths[:, None]] = examples.values
+        input_ids[positions < examples.lengths[:, None]] = examples.values
         return {"input_ids": input_ids, "attention_mask": mask.astype(np.int64)}
 
     def plain(self, rows: Rows) -> list[str]:
@@ -180,7 +180,7 @@ def train_wordpiece(texts: list[str], vocabulary_size: int, max_length: int) -> 
     ends = [(name, vocabulary[name]) for name in (SPECIAL_TOKENS["cls_token"], SPECIAL_TOKENS["sep_token"])]
     trained.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ends)
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **SPECIAL_TOKENS}
-    return ready(trained, max_length), config
+    return set_truncation(trained, max_length), config
 
 
 def _wordpiece(model: models.WordPiece) -> Tokenizer:

@@ -47,9 +47,9 @@ class ClassLabels:
         """Raises DataError for fewer classes than `fewest`, where labels are measurements, and where rows are dropped
         and with them a class that has none left, or had at least FEW_ROWS."""
         assert survey.labels is not None
-        place, classes = listed(dataset.train.all_uris), np.array(sorted(self.numbers), object)
+        uris, classes = listed(dataset.train.all_uris), np.array(sorted(self.numbers), object)
         if len(classes) < self.fewest:
-            raise TooFewRows(f'{place}: every row has the label "{classes[0]}"; at least two are needed')
+            raise TooFewRows(f'{uris}: every row has the label "{classes[0]}"; at least two are needed')
         order = np.argsort([self.numbers[name] for name in classes])
         labels = order[survey.labels]
         unusable = np.zeros(len(classes), np.int64)
@@ -59,7 +59,7 @@ class ClassLabels:
         kept = classes[~is_small].tolist()
         if len(kept) < self.fewest:
             left = f'only the class "{kept[0]}" has' if kept else "no class has"
-            raise TooFewRows(f"{place}: {left} enough rows; at least two are needed")
+            raise TooFewRows(f"{uris}: {left} enough rows; at least two are needed")
         is_kept, numbers = ~is_small[labels], np.cumsum(~is_small) - 1
         usable = replace(survey.take(is_kept), labels=numbers[labels[is_kept]])
         return usable, OneClass(kept, [], classes[is_small].tolist())

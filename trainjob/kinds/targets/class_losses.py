@@ -106,8 +106,8 @@ def class_weights(spec: ClassWeights, target: Target, path: str) -> Tensor:
 
 
 def _unknown(name: str, classes: list[str]) -> str:
-    said = f"there is no class {name!r}"
+    message = f"there is no class {name!r}"
     if name in ("true", "false"):
-        return f"{said} (YAML reads yes, no, on and off as true and false: put them in quotes)"
+        return f"{message} (YAML reads yes, no, on and off as true and false: put them in quotes)"
     close = get_close_matches(name, classes, n=1)
-    return said + (f", did you mean {close[0]!r}?" if close else "")
+    return message + (f", did you mean {close[0]!r}?" if close else "")

@@ -32,7 +32,7 @@ PRUNED = "trainjob_pruned"
 """In a pruned network's config.json: inputs and outputs of each linear layer of which parts were removed, by name."""
 
 
-_LAST_PLACE = ("xlnet",)
+_POOLS_LAST_TOKEN = ("xlnet",)
 """Types of networks that classify by the last place, be it padding or not. Their positions are relative."""
 
 
@@ -41,7 +41,7 @@ class TextClassifier(PretrainedClassifier):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Logits, float32 [n, C], of tokens and, where some are padding, their mask, both int64 [n, length]."""
-        if attention_mask is not None and self.network.config.model_type in _LAST_PLACE:
+        if attention_mask is not None and self.network.config.model_type in _POOLS_LAST_TOKEN:
             input_ids, attention_mask = _padded_left(input_ids, attention_mask)
         return master_weights.call(self, input_ids=input_ids, attention_mask=attention_mask).logits.float()
 
@@ -52,9 +52,9 @@ class TextClassifier(PretrainedClassifier):
 def _padded_left(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
     """Rows with the padding, which comes after the tokens, moved before them; all int64 [n, length]."""
     length = attention_mask.shape[1]
-    places = torch.arange(length, device=input_ids.device) + attention_mask.sum(1, keepdim=True)
-    places = places % length
-    return input_ids.gather(1, places), attention_mask.gather(1, places)
+    positions = torch.arange(length, device=input_ids.device) + attention_mask.sum(1, keepdim=True)
+    positions = positions % length
+    return input_ids.gather(1, positions), attention_mask.gather(1, positions)
 
 
 def build(spec: api.TextClassifier, texts: TextInput, target: OneClass, as_stored: bool = False) -> TextClassifier:
