@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trainjob.client.async_jobs import AsyncClient, AsyncJob
     from trainjob.client.jobs import Client, Job
     from trainjob.client.runs import Run, run
     from trainjob.generator import TextGenerator
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     __version__: str
 
 _MODULES = {
+    "AsyncClient": "trainjob.client.async_jobs",
+    "AsyncJob": "trainjob.client.async_jobs",
     "Client": "trainjob.client.jobs",
     "Job": "trainjob.client.jobs",
     "Predictor": "trainjob.predictor",
@@ -20,7 +23,7 @@ _MODULES = {
     "run": "trainjob.client.runs",
 }
 
-__all__ = ["Client", "Job", "Predictor", "Run", "TextGenerator", "__version__", "run"]
+__all__ = ["AsyncClient", "AsyncJob", "Client", "Job", "Predictor", "Run", "TextGenerator", "__version__", "run"]
 
 
 def __dir__() -> list[str]:

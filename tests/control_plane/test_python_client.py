@@ -1,5 +1,7 @@
 """The Python client of TrainJobs on a cluster."""
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 from test_runs_of_jobs import stored, trained
 
 import trainjob
-from cluster.jobs import Jobs, document
+from cluster.jobs import Jobs, document, eventually
 from tiny_sets import write_texts
 from trainjob.api import Metadata, TrainJob
 from trainjob.api.document import InvalidDocument
@@ -50,6 +52,13 @@ def test_jobs_are_submitted_and_followed(jobs: Jobs, client: trainjob.Client, tm
     seen: list[Any] = []
     assert job.wait(timeout=60, on_progress=seen.append).status.phase == "Succeeded"
     assert [status.percent for status in seen] == [31.4]
+
+    async def same() -> None:
+        again = await trainjob.AsyncClient(namespace=jobs.namespace).job("tags")
+        assert (await again.wait(on_progress=seen.append)).status.phase == "Succeeded"
+
+    asyncio.run(same())
+    assert [status.percent for status in seen] == [31.4, 31.4]
     jobs.report("trainjobs", "typed", {"phase": "Failed", "reason": "TrainingFailed", "message": "worker 1 raised"})
     failed = client.job("typed")
     with pytest.raises(JobFailed, match="typed: Failed, TrainingFailed: worker 1 raised"):
@@ -57,6 +66,39 @@ def test_jobs_are_submitted_and_followed(jobs: Jobs, client: trainjob.Client, tm
     failed.delete()
     with pytest.raises(NoSuchJob):
         failed.refresh()
+
+
+def test_cancelling_an_await_leaves_the_job_and_no_thread(jobs: Jobs, client: trainjob.Client):
+    async def follow() -> None:
+        asynchronous = trainjob.AsyncClient(namespace=jobs.namespace)
+        job = await asynchronous.submit(document("tags"))
+        with pytest.raises(NoSuchJob, match="did you mean tags"):
+            await asynchronous.job("tag")
+        seen: list[Any] = []
+
+        async def read_log() -> list[str]:
+            return [line async for line in job.logs(follow=True)]
+
+        waits: list[asyncio.Task[Any]] = [
+            asyncio.create_task(job.wait(on_progress=seen.append)),
+            asyncio.create_task(read_log()),
+        ]
+        for percent in (25.0, 50.0):  # the second while the watch waits for it
+            await asyncio.to_thread(jobs.report, "trainjobs", "tags", {"training": {"percent": percent}})
+            await asyncio.to_thread(eventually, lambda at=percent: [each.percent for each in seen][-1:] == [at])
+        assert job.status.training == seen[-1]
+        for wait in waits:
+            wait.cancel()
+        await asyncio.wait(waits)
+        assert all(wait.cancelled() for wait in waits)
+        await job.suspend()
+        assert [each.name for each in await asynchronous.jobs()] == ["tags"]
+
+    asyncio.run(follow())
+    eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith("trainjob")])
+    found = jobs.get("trainjobs", "tags")
+    assert found is not None
+    assert (found["spec"]["suspend"], found["spec"]["cancel"]) == (True, False)
 
 
 def test_invalid_jobs_are_not_submitted(jobs: Jobs, client: trainjob.Client):
@@ -91,3 +133,13 @@ def test_the_run_of_a_job_is_read(jobs: Jobs, client: trainjob.Client, tmp_path:
     assert job.pull() == Path("tags")
     assert trainjob.Predictor.load("tags").predict(["red1 blue2"]) == answers
     assert job.pull("report", "report").joinpath("report.html").exists()
+
+    async def read() -> None:
+        same = await trainjob.AsyncClient(namespace=jobs.namespace).job("tags")
+        assert (await same.metrics())["loss"].tolist() == [0.5]
+        assert [line async for line in same.logs()] == ["loss 0.5", "loss 0.25"]
+        assert (await same.predictor()).predict(["red1 blue2"]) == answers  # pyrefly: ignore[missing-attribute]
+        assert await same.pull("again") == Path("again")
+
+    asyncio.run(read())
+    assert sorted(Path("again").rglob("*.json")) != []

@@ -5,7 +5,7 @@ import os
 import re
 import socket
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import yaml
@@ -46,6 +46,19 @@ class Connection:
         if not re.fullmatch(RESOURCE_NAME, namespace):
             raise ClusterError(f"{namespace!r} cannot be the name of a namespace; `kubectl get namespaces` shows all")
         self._client, self.namespace = client, namespace
+        self._streams: set[BaseHTTPResponse] = set()
+        self._is_interrupted = False
+
+    def apart(self) -> "Connection":
+        """Another connection to the same API server, which can be interrupted by itself."""
+        return Connection(self._client, self.namespace)
+
+    def interrupt(self) -> None:
+        """Ends what other threads read by `lines`, and refuses further requests: both raise ClusterError."""
+        self._is_interrupted = True
+        for response in tuple(self._streams):
+            with suppress(RuntimeError):  # it has just ended
+                response.shutdown()
 
     @property
     def url(self) -> str:
@@ -94,12 +107,16 @@ class Connection:
         ClusterUnreachable if the connection breaks, or is silent for `silence` seconds."""
         with self._open("GET", resource, namespace, name, None, read=silence, query=query or {}) as response:
             rest = b""
+            self._streams.add(response)
             try:
+                self._check_interrupted()
                 for piece in response.stream(2**16, decode_content=True):
                     *lines, rest = (rest + piece).split(b"\n")
                     yield from lines
             except HTTPError as error:
                 raise self._unreachable(error) from None
+            finally:
+                self._streams.discard(response)
             if rest:
                 yield rest
 
@@ -134,6 +151,7 @@ class Connection:
         read: float | None,
         query: Mapping[str, str],
     ) -> BaseHTTPResponse:
+        self._check_interrupted()
         text = as_yaml(body) if body is not None and content_type == APPLY else body
         request = self._client.param_serialize(
             method,
@@ -150,6 +168,10 @@ class Connection:
         except HTTPError as error:
             raise self._unreachable(error) from None
         return answer
+
+    def _check_interrupted(self) -> None:
+        if self._is_interrupted:
+            raise ClusterError("the requests on this connection were interrupted")
 
     def _unreachable(self, error: Exception) -> ClusterUnreachable:
         reason = getattr(error, "reason", None) or error

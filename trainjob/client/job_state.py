@@ -1,0 +1,110 @@
+"""A TrainJob on a cluster as it was last read, and what `Client` and `AsyncClient` share."""
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from os import PathLike
+from pathlib import Path
+
+from trainjob.api.trainjob_status import TrainJobStatus
+from trainjob.client.folders import started_run
+from trainjob.client.runs import TrainJobSource, as_document
+from trainjob.cluster import Job as Found
+from trainjob.cluster import JobFailed, JobTimeout
+from trainjob.runs.files import Part
+
+try:
+    from trainjob.cluster.client import Client as Cluster
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("kubernetes"):
+        raise
+    raise ImportError("trainjob's clients need one more package: pip install 'trainjob[cluster]'") from None
+
+
+class JobState:
+    """A TrainJob on a cluster, as it was when it was last read. A notebook shows it with its progress."""
+
+    def __init__(self, cluster: Cluster, found: Found) -> None:
+        self._cluster, self._found = cluster, found
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} in {self.namespace}: {self._found.phase_and_reason}>"
+
+    @property
+    def name(self) -> str:
+        return self._found.name
+
+    @property
+    def namespace(self) -> str:
+        return self._found.namespace
+
+    @property
+    def status(self) -> TrainJobStatus:
+        return self._found.status
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has succeeded or failed."""
+        return self._found.has_ended
+
+    def _repr_html_(self) -> str:
+        status, training = self.status, self.status.training
+        lines = [f"<b>{escape(self.name)}</b> in {escape(self.namespace)}: {escape(self._found.phase_and_reason)}"]
+        if status.message:
+            lines.append(escape(status.message))
+        if training is not None and training.percent is not None:
+            lines.append(f'<progress max="100" value="{training.percent:g}"></progress> {training.percent:.0f} %')
+        metrics = {} if training is None else training.evaluation or training.metrics
+        if metrics:
+            lines.append(", ".join(f"{escape(name)} {value:.4g}" for name, value in metrics.items()))
+        return "<br>".join(lines)
+
+
+def submit(cluster: Cluster, job: TrainJobSource, overrides: Sequence[str]) -> Found:
+    """Checks a TrainJob and applies it, with the other objects of its file. Raises InvalidDocument."""
+    from trainjob.api.manifest import is_train_job, load_manifest, manifest_of
+
+    if isinstance(job, str | Path):
+        documents = load_manifest(Path(job), overrides)
+    else:
+        documents = manifest_of(as_document(job), overrides)
+    applied = [cluster.apply(document).document for document in documents]
+    [submitted] = filter(is_train_job, applied)
+    return Found(submitted)
+
+
+def until_success(cluster: Cluster, job: Found, timeout: float | None) -> Iterator[Found]:
+    """Yields the job, and again whenever it changes, until it has succeeded. Raises JobFailed, JobTimeout after
+    `timeout` seconds, and NoSuchJob."""
+    last = job
+    for last in cluster.follow(job, timeout):
+        yield last
+        if last.has_ended:
+            break
+    if last.status.phase == "Failed":
+        raise JobFailed(f"{last.name}: {last.phase_and_reason}: {last.status.message or ''}".rstrip(": "))
+    if not last.has_ended:
+        raise JobTimeout(f"{last.name} has not ended within {timeout:g} s ({last.phase_and_reason})")
+
+
+def log_lines(cluster: Cluster, job: Found, follow: bool) -> Iterator[str]:
+    """The lines of the driver's log or, without the driver's pod, of rank 0's log in the run's folder."""
+    from trainjob.cluster.driver_log import driver_lines
+    from trainjob.runs.logs import RankLog, attempt_folder, chosen_attempt
+
+    lines = driver_lines(cluster, job, follow, None, lambda _: None)
+    if lines is not None:
+        return (line.decode(errors="replace") for line in lines)
+    folder = started_run(job)
+    if (attempt := chosen_attempt(folder, None)) is None:
+        return iter(())
+    logs = attempt_folder(folder, attempt)
+    return iter(RankLog(logs, 0).read(logs.sizes()).decode(errors="replace").splitlines())
+
+
+def pull(job: Found, folder: str | PathLike[str] | None, what: Part, on_progress: Callable[[int, int], None]) -> Path:
+    """Copies a part of the job's run into a folder, by default one of the job's name, and returns the folder."""
+    from trainjob.runs.pull import pull
+
+    target = Path(folder or job.name)
+    pull(started_run(job), target, what, on_progress)
+    return target
