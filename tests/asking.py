@@ -10,7 +10,7 @@ SECONDS = 120
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server said."""
+    """The server's answer."""
 
     status: int
     headers: dict[str, str]
@@ -33,7 +33,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Server:
-    """Where it is."""
+    """The server's address."""
 
     port: int
     host: str = "127.0.0.1"

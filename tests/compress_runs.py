@@ -21,7 +21,7 @@ IMAGE = {"imageClassifier": {"cnn": {"channels": [4], "hidden": 1024}, "loss": {
 
 
 def train_job(kind: str, data: Path, **spec: Any) -> TrainJob:
-    """On the sets in the folder `data`; `spec` are further fields."""
+    """A TrainJob on the sets in the folder `data`; `spec` holds further fields."""
     ending = ".csv" if kind == "text" else ""
     dataset: dict[str, Any] = {name: {"uri": str(data / f"{name}{ending}")} for name in ("train", "test")}
     if kind == "text":

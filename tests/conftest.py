@@ -1,4 +1,4 @@
-"""What several folders of tests share."""
+"""Fixtures and hooks that several folders of tests share."""
 
 import gc
 import signal
@@ -102,7 +102,7 @@ def place_of(group: str) -> int:
 
 
 class ByServer(LoadFileScheduling):
-    """Has one test process run each group."""
+    """Assigns all tests of a group to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
@@ -114,7 +114,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 @pytest.fixture(autouse=True)
 def _environment_kept() -> Generator[None]:
-    """What a run sets for Ray in the process that calls it is not there for the tests after it."""
+    """Restores the variables that a run sets for Ray in the calling process."""
     with environment_kept():
         yield
 

@@ -10,7 +10,7 @@ CHART = "charts/trainjob"
 
 
 def checkout_before(folder: Path) -> Path:
-    """Where the chart of the last commit that has another one is: in `folder`, or in this checkout if there is no such
+    """Returns a checkout of the last commit with another chart, in `folder`; this checkout if there is no such
     commit."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def environment_kept() -> Generator[None]:
-    """After the block, no name is in the environment that was not there before it."""
+    """Removes the variables that the block has added to the environment."""
     names = set(os.environ)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What holds of every `Folder`, wherever its files are."""
+"""Tests that every `Folder` passes, wherever its files are."""
 
 import pickle
 from pathlib import Path

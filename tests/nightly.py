@@ -6,5 +6,5 @@ import pytest
 
 
 def at_night(*values: Any) -> Any:
-    """What `parametrize` takes for a variant that `make test` leaves out."""
+    """A `parametrize` argument for a variant that `make test` leaves out."""
     return pytest.param(*values, marks=pytest.mark.nightly)

@@ -41,7 +41,7 @@ BYTES = st.sampled_from(
 
 @st.composite
 def corrupted(draw: st.DrawFn, content: bytes) -> bytes:
-    """Up to three accidents."""
+    """Corrupts the content in up to three places."""
     for _ in range(draw(st.sampled_from([0, 0, 0, 0, 1, 1, 2, 3]))):
         start = draw(st.integers(0, len(content)))
         end = min(len(content), start + draw(st.sampled_from([0, 1, 4, 100, 10**9])))

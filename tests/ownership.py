@@ -1,4 +1,4 @@
-"""What holds of a run's folder that two drivers write into, wherever its files are."""
+"""Tests of a run's folder that two drivers write to, wherever its files are."""
 
 import random
 import threading

@@ -16,7 +16,7 @@ def yaml_of(page: str) -> list[str]:
 
 
 def trainjob_of(page: str, data: str) -> str:
-    """The one TrainJob on a page, in YAML, with nothing but the URI of its data changed."""
+    """The only TrainJob on a page, in YAML, with its data URI replaced."""
     (found,) = (block for block in yaml_of(page) if "kind: TrainJob" in block)
     text, changes = _DATA.subn(data, found)
     assert changes == 1, f"{page} has no data to change in its TrainJob"

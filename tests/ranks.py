@@ -21,7 +21,7 @@ PRELOADED = [
     "torch.utils.tensorboard.writer",
 ]
 SECONDS_FOR_OTHERS = 5
-"""How long the other ranks may go on once one has failed."""
+"""The time that other ranks have to end after one has failed."""
 
 _context: Any = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)

@@ -9,5 +9,5 @@ SOAK = "SOAK" in os.environ
 
 
 def examples(usual: int) -> settings:
-    """How many a random test tries whose examples take longer than those of others."""
+    """The number of examples for a random test with slow examples."""
     return settings(max_examples=usual * (30 if SOAK else 1))

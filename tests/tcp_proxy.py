@@ -11,7 +11,7 @@ from cluster.control_plane import ControlPlane
 
 
 class Proxy:
-    """Between its port and a server's. What it does may be changed at any time."""
+    """A proxy between its port and a server's. Its behavior can be changed at any time."""
 
     def __init__(self, server: int) -> None:
         self._server = server
@@ -27,7 +27,7 @@ class Proxy:
         return self._listener.getsockname()[1]
 
     def fall_silent(self) -> None:
-        """From now on it takes connections and all that is sent, and passes on nothing."""
+        """From now on, accepts connections and data but forwards nothing."""
         self._passes.clear()
 
     def break_off(self) -> None:

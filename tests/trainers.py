@@ -44,7 +44,7 @@ CPU = torch.device("cpu")
 
 MLP = {"imageClassifier": {"mlp": {"hidden": [8]}, "dropout": 0.0}}
 CNN = {"imageClassifier": {"cnn": {"channels": [4], "hidden": 8}, "dropout": 0.3}}
-"""With batch normalization."""
+"""A network with batch normalization."""
 TEXT = {
     "textClassifier": {
         "encoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 100},
@@ -198,7 +198,7 @@ class Trained:
     """Parameters and buffers."""
     state: TrainingState
     learning_rate: float
-    """After the last step."""
+    """The learning rate after the last step."""
     records: list[dict[str, Any]]
     snapshots: list[TrainingStatus]
     """The reports of rank 0."""

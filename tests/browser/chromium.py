@@ -34,7 +34,7 @@ class Browser:
         self._driver.get(page.as_uri())
 
     def faults(self) -> list[str]:
-        """What cannot be read on the page that is shown, one sentence each."""
+        """Describes each part of the open page that cannot be read, in one sentence each."""
         return self._driver.execute_script(PROBE)
 
     def screenshot(self, image: Path) -> None:

@@ -169,7 +169,7 @@ def search_before_its_first_trial(folder: Path) -> str:
 
 
 def search_under_way(folder: Path) -> str:
-    """Of the trials some run, one without an epoch; one was stopped, and one failed with much to say."""
+    """Some trials are running, one of them without an epoch; one was stopped; one failed with a long message."""
     run = searched(folder, 5)
     parameters = {RATE: 0.00123456789012, LAYERS: 2}
     error = "CUDA out of memory: tried to allocate 2.00 GiB; lower spec.training.batchSize " * 3
@@ -199,7 +199,7 @@ REPORTS: dict[str, Callable[[Path], str]] = {
         search_under_way,
     )
 }
-"""What makes each, in an empty folder."""
+"""The function that writes each report into an empty folder."""
 
 
 def _comparison() -> Comparison:
@@ -248,7 +248,7 @@ def _predict(run: Folder, classes: list[str], name: str = "model", **columns: ob
 
 
 def _thumbnail(number: int) -> bytes:
-    """Of sizes and shapes from 8 x 8 to a line."""
+    """A thumbnail; their sizes range from 8 x 8 to a thin line."""
     size = [(8, 8), (640, 480), (480, 640), (2000, 3)][number % 4]
     image = Image.linear_gradient("L").resize(size)
     table = pa.table({"image": [_png(image)]})

@@ -24,11 +24,11 @@ Values = Mapping[str, Any]
 
 
 class HelmError(Exception):
-    """What Helm said when it failed."""
+    """Helm's error message."""
 
 
 def helm(*arguments: str | Path, values: Values | None = None) -> str:
-    """What Helm prints."""
+    """Returns Helm's output."""
     given = ["--values=-"] if values is not None else []
     done = subprocess.run(
         [program("helm"), *arguments, *given], input=json.dumps(values), text=True, capture_output=True, timeout=300

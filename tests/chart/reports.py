@@ -44,7 +44,7 @@ def send(cluster: ControlPlane, bearer: str, namespace: str, name: str, body: Ob
 
 
 def refusal(*arguments: Any, **query: Any) -> str:
-    """Why the API server refuses, or nothing."""
+    """Returns the API server's reason for a refusal, or an empty text."""
     try:
         send(*arguments, **query)
     except client.ApiException as error:

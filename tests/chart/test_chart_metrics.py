@@ -1,4 +1,4 @@
-"""What the chart has for Prometheus and Grafana, and that it fits the operator's metrics."""
+"""The chart's Prometheus rules and Grafana dashboard use the operator's metrics."""
 
 import json
 
@@ -11,9 +11,9 @@ from releases import CHART, find, render
 from trainjob_operator.metrics import REGISTRY
 
 PARTS = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",), "gauge": ("",)}
-"""How Prometheus calls the parts of a metric."""
+"""The suffixes that Prometheus adds to a metric's name."""
 EXPORTED = {f"{metric.name}{part}": metric.name for metric in REGISTRY.collect() for part in PARTS[metric.type]}
-"""What Prometheus gets of the operator, and which metric it is a part of."""
+"""The names that Prometheus scrapes from the operator, and the metric of each."""
 
 GROUPS = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]
 DASHBOARD = json.loads((CHART / "files" / "dashboard.json").read_text())["panels"]

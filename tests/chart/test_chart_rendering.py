@@ -1,4 +1,4 @@
-"""What the chart makes of its values, one concern a test."""
+"""The chart renders its values; each test covers one concern."""
 
 import re
 from pathlib import Path

@@ -71,7 +71,7 @@ def granted(rules: list[Object]) -> set[Use]:
 
 @dataclass
 class Requests:
-    """What the operator asks of the API server, from now on."""
+    """Records the operator's requests to the API server from now on."""
 
     cluster: ControlPlane
 

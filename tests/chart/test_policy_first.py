@@ -15,7 +15,7 @@ BROKEN: dict[str, Any] = {
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "broken"}, "spec": {"ports": [{"port": 99999}]}}
     ]
 }
-"""With these values an installation fails after the roles and before the policies."""
+"""Values that make an installation fail after the roles and before the policies."""
 
 WITH_PROGRESS: dict[str, Any] = {"progress": {"enabled": True}}
 WHOLE: dict[str, Any] = WITH_PROGRESS | {"extraObjects": []}

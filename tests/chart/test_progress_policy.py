@@ -1,4 +1,4 @@
-"""Who may write what of a TrainJob's status: real tokens, bound to real pods, at a real API server."""
+"""The policy on writes to a TrainJob's status: real tokens, bound to real pods, at a real API server."""
 
 import json
 from collections.abc import Generator
@@ -30,7 +30,7 @@ OTHER: Object = {
     "interruptions": {"count": 2, "lastReason": "Deleted", "lastPod": "other", "lastTime": TIME},
     "waiting": [],
 }
-"""Of every field but `training`, another value."""
+"""Another value for every field except `training`."""
 FOREIGN = "only the head pod "
 
 

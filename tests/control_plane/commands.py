@@ -13,7 +13,7 @@ from trainjob.errors import UserError
 
 @dataclass(frozen=True)
 class Said:
-    """What a command has said."""
+    """The output of a command."""
 
     code: int
     out: str

@@ -73,7 +73,7 @@ def process(jobs: Jobs, tmp_path: Path) -> Generator[OperatorProcess]:
 
 @pytest.fixture
 def account(jobs: Jobs, tmp_path: Path) -> Path:
-    """What the kubelet mounts into a pod of the service account `trainer`, which may write no status yet."""
+    """The files that the kubelet mounts for the service account `trainer`, which may not write status yet."""
     jobs.kubectl("create", "serviceaccount", "trainer")
     folder = tmp_path / "account"
     folder.mkdir()

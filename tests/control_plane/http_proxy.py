@@ -14,8 +14,8 @@ from cluster.control_plane import ControlPlane
 _OF_CONNECTIONS = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}
 
 TLS_CLOSES_SECONDS = 0.5
-"""After reading from a server is given up, until the connections are closed. aiohttp does not wait for them; an event
-loop that ends before leaves a warning, which fails whatever test runs by then."""
+"""Time for connections to close after a read from a server was cancelled. aiohttp does not wait for them; an event loop
+that ends earlier emits a warning, which fails whichever test is running."""
 
 
 class HttpProxy:
@@ -32,7 +32,7 @@ class HttpProxy:
 
     @contextmanager
     def running(self) -> Generator[int]:
-        """In the block it serves, at this port."""
+        """Serves at this port during the block."""
         thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         thread.start()
         assert self._serves.wait(30)
@@ -43,7 +43,7 @@ class HttpProxy:
             thread.join()
 
     def end_watches(self, last: bytes) -> int:
-        """Has every watch tell this last, and then end as if that were all. Returns how many there were."""
+        """Makes every watch send `last` and then end. Returns the number of watches."""
         return asyncio.run_coroutine_threadsafe(self._end_watches(last), self._loop).result(30)
 
     async def _end_watches(self, last: bytes) -> int:

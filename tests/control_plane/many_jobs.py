@@ -29,7 +29,7 @@ class ManyJobs:
         return sorted(ray_job["metadata"]["ownerReferences"][0]["name"] for ray_job in ray_jobs)
 
     def has_ray_job(self, name: str) -> bool:
-        """Whether it has one that is not being deleted."""
+        """Whether the job has a RayJob that is not being deleted."""
         found = self.jobs.get("rayjobs", name)
         return found is not None and "deletionTimestamp" not in found["metadata"]
 
@@ -37,7 +37,7 @@ class ManyJobs:
         self.jobs.cluster.delete("rayjobs", self.jobs.namespace, name)
 
     def end(self, name: str, contrary: bool = False) -> None:
-        """Has KubeRay's status say that the job has ended as it is to, or in the other way."""
+        """Writes the job's expected end into KubeRay's status, or with `contrary` the opposite one."""
         succeeded = (self._verdict(name) == "Succeeded") != contrary
         status = {
             "jobStatus": "SUCCEEDED" if succeeded else "FAILED",

@@ -54,7 +54,7 @@ class OperatorProcess:
 
     @contextmanager
     def kept_running(self) -> Generator[None]:
-        """In the block it is started again whenever it has ended, as by a kubelet."""
+        """Restarts the operator during the block whenever it ends, as the kubelet does."""
         over = threading.Event()
 
         def keep() -> None:
@@ -72,7 +72,7 @@ class OperatorProcess:
             thread.join()
 
     def get(self, path: str) -> str:
-        """What the operator's own server answers."""
+        """The response of the operator's own server."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as response:
             return response.read().decode()
 
@@ -90,7 +90,7 @@ class OperatorProcess:
 
 
 def answer_at(port: int, path: str) -> str:
-    """What an operator that serves at this port answers; where it refuses, the status comes first."""
+    """The response of an operator at this port; that of an error begins with its status."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
             return response.read().decode()

@@ -13,7 +13,7 @@ names = st.sampled_from(["a", "x1", "main", "with-dash", "0", "n" * 63])
 
 
 def trainjob_names() -> Strategy:
-    """What a TrainJob may be called: DNS labels with dots between, 253 characters in all."""
+    """Names that a TrainJob may have: DNS labels joined by dots, at most 253 characters."""
     long = st.integers(40, 253).map(lambda length: ("long-name." * 26)[: length - 1] + "z")
     return st.from_regex(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?(\.[a-z0-9]{1,5})?", fullmatch=True) | long
 

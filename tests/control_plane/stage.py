@@ -29,7 +29,7 @@ CHANGEABLE = ("suspend", "backoffLimit", "preRunningDeadlineSeconds")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of a TrainJob."""
+    """The final state of a TrainJob."""
 
     status: Fields
     ray_jobs: int
@@ -40,7 +40,8 @@ class Outcome:
 def played(
     cluster: ControlPlane, stories: Mapping[str, Story], modes: Mapping[str, int], folder: Path
 ) -> dict[str, dict[str, Outcome]]:
-    """How every story ends in every mode: for how many steps the operator is away at a time, 0 if it never is."""
+    """Plays every story in every mode and returns the outcomes. A mode is the number of steps for which the operator is
+    stopped at a time; 0 if it never is."""
     with watched_ray_jobs(cluster, folder / "ray-jobs") as log, ThreadPoolExecutor() as pool:
         plays = {mode: pool.submit(_play, cluster, stories, away, folder, log) for mode, away in modes.items()}
         return {mode: play.result() for mode, play in plays.items()}
@@ -102,7 +103,7 @@ class Stage:
         eventually(lambda: not self._wrong_ray_jobs(), 90, self._wrong_ray_jobs)
 
     def _perform(self, number: int) -> None:
-        """What happens in the chapter of this number, in each story."""
+        """Performs the events of this chapter in each story."""
         for name, chapters in self._chapters.items():
             for step in chapters[number] if number < len(chapters) else ():
                 for act in step.acts:
@@ -111,7 +112,7 @@ class Stage:
                         self._start()
 
     def outcomes(self, log: Path) -> dict[str, Outcome]:
-        """Of all stories, once nothing is left to do for the operator."""
+        """The outcomes of all stories, once the operator has nothing left to do."""
         self._jobs.create(LAST, suspend=True)
         eventually(lambda: "Suspended" in self._jobs.events(LAST), 90)  # Events are sent one after the other
         eventually(lambda: f"{self._jobs.namespace} {LAST} " in log.read_text())
@@ -184,14 +185,14 @@ class Stage:
         return {job["metadata"]["name"]: job for job in jobs}
 
     def _ray_jobs(self) -> dict[str, Fields]:
-        """What of the spec of each RayJob may change."""
+        """The mutable part of each RayJob's spec."""
         return {
             found["metadata"]["name"]: {field: found["spec"].get(field) for field in CHANGEABLE}
             for found in self._jobs.cluster.find("rayjobs", self._jobs.namespace)
         }
 
     def _events(self) -> dict[str, Counter[str]]:
-        """How often there is an Event of each reason, by TrainJob."""
+        """The number of Events for each reason, by TrainJob."""
         events: dict[str, Counter[str]] = {name: Counter() for name in [*self._stories, LAST]}
         for event in self._jobs.cluster.find("events", self._jobs.namespace, fields="involvedObject.kind=TrainJob"):
             events[event["involvedObject"]["name"]][event["reason"]] += 1

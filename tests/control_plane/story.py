@@ -19,7 +19,7 @@ NEW_SETTINGS = {
 
 @dataclass
 class Scene:
-    """Where stories are played, what the operator there may do, and what it finds at its next start."""
+    """The place where stories run: the operator's permissions there, and its state at the next start."""
 
     jobs: Jobs
     names: list[str]
@@ -93,7 +93,7 @@ Act = Callable[[Scene, str], None]
 
 @dataclass(frozen=True)
 class Step:
-    """What happens at once, and what the operator makes of it."""
+    """A set of simultaneous events, and the operator's response."""
 
     acts: tuple[Act, ...]
     then: Fields
@@ -101,18 +101,18 @@ class Step:
     says: tuple[str, ...]
     """Reasons of the Events that this makes."""
     answers: bool
-    """Whether it answers something that the operator has done: without the operator it could not come."""
+    """Whether the step reacts to the operator, and so cannot happen without it."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """Of one TrainJob; the first step creates it."""
+    """The story of one TrainJob, which the first step creates."""
 
     steps: tuple[Step, ...]
     ray_jobs: int
-    """How many RayJobs are created for it in all."""
+    """The number of RayJobs that are created for it."""
     left: Fields | None
-    """What the RayJob's spec has in the end; None where there is to be no RayJob then."""
+    """Fields of the RayJob's final spec; None if no RayJob remains."""
     unseen: tuple[str, ...]
     """Fields of its last status that nobody can tell who was away for several steps, as nothing in the cluster tells
     them any more."""

@@ -33,7 +33,7 @@ from trainjob.api.tuning import TUNABLE, steps_to
 
 
 def _in_order(deadlines: Document) -> Document:
-    """With the shorter one as `start`."""
+    """Swaps the deadlines so that `start` is the shorter one."""
     if len(deadlines) < 2:
         return deadlines
     start, total = sorted(deadlines.values(), key=seconds)

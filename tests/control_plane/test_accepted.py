@@ -1,4 +1,4 @@
-"""What the API server admits, the operator renders and KubeRay accepts."""
+"""A TrainJob that the API server admits is rendered by the operator and accepted by KubeRay."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the API server says of TrainJobs: the same as pydantic, with the path of the field that is wrong."""
+"""The API server validates TrainJobs as pydantic does, and names the path of the wrong field."""
 
 import copy
 import json
@@ -27,7 +27,7 @@ IN_A_CLUSTER_ONLY = (
     "spec.pods.",
     "Duplicate value",
 )
-"""What the API server refuses and a laptop does not mind; it ignores what is inside Kubernetes' own objects."""
+"""Errors that only the API server reports; a laptop ignores the contents of Kubernetes' own objects."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def create(api: client.CustomObjectsApi, doc: Document) -> Document:
 
 
 def refusal(api: client.CustomObjectsApi, doc: Document) -> str:
-    """Why the API server refuses `doc`, or nothing."""
+    """The API server's reason for refusing `doc`, or an empty text."""
     try:
         create(api, doc)
     except client.ApiException as error:
@@ -53,7 +53,7 @@ def refusal(api: client.CustomObjectsApi, doc: Document) -> str:
 
 
 def message(error: client.ApiException) -> str:
-    """What the API server says is wrong with a document; any other trouble is raised on."""
+    """The API server's message about an invalid document; raises any other error."""
     if error.status not in (400, 422):
         raise error
     return json.loads(str(error.body))["message"]
@@ -169,7 +169,7 @@ def existing(cluster: Cluster) -> Iterator[Document]:
 
 
 def update(api: client.CustomObjectsApi, doc: Document) -> str:
-    """Why the API server refuses `doc` in the place of the one that it has, or nothing."""
+    """The API server's reason for refusing to replace the existing document with `doc`, or an empty text."""
     kept: Any = api.get_namespaced_custom_object(*EXISTING)
     doc = {**doc, "metadata": kept["metadata"]}
     try:

@@ -1,4 +1,4 @@
-"""What KubeRay and the Job controller cannot create is told, and does not hold a job's pods for ever."""
+"""Objects that KubeRay and the Job controller cannot create are reported, and do not hold a job's pods forever."""
 
 import json
 from collections.abc import Generator
@@ -32,7 +32,7 @@ def test_a_quota_for_what_comes_before_the_pods(jobs: Jobs, what: str):
 
 
 def test_a_secret_that_kuberay_cannot_create(jobs: Jobs):
-    """It makes no Event of that."""
+    """KubeRay emits no Event for this."""
     forbid(jobs, "secrets")
     jobs.create()
     cluster = jobs.until(phase="Pending", reason="PodsStarting")["rayClusterName"]
@@ -64,7 +64,7 @@ def test_a_policy_that_refuses_the_submitters_pod(jobs: Jobs):
 
 
 def test_a_failure_for_good_that_kuberay_cannot_ask_for(jobs: Jobs):
-    """It asks through a Service."""
+    """KubeRay polls the job through a Service."""
     with denied(jobs, "object.metadata.name == 'job-head-svc'"):
         jobs.create(retries=3)
         start_pods(jobs)
@@ -81,8 +81,8 @@ def test_a_failure_for_good_that_kuberay_cannot_ask_for(jobs: Jobs):
 
 
 def forbid(jobs: Jobs, what: str) -> None:
-    """Has a quota refuse all objects of a kind. Until they are counted it refuses them as well, but in other words; the
-    controller manager takes minutes to find a new custom resource on a busy machine."""
+    """Makes a quota refuse all objects of a kind. Until they are counted, it refuses them with another message; on a
+    busy machine, the controller manager takes minutes to discover a new custom resource."""
     jobs.kubectl("create", "quota", "small", f"--hard=count/{what}=0")
 
     def is_counted() -> bool:
@@ -102,7 +102,7 @@ def start_pods(jobs: Jobs) -> None:
 
 @contextmanager
 def denied(jobs: Jobs, condition: str) -> Generator[None]:
-    """In the block no pod and no Service of which the condition holds is created in the namespace."""
+    """During the block, the namespace admits no pod and no Service that meets the condition."""
     name, version = f"deny-{jobs.namespace}", "admissionregistration.k8s.io/v1"
     resources = ["pods", "services"]
     rule: dict[str, Any] = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}

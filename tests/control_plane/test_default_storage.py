@@ -20,7 +20,7 @@ def _operator(jobs: Jobs, folder: Path, **defaults: Any) -> AbstractContextManag
 
 
 def _stored(jobs: Jobs) -> Any:
-    """Where the driver keeps the run."""
+    """The storage in the TrainJob that the driver reads."""
     head = jobs.ray_job(JOB)["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
     return yaml.safe_load(head["metadata"]["annotations"]["trainjob.dev/trainjob"])["spec"]["storage"]
 

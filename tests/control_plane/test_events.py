@@ -56,7 +56,7 @@ def test_events_that_wait_are_sent_though_their_sender_was_cancelled(
 
 
 class Dies(Api):
-    """Of an operator that ends right after it has written anything."""
+    """The API of an operator that dies right after a write."""
 
     async def _send(self, method: str, *arguments: Any, **named: Any) -> KubernetesObject:
         answer = await super()._send(method, *arguments, **named)

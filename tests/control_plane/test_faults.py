@@ -37,7 +37,7 @@ def cluster(control_plane: ControlPlane) -> Cluster:
 
 @pytest.fixture
 def process(jobs: Jobs, tmp_path: Path) -> Generator[OperatorProcess]:
-    """One that leads by a Lease, and stands by after it has lost it."""
+    """An operator that leads by a Lease, and becomes a standby after losing it."""
     with replica(jobs, tmp_path) as process, process.kept_running():
         yield process
 
@@ -108,7 +108,7 @@ def test_the_leader_is_cut_off(control_plane: ControlPlane, jobs: Jobs, tmp_path
 
 
 def test_a_watch_expires(control_plane: ControlPlane, many: ManyJobs, process: OperatorProcess):
-    """What changes while nobody watches, and is then compacted away, is found by listing."""
+    """A new list finds changes that were compacted away while nobody watched."""
     many.create()
     many.await_ray_jobs()
     version = many.jobs.cluster.find("trainjobs", many.jobs.namespace)[0]["metadata"]["resourceVersion"]
@@ -132,7 +132,7 @@ def test_a_watch_expires(control_plane: ControlPlane, many: ManyJobs, process: O
 
 
 def compact(control_plane: ControlPlane) -> None:
-    """Has etcd forget all but what is now."""
+    """Makes etcd drop all revisions but the current one."""
     key = base64.b64encode(b"none").decode()
     revision = etcd(control_plane, "range", {"key": key})["header"]["revision"]
     etcd(control_plane, "compaction", {"revision": revision, "physical": True})
@@ -145,7 +145,7 @@ def etcd(control_plane: ControlPlane, call: str, body: dict[str, Any]) -> dict[s
 
 
 def watch_from(jobs: Jobs, version: str) -> str:
-    """What a watch from an old version on tells."""
+    """The response to a watch that starts at an old version."""
     path = f"/apis/trainjob.dev/v1alpha1/namespaces/{jobs.namespace}/trainjobs"
     return jobs.kubectl("get", "--raw", f"{path}?watch=true&timeoutSeconds=1&resourceVersion={version}")
 
@@ -230,7 +230,7 @@ def test_a_writer_competes_for_the_rayjobs(jobs: Jobs, many: ManyJobs):
 
 
 def test_two_operators_at_once(jobs: Jobs, many: ManyJobs, tmp_path: Path):
-    """As when a replica that has lost the Lease has not yet noticed."""
+    """Simulates a replica that has lost the Lease without noticing."""
     with operator(jobs.cluster, tmp_path, [jobs.namespace]), operator(jobs.cluster, tmp_path, [jobs.namespace]):
         many.create()
         many.end_all()

@@ -1,4 +1,4 @@
-"""On a cluster that has Kubeflow Trainer, whose resource is called TrainJob as well."""
+"""On a cluster with Kubeflow Trainer, whose resource is also called TrainJob."""
 
 import json
 from collections.abc import Generator

@@ -109,7 +109,7 @@ def cluster(kueue: ControlPlane) -> Cluster:
 
 @pytest.fixture
 def quota(jobs: Jobs) -> Generator["Quota"]:
-    """That of a queue of the namespace, which has none at first."""
+    """The quota of the namespace's queue, at first 0."""
     name = jobs.namespace
     local = {"apiVersion": API, "kind": "LocalQueue", "metadata": {"name": "queue", "namespace": name}}
     jobs.cluster.apply(
@@ -128,7 +128,7 @@ class Quota:
         self._jobs = jobs
 
     def set(self, cpus: int) -> None:
-        """How many CPUs the queue's jobs may have in all."""
+        """Sets the total number of CPUs for the queue's jobs."""
         name = self._jobs.namespace
         resources = [{"name": "cpu", "nominalQuota": cpus}, {"name": "memory", "nominalQuota": "1Ti"}]
         group = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": name, "resources": resources}]}

@@ -191,7 +191,7 @@ def reconciler(api: Api) -> Reconciler:
 
 
 class HeldUp(Api):
-    """Of a leader whose status is on its way until the next leader has seen the job's end."""
+    """Delays a leader's status write until the next leader has seen the job's end."""
 
     def __init__(self, client: ApiClient, jobs: Jobs) -> None:
         super().__init__(client)

@@ -43,7 +43,7 @@ class Counting(Api):
 
 
 def waiting_pod(namespace: str, name: str) -> dict[str, Any]:
-    """One that has got a node, where nothing starts it."""
+    """A pod that was assigned to a node that does not start it."""
     container = {"name": "ray-worker", "image": "i"}
     metadata = {"name": name, "namespace": namespace, "labels": {"trainjob.dev/uid": UID, "ray.io/cluster": "a"}}
     spec = {"nodeName": "a-node", "containers": [container], "automountServiceAccountToken": False}

@@ -1,4 +1,4 @@
-"""Where others write the objects of a job as well: an operator with other settings, or an admission policy."""
+"""Other writers change a job's objects: an operator with other settings, or an admission policy."""
 
 from pathlib import Path
 

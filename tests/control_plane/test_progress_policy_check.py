@@ -1,7 +1,5 @@
-"""Without the policy of who may report progress the operator does nothing, and says so.
-
-Most other tests start it without asking for one: there is none on their cluster.
-"""
+"""The operator reports a missing progress policy and does nothing. Most other tests disable that check, as their
+cluster has no policy."""
 
 import asyncio
 from collections.abc import Generator

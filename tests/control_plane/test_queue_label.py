@@ -20,7 +20,7 @@ RULE = {"apiGroups": ["ray.io"], "apiVersions": ["v1"], "resources": ["rayjobs"]
 
 @pytest.fixture
 def refused(cluster: Cluster, jobs: Jobs) -> Generator[None]:
-    """In the namespace, a RayJob that is not suspended keeps its queue."""
+    """The namespace refuses to change the queue of a RayJob that is not suspended."""
     name = jobs.namespace
     validations = [{"expression": f"object.spec.?suspend.orValue(false) || {SAME}", "message": "field is immutable"}]
     spec = {"matchConstraints": {"resourceRules": [RULE]}, "validations": validations}
@@ -36,8 +36,8 @@ def refused(cluster: Cluster, jobs: Jobs) -> Generator[None]:
 
 @pytest.fixture
 def default_queue(cluster: Cluster, jobs: Jobs) -> Generator[None]:
-    """In the namespace, RayJobs without a queue are created suspended and in the queue `default`, as Kueue creates
-    them where there is a LocalQueue of that name."""
+    """The namespace creates RayJobs without a queue suspended and in the queue `default`, as Kueue does where a
+    LocalQueue has that name."""
     name = f"{jobs.namespace}-default"
     created = RULE | {"operations": ["CREATE"]}
     labels = f"metadata: Object.metadata{{labels: {{'{LABEL}': 'default'}}}}"

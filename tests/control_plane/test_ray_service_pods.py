@@ -1,4 +1,4 @@
-"""What `trainjob serve --manifest` writes, the API server and KubeRay take."""
+"""The API server and KubeRay accept the manifest of `trainjob serve --manifest`."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the training process writes into its TrainJob, on a real API server and beside a real operator."""
+"""The training process writes progress into its TrainJob, on a real API server and beside a real operator."""
 
 import json
 import logging

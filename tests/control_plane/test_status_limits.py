@@ -1,4 +1,4 @@
-"""What a pod may write into `status.training` at most: the API server refuses the rest before the operator reads it."""
+"""The API server limits what a pod may write into `status.training`, before the operator reads it."""
 
 from typing import Any
 

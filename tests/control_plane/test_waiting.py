@@ -1,4 +1,4 @@
-"""What holds a job's pods back is in its status: refusals by the real API server, and what pods' statuses say."""
+"""The status names what blocks a job's pods: refusals by the real API server, and the pods' own statuses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a training process reports, and what has come of it."""
+"""Reports of a training process, and their effect."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -40,7 +40,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.fixture(scope="session")
 def cluster() -> Cluster:
-    """That of `make kind`, or with $REGISTRY that of $KUBECONFIG; KubeRay, MinIO and the chart are on it."""
+    """The cluster of `make kind` or, with $REGISTRY, that of $KUBECONFIG, with KubeRay, MinIO and the chart."""
     return Cluster(Path(os.environ["KUBECONFIG"])) if "REGISTRY" in os.environ else KindCluster()
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a test that failed."""
+"""Saves logs and objects of a failed test."""
 
 from pathlib import Path
 

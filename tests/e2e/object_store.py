@@ -15,7 +15,7 @@ from kind.object_store import Reached, reached
 
 BUCKET = "e2e"
 ENDPOINT = "http://minio.minio:9000"
-"""As pods reach it."""
+"""The address inside the cluster."""
 
 
 class ObjectStore:

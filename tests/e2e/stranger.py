@@ -20,12 +20,12 @@ except OSError:
 """
 
 REFUSED = ("401", "unreachable")
-"""By the token; or, where the cluster's network enforces NetworkPolicies, before that. That of `make kind` does so with
-Docker; with Podman it is a plain bridge, which does not."""
+"""Refused by the token or, where the network enforces NetworkPolicies, earlier. The cluster of `make kind` enforces
+them with Docker, but not with Podman, whose network is a plain bridge."""
 
 
 def intruded_head(jobs: TrainJobs, job: str, name: str) -> tuple[str, str]:
-    """What the head of the job's Ray cluster gets from Ray without a token, and what a pod of this name gets."""
+    """Ray's responses without a token to the head of the job's Ray cluster, and to a pod of this name."""
     (head,) = jobs.pods("head", job)
     address = jobs.kubectl("get", "pod", head, "--output=jsonpath={.status.podIP}")
     within = jobs.kubectl("exec", head, "--", "python", "-c", INTRUDE, address).strip()

@@ -52,7 +52,7 @@ def test_a_driver_that_runs_out_of_memory_is_tried_again_and_its_model_copied_fr
 
 
 def _copy_from_volume(jobs: TrainJobs, run: str, target: Path) -> None:
-    """As the quickstart says."""
+    """Copies the run by the quickstart's commands."""
     jobs.until_gone()
     image = jobs.ray_job()["spec"]["submitterPodTemplate"]["spec"]["containers"][0]["image"]
     pod = (ROOT / "manifests" / "volume-reader.yaml").read_text().replace("IMAGE", image)

@@ -1,4 +1,4 @@
-"""What a job rests on goes away for a while: its S3 server while it trains, KubeRay while it ends."""
+"""Services that a job depends on are down for a while: its S3 server during training, KubeRay at the end."""
 
 import json
 from collections.abc import Generator

@@ -64,7 +64,7 @@ def test_a_job_outlives_upgrade_rollback_and_uninstallation(jobs: TrainJobs, clu
 
 
 def helm(cluster: Cluster, command: str, *options: str) -> str:
-    """What Helm prints of the release."""
+    """Helm's output about the release."""
     own = ("--namespace", "trainjob-system", "--kubeconfig", cluster.kubeconfig)
     return sh(program("helm"), *command.split(), "trainjob", *own, *options)
 
@@ -85,7 +85,7 @@ def what_was_made(jobs: TrainJobs) -> list[Any]:
 
 
 def step(jobs: TrainJobs, folder: str) -> int:
-    """Where training is, by its own word."""
+    """The step that training reports."""
     return int(jobs.store.read(f"{folder}/step") or 0)
 
 

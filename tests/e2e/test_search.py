@@ -46,7 +46,7 @@ def curl(*arguments: str) -> str:
 
 
 def test_a_rayservice_of_the_best_trials_model_answers(jobs: TrainJobs) -> None:
-    """Of four trials, two at a time. A worker pod is lost on the way, and its trial goes on."""
+    """Runs four trials, two at a time. One loses a worker pod and continues."""
     parameters = {
         "training.optimizer.adamW.learningRate": {"grid": [1.0e-3, 2.0e-3]},
         "model.textClassifier.encoder.layers": {"grid": [1, 2]},

@@ -32,9 +32,9 @@ class FollowedJob:
     later: Status
     """A step or more after that."""
     without_worker: Status
-    """When it went on after it had lost a worker."""
+    """When it continued after losing a worker."""
     without_head: Status
-    """When it had lost its head, too."""
+    """When it continued after losing its head, too."""
     end: Status
     intrusions: list[tuple[str, str]]
     """Into its first head and into the second."""
@@ -111,7 +111,7 @@ def test_a_stranger_is_refused(text_job: FollowedJob) -> None:
 
 
 def test_its_weights_are_those_of_a_local_run_that_nothing_disturbs(text_job: FollowedJob, tmp_path: Path) -> None:
-    """To the last bit, where the nodes' processors are of the kind of this machine's."""
+    """Bit for bit, if the nodes have the same kind of processor as this machine."""
     jobs, file = text_job.jobs, tmp_path / "trainjob.yaml"
     file.write_text(text_job.document)
     done = jobs.store.trainjob("run", str(file), "--set", f"spec.storage.uri={tmp_path}/runs")

@@ -136,7 +136,7 @@ class TrainJobs(Jobs):
         raise AssertionError(f"{what} was not reached in {LONG} s: {status}")
 
     def until_waiting(self, name: str, *reasons: str) -> list[Status]:
-        """What the job waits for, once it is for one of these reasons."""
+        """The statuses until the job waits for one of these reasons."""
 
         def found(status: Status) -> bool:
             return any(each["reason"] in reasons for each in status.get("waiting", []))

@@ -62,7 +62,7 @@ ROWS = {
     "imageClassifier": ["--image", "images/dark/03.png", "--image", "images/light/04.png"],
     "causalLM": ["--text", "cat dog", "--max-new-tokens", "8"],
 }
-"""What is predicted."""
+"""The inputs for `trainjob predict`."""
 
 
 def document(kind: str) -> dict[str, object]:
@@ -79,7 +79,7 @@ def document(kind: str) -> dict[str, object]:
 
 
 def _needed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """None for what no command reads."""
+    """Returns None for files that no command reads."""
     name = Path(member.name).name
     is_needed = name not in ("report.html", "tensorboard", ".lock", "__pycache__") and not name.startswith("epoch-0001")
     return member if is_needed else None

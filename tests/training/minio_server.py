@@ -27,7 +27,7 @@ class MinIO:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What S3 clients take the credentials from."""
+        """The environment variables from which S3 clients take the credentials."""
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
     def start(self) -> None:

@@ -26,7 +26,7 @@ def ray_head(options: list[str], environment: dict[str, str], log: Path) -> Gene
 
 
 def kill(head: psutil.Process) -> None:
-    """As the loss of its machine does."""
+    """Kills the head as the loss of its machine would."""
     servers = head.children(recursive=True)
     for server in servers:
         server.kill()

@@ -198,7 +198,7 @@ def test_a_set_to_be_scored_is_shared_out_whole(tmp_path: Path, monkeypatch: pyt
 
 
 def test_readers_may_pause_for_longer_than_ray_data_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As workers do that validate: Ray Data would end the execution, by default after 30 minutes."""
+    """Pauses readers as validation does; by default, Ray Data would end the execution after 30 minutes."""
     monkeypatch.setattr(ray.data.DataContext.get_current(), "execution_no_progress_timeout_s", 0.5)
     monkeypatch.setattr(tasks, "TASK_BYTES", 400)
     monkeypatch.setattr(prepare, "STORE_SHARE", 0)
@@ -252,7 +252,8 @@ ROWS = [{"x": n, "y": n / 2, "kind": "ab"[n % 2]} for n in range(40)]
 
 
 def test_a_teacher_labels_the_same_in_ray_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In tasks of a few rows each, in the sources' order, with what the driver's own process would say."""
+    """Labels rows in tasks of a few rows each, in source order, and compares the labels with those of the driver's own
+    process."""
     monkeypatch.setattr(tasks, "TASK_BYTES", 1)
     rows, teacher = some_rows(200), tmp_path / "teacher"
     for number in range(4):

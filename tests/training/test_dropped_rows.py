@@ -43,7 +43,7 @@ def changes(text_set: Path, tmp_path: Path, minio: MinIO, bucket: str) -> dict[s
 
 
 def assert_same_end(run: Run, whole: Run) -> None:
-    """Also of the baselines, and with each bad row counted once."""
+    """Compares the ends of two runs, baselines included, and checks that each bad row is counted once."""
     run.assert_same_end(whole)
     assert baseline_scores(run) == baseline_scores(whole)
     assert predictions(run).equals(predictions(whole))

@@ -36,7 +36,7 @@ def trainjob(*arguments: str) -> str:
 
 
 def assert_close(found: Any, known: Any, rel: float = 1e-3) -> None:
-    """All that was there before is there, with the same numbers but for the rounding of another CPU."""
+    """Checks that everything known is there, with the same numbers but for another CPU's rounding."""
     if isinstance(known, dict):
         for name in known:
             assert_close(found[name], known[name], rel)

@@ -39,7 +39,7 @@ def test_bad_rows_are_found_while_workers_start(
 @pytest.mark.nightly
 @pytest.mark.usefixtures("warm_ray")
 def test_a_mistake_that_workers_on_ray_find_is_not_tried_again(new_run: NewRun):
-    """On local workers: tests/unit/launch/test_local.py."""
+    """For local workers, see tests/unit/launch/test_local.py."""
     run = new_run("image", DIVERGES | {"dataset.loader": "dataLoader", "workers.count": 1})
     message = run.refused()
     assert message.startswith("training diverged: the loss is nan at step")

@@ -83,7 +83,7 @@ def test_a_local_run_whose_server_goes_away_for_a_while(
 def test_a_driver_that_was_replaced_meanwhile_changes_nothing(
     new_run: NewRun, minio: minio_server.MinIO, bucket: str, text_set: Path, tmp_path: Path
 ):
-    """It is held up, as on a node that is cut off, until another one has come to the end."""
+    """Delays a driver, as on a node that is cut off, until another one has finished."""
     changes = on_s3(minio, bucket, text_set) | {"dataset.loader": "dataLoader"}
     run = new_run("text", changes)
     run.first = ENVIRONMENT_STAYS
@@ -174,7 +174,7 @@ def test_attempts_that_are_cut_off_from_the_api_server_alone_spoil_nothing(
 
 
 def has_begun(folder: Folder, attempt: int) -> bool:
-    """Whether it has done more than to claim the folder, so that it counts as an attempt."""
+    """Whether the driver has done more than claim the folder, so that this counts as an attempt."""
     attempts = read_attempts(folder)
     return attempts is not None and attempts.count == attempt
 
@@ -192,7 +192,7 @@ def measured(folder: Path) -> list[tuple[str, int, float]]:
 
 
 def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
-    """All files of a run, but for those of a checkpoint that a driver may have been writing when it was held up."""
+    """All files of a run, except those of a checkpoint that a delayed driver may have been writing."""
     folder.download("", copy)
     (last,) = [path.name for path in (copy / "checkpoints").iterdir() if "epoch-0003" in path.name]
     parts = [path for path in copy.rglob("*") if path.is_file()]

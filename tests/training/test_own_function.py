@@ -108,7 +108,7 @@ def test_a_driver_that_was_replaced_leaves_rays_checkpoints_alone(tmp_path: Path
 
 
 def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
-    """All files but the drivers' claims, what workers print, and pictures of metrics."""
+    """All files except the drivers' claims, the workers' logs and plots of metrics."""
     folder.download("", copy)
     others = {".claims", "logs", "tensorboard"}
     files = [path for path in copy.rglob("*") if path.is_file() and not others & set(path.parts)]
@@ -117,7 +117,7 @@ def contents(folder: Folder, copy: Path) -> dict[str, bytes]:
 
 @pytest.mark.nightly
 def test_a_loop_continues_from_rays_checkpoint(tmp_path: Path):
-    """Its workers fail, and later its driver is killed."""
+    """Its workers fail, then its driver is killed."""
     run = function_run(tmp_path, marks=str(tmp_path), epochs=10)
     document = yaml.safe_load(run.file.read_text())
     document["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"  # as on a cluster

@@ -1,4 +1,4 @@
-"""What a finished run leaves behind, and what the command says on the way."""
+"""The files of a finished run, and the command's output."""
 
 import math
 import re

@@ -40,7 +40,8 @@ def test_local_processes(new_run: NewRun, local: Finished):
 
 @pytest.mark.nightly
 def test_a_student(new_run: NewRun, local: Finished, text_set: Path):
-    """Ended while it trains; what the teacher has said is kept. Its weights: tests/unit/driver/test_distillation.py."""
+    """Interrupted during training, it keeps the teacher's labels. Its weights:
+    tests/unit/driver/test_distillation.py."""
     changes = {
         "dataset.loader": "dataLoader",
         "dataset.unlabelled": {"uri": str(text_set / "test.csv")},
@@ -66,7 +67,7 @@ def test_sigterm_ends_a_run_that_has_not_begun_to_train(new_run: NewRun):
 
 
 def leave_another(run: Run, whole: Run) -> str:
-    """Has another run of its name lie in its folder, one that has finished; returns when that was started."""
+    """Puts another, finished run of its name into its folder; returns when that run was started."""
     copytree(whole.folder, run.folder)
     (run.folder / "checkpoints" / "left-over").write_text("of another run")
     assert (run.folder / "baselines.json").exists()

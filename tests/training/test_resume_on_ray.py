@@ -1,4 +1,4 @@
-"""On Ray, too, the same command continues a run that was ended to the very weights of one that was not."""
+"""On Ray, too, the same command continues an interrupted run to the weights of an uninterrupted one."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import pytest
 from training_runs import BEYOND_MEMORY, SLOW, STREAMED, Run, interrupt_all, kill_worker, terminate_driver, write_run
 
 LONG = {"training.epochs": 4}
-"""So that training is not over while Ray is being stopped, which takes a busy machine a while."""
+"""Training must outlast Ray's shutdown, which takes a while on a busy machine."""
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_pretrained_model_from_s3_is_copied_once(remote: Folder, tmp_path: Path, cache: Path) -> None:
-    """Its weights in one format only, for those that want them; and anew where others are written in their place."""
+    """The cache has the weights in one format, only once they are needed, and again after others have replaced them."""
     model, chats = tmp_path / "model", write_jsonl(tmp_path / "chats.jsonl", some_chats(30))
     save_chat_tokenizer(model)
     LlamaForCausalLM(LLAMA).save_pretrained(model)

@@ -48,7 +48,7 @@ class Process:
             self.process.send_signal(number)
 
     def wait(self) -> str:
-        """What it printed until it ended, with nothing left behind."""
+        """The server's output until its end, once all its processes have ended."""
         printed = self.process.communicate(timeout=LIMIT)[0]
         marked = [each for each in psutil.process_iter() if _mark(each) == str(self.server.port)]
         assert [each.cmdline() for each in psutil.wait_procs(marked, timeout=120)[1]] == []

@@ -1,4 +1,4 @@
-"""What `status.training` has of a run, at its end and after it."""
+"""The fields of `status.training` at the end of a run and after it."""
 
 from collections.abc import Callable
 from pathlib import Path

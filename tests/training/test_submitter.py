@@ -1,4 +1,4 @@
-"""What a RayJob's submitter pod runs, beside a real head with its dashboard, where jobs are handed in.
+"""The process of a RayJob's submitter pod, beside a real head with its dashboard, where jobs are handed in.
 
 Ray's own first line in a job's log ("Running entrypoint …") may come after the first of the job's.
 """
@@ -26,7 +26,7 @@ SECONDS = 300
 
 @dataclass
 class Head:
-    """Where a head listens, and its token."""
+    """The address and token of a head."""
 
     ports: list[int] = field(default_factory=lambda: free_ports(3))
     token: str = field(default_factory=lambda: secrets.token_hex(22))

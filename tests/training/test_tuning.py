@@ -27,7 +27,7 @@ def trials(run: Run) -> list[dict[str, Any]]:
 
 
 def times(run: Run) -> dict[Path, int]:
-    """When each trial's measurements were written."""
+    """The times at which each trial's measurements were written."""
     return {file: file.stat().st_mtime_ns for file in run.folder.glob("trials/*/metrics.jsonl")}
 
 

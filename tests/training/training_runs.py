@@ -101,7 +101,7 @@ class Run:
         return done.stderr
 
     def again(self, *arguments: str) -> str:
-        """What the command prints for a run that has finished. It is called here, as it starts no other process."""
+        """The command's output for a finished run. It is called in this process, as it starts no other one."""
         with environment_kept():
             done = CliRunner().invoke(app, ["run", str(self.file), *arguments], catch_exceptions=False)
         assert (done.exit_code, done.stderr) == (0, "")
@@ -135,7 +135,7 @@ class Run:
         )
 
     def processes(self) -> list[psutil.Process]:
-        """What `start` has started, and whatever that has started."""
+        """The process that `start` has started, and its descendants."""
         return [process for process in psutil.process_iter() if _environment(process).get(MARK) == str(self.file)]
 
     def kill_at(self, reached: Callable[[list[str]], bool], kill: Callable[[int], None], *arguments: str) -> int:
@@ -256,22 +256,22 @@ def kill_driver(driver: int) -> None:
 
 
 def crash_driver(driver: int) -> None:
-    """As where native code reads what is not there."""
+    """Crashes the driver as a segmentation fault in native code would."""
     os.kill(driver, signal.SIGSEGV)
 
 
 def interrupt_driver(driver: int) -> None:
-    """What `kill -INT` does."""
+    """Sends the signal of `kill -INT`."""
     os.kill(driver, signal.SIGINT)
 
 
 def terminate_driver(driver: int) -> None:
-    """What the kubelet and `kill` do."""
+    """Sends the signal of the kubelet and `kill`."""
     os.kill(driver, signal.SIGTERM)
 
 
 def interrupt_all(driver: int) -> None:
-    """What Ctrl-C on a terminal does."""
+    """Sends the signal of Ctrl-C on a terminal."""
     os.killpg(driver, signal.SIGINT)
 
 

@@ -88,7 +88,7 @@ except KeyboardInterrupt:
 
 
 def test_pyarrow_loses_none_while_it_reads():
-    """By itself it loses some four of 100: see findings/pyarrow-loses-sigint.sh."""
+    """pyarrow loses about four of 100 signals: see findings/pyarrow-loses-sigint.sh."""
     printed = run("""
 import io
 import trainjob.data.read.tables

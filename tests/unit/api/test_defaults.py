@@ -1,4 +1,4 @@
-"""What a TrainJob gets that does not say how to train depends on its model, and stands in the run's trainjob.yaml."""
+"""Defaults of `spec.training` depend on the model, and are written to the run's trainjob.yaml."""
 
 from pathlib import Path
 

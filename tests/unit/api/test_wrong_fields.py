@@ -1,4 +1,4 @@
-"""What is said of fields, in a file or given beside it, that make no TrainJob."""
+"""Errors about invalid fields in a file or in overrides."""
 
 from pathlib import Path
 

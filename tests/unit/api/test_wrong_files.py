@@ -1,4 +1,4 @@
-"""What is said of a file that is none with a TrainJob."""
+"""Errors about files that hold no TrainJob."""
 
 from pathlib import Path
 

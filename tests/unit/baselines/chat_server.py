@@ -14,14 +14,14 @@ Request = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server sends; by default a completion whose text is `text`."""
+    """The response of the server; by default a completion whose text is `text`."""
 
     text: str = ""
     status: int = 200
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
-    """Before it answers."""
+    """Seconds to wait before responding."""
     hang_up: bool = False
     """Closes the connection without a word."""
 
@@ -48,7 +48,7 @@ class ChatServer:
     """Keeps what it is asked."""
 
     reply: Callable[[Request, int], Reply]
-    """Of a request's body and its number, from 0."""
+    """Returns the reply to a request's body and its number, from 0."""
     address: str = ""
     requests: list[Request] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)

@@ -43,7 +43,7 @@ def test_the_model_is_compared_with_texts_baselines(tmp_path: Path, texts: Path)
 
 
 def test_the_validation_part_serves_where_there_is_no_test_set(tmp_path: Path, texts: Path) -> None:
-    """None of its rows is learned from."""
+    """The baseline does not train on these rows."""
     job, run = write_run(tmp_path, "text", texts, has_test=False)
     found = compare_with_baselines(job, run, ["mostFrequent"])
     assert (found.set_name, found.rows) == ("validation", 121)

@@ -42,7 +42,7 @@ def right(request: Request, number: int) -> Reply:
 
 
 def first(reply: Reply, times: int = 1) -> Callable[[Request, int], Reply]:
-    """That reply at first, right ones afterwards."""
+    """Sends `reply` at first, and correct replies afterwards."""
     return lambda request, number: reply if number < times else right(request, number)
 
 

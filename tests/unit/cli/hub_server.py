@@ -16,7 +16,7 @@ COMMIT = "0" * 40
 
 @dataclass
 class Hub:
-    """What has been uploaded."""
+    """The uploaded files."""
 
     address: str = ""
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Hub:
     visibility: dict[str, str] = field(default_factory=dict)
     commits: int = 0
     failure: tuple[int, str] | None = None
-    """What every request is answered instead."""
+    """The error that answers every request."""
     blobs: dict[str, bytes] = field(default_factory=dict)
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, Any]:

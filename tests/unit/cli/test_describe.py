@@ -1,4 +1,4 @@
-"""What `trainjob describe` says of a status, and `trainjob events` of what has happened."""
+"""`trainjob describe` shows a status, and `trainjob events` a history."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

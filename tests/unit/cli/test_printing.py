@@ -1,4 +1,4 @@
-"""What data brings to the terminal is shown and not obeyed."""
+"""Control characters in data are printed escaped."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What is shown of a run, on a terminal and elsewhere."""
+"""The progress of a run, on a terminal and elsewhere."""
 
 import io
 

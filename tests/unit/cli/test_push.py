@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def push(run: Path | str, repository: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Without the faster protocol, which takes more of a server."""
+    """Runs `trainjob push` without the faster protocol, which needs more of a server."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     own = {"HF_HUB_DISABLE_XET": "1", "HF_TOKEN": TOKEN} | environment
     command = [sys.executable, "-m", "trainjob", "push", str(run), repository]
@@ -50,7 +50,7 @@ def push(run: Path | str, repository: str, **environment: str) -> "subprocess.Co
 
 
 def refused(run: Path | str, repository: str, address: str, token: str = TOKEN) -> str:
-    """What is told of a push from this process to the hub at `address`."""
+    """The error of a push from this process to the hub at `address`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("huggingface_hub.constants.ENDPOINT", address)  # from HF_ENDPOINT, when it is imported
         patch.setenv("HF_TOKEN", token)

@@ -1,4 +1,4 @@
-"""What a browser, other users of the machine and pages on the Internet get from the proxy of Ray's dashboard."""
+"""The proxy of Ray's dashboard serves a browser, and refuses other users of the machine and pages on the Internet."""
 
 import socket
 import threading

@@ -41,7 +41,7 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path):
 
 
 def test_an_archive_made_by_tar_is_unpacked(tmp_path: Path):
-    """Its names begin with `./`."""
+    """The names in such an archive begin with `./`."""
     folder = folder_of(tmp_path / "a", train_py="x = 1\n", package__inner_py="y = 2\n")
     (folder / "link.py").symlink_to("package/inner.py")
     subprocess.run(["tar", "czf", tmp_path / "a.tar.gz", "-C", folder, "."], check=True)

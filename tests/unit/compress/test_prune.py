@@ -1,4 +1,4 @@
-"""Which heads and channels are removed, from which architectures."""
+"""Pruning chooses heads and channels by importance, and refuses unknown architectures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +50,7 @@ def batches(count: int = 3) -> list[Batch]:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_does_nothing_goes_first(name: str) -> None:
-    """Of each layer, half of the heads and channels have no effect: without them the logits are the same."""
+    """Half of the heads and channels of each layer have no effect: without them, the logits are the same."""
     torch.manual_seed(0)
     classifier = TextClassifier(MAKERS[name]())
     blocks = blocks_of(classifier.network)

@@ -1,4 +1,4 @@
-"""What cannot be compressed, and what a kill leaves."""
+"""Refusals of `trainjob compress`, and the state after a kill."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from trainjob.storage import Folder
 def test_a_kill_in_the_midst_leaves_no_half_variant(
     tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At any file, of a new variant and of one that is there already."""
+    """The kill may come at any file, of a new variant or of an existing one."""
     run = write_run(tmp_path / "run", train_job("text", texts))
     upload, left = Folder.upload, [0]
 

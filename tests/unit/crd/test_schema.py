@@ -105,7 +105,8 @@ def test_defaults_are_the_shortest_that_say_it() -> None:
 
 
 def test_what_may_be_written_as_an_empty_object_is_never_emptied_by_the_api_server():
-    """It takes the defaults out that it has filled in, when a server-side apply takes over from a client-side one."""
+    """The API server removes defaults that it has filled in when a server-side apply takes over from a client-side
+    one."""
     for path, node in nodes(SCHEMA["properties"]["spec"]):
         within = [name for name, value in node.get("properties", {}).items() if "default" in value]
         may_be_empty = node.get("type") == "object" and not node.get("required") and "default" not in node
@@ -195,7 +196,7 @@ def test_the_reference_has_every_field_of_the_type() -> None:
 
 @pytest.mark.nightly
 def test_random_trainjobs_are_valid_and_have_every_field() -> None:
-    """All but Kubernetes' own fields and hyperparameters, which the strategy takes from the list that the API has."""
+    """Except Kubernetes' own fields and hyperparameters, which the strategy takes from the API's list."""
     others = r"\[\]|\.pods\.\w+\.|\.tuning\.parameters\."
     ours = {path for path, _ in nodes(SCHEMA["properties"]["spec"]) if not re.search(others, path)}
     missing = ours - {""}

@@ -59,7 +59,7 @@ def causal_spec(uri: str | Path, model: dict[str, Any] | None = None, **columns:
 
 
 def save_chat_tokenizer(folder: Path) -> Path:
-    """Of a pretrained model that knows conversations."""
+    """Saves the tokenizer of a pretrained model with a chat template."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, config = train_byte_bpe(["what of row 1 2 3"] * 3, 300, 64)
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
@@ -120,7 +120,7 @@ def random_images(count: int, shape: tuple[int, ...] = (6, 5), seed: int = 0) ->
 
 
 def idx_bytes(array: np.ndarray) -> bytes:
-    """In the format of MNIST's files."""
+    """The array in the format of MNIST's files."""
     return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
 
 
@@ -160,7 +160,7 @@ def read(uri: Path | str, columns: list[str] | None, file_format: Any = None) ->
 
 
 def places(uri: Path | str, columns: list[str]) -> list[str]:
-    """Where each row of a source says that it is from."""
+    """The location that each row of a source reports."""
     return [
         rows.where(index)
         for rows in read_all(parts(Source(uri=str(uri)), None), columns)

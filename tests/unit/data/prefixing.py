@@ -49,7 +49,7 @@ def tokenizer_of(kind: str, control: dict[str, Any] | None = None) -> tuple[Toke
 
 
 def without_byte_tokens(tokenizer: Tokenizer) -> Tokenizer:
-    """With the tokens for single bytes in the model alone, and not among the added ones."""
+    """Keeps the tokens for single bytes in the model alone, and not among the added tokens."""
     state = json.loads(tokenizer.to_str())
     state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] not in BYTES]
     return Tokenizer.from_str(json.dumps(state))

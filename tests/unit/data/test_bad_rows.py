@@ -192,7 +192,7 @@ def test_lines_of_another_width_and_other_bytes(first: str, tmp_path: Path) -> N
 
 
 def test_a_line_of_another_width_and_other_bytes(tmp_path: Path) -> None:
-    """Which Arrow does not tell."""
+    """Arrow does not report such rows."""
     path = tmp_path / "rows.csv"
     path.write_bytes(b"text,label\na,b\n\xe9,b,c\n")
     assert refusal(text_spec(path, **DROP)).startswith(f"{path} is not a valid CSV file: CSV parse error: Row #3")

@@ -1,4 +1,4 @@
-"""What is learned of prompts, completions and conversations, beside what trl's SFTTrainer learns of the same rows."""
+"""Compares the learned tokens of prompts, completions and conversations with those of trl's SFTTrainer."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ CHATML = (
     "{% else %}{{ message.content }}<|im_end|>{% endif %}\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""With the marks that trl needs."""
+"""A chat template with the marks that trl needs."""
 TURNS = (
     "{% for message in messages %}<|{{ message.role }}|>\n"
     "{% if message.role == 'assistant' %}{% generation %}{{ message.content }}<|end|>{% endgeneration %}"

@@ -21,7 +21,7 @@ ROWS = some_rows(30)
 
 
 def kept(spec: TrainJobSpec, folder: Path) -> Fitted:
-    """What a run of `spec` keeps of its data."""
+    """The fitted data that a run of `spec` keeps."""
     fit(spec).save(Folder(str(folder)))
     return Fitted.load(Folder(str(folder)))
 

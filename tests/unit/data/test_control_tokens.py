@@ -1,4 +1,4 @@
-"""What a conversation holds is text, also where it is spelled like a control token."""
+"""The content of a conversation is text, even if it is spelled like a control token."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def chats(kind: str = "first", template: str = TURNS, **settings: Any) -> Tokens
 
 
 def codes(pre: TokensInput, *said: str) -> list[int]:
-    """Of a conversation in which the user and the assistant take turns, without what packing adds."""
+    """The tokens of a conversation between user and assistant, without those that packing adds."""
     roles = ("user", "assistant")
     chat = [{"role": roles[number % 2], "content": content} for number, content in enumerate(said)]
     (row,) = pre.transform(pa.table({"chat": [json.dumps(chat)]})).to_pylist()

@@ -1,4 +1,4 @@
-"""What is told of conversations that are trained on anyway."""
+"""Notes about odd conversations that are trained on anyway."""
 
 import json
 from pathlib import Path

@@ -40,7 +40,7 @@ PYTHON = (  # a template that writes arguments as they come, as some do
 
 
 def template(name: str) -> str:
-    """Of a model of the hub, as trl keeps it."""
+    """The chat template of a model on the hub, as trl stores it."""
     return (Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja").read_text()
 
 
@@ -58,7 +58,7 @@ def table(messages: Any = CHAT, tools: Any = TOOLS, parallel: Any = None) -> pa.
 
 
 def texts(pre: TokensInput, rows: pa.Table) -> tuple[str, str]:
-    """All that is read of the rows, and what of it is learned."""
+    """The text that is read from the rows, and the part that is learned."""
     codes = [code & ~START for row in pre.transform(rows).to_pylist() for code in row]
     decode = pre.tokenizer.decode
     whole = decode([code & ~GIVEN for code in codes], skip_special_tokens=False)

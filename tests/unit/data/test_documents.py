@@ -1,4 +1,4 @@
-"""What is read of prompts, completions and conversations, and what of that is learned."""
+"""The text read from prompts, completions and conversations, and the part that is learned."""
 
 import json
 from pathlib import Path

@@ -56,7 +56,7 @@ def write_hub(path: Path, images: Any = None, labels: Any = None, names: list[st
 
 
 def examples_of(spec: TrainJobSpec) -> tuple[Fitted, np.ndarray, np.ndarray]:
-    """What is fitted, and pixels and classes of all rows in an order of their own."""
+    """The fitted data, and the pixels and classes of all rows in a fixed order."""
     fitted = fit(spec)
     sets = prepare_examples(spec, fitted)
     values = np.concatenate([each.values.reshape(-1, 30) for each in sets.values()])

@@ -1,4 +1,4 @@
-"""What JSON Lines may hold, and what becomes of it."""
+"""Values and syntax that JSON Lines may hold."""
 
 from pathlib import Path
 

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(uri: Path, read: Callable[[], int]) -> int | None:
-    """How many rows are read, or None where the file, the one beside it or its rows are refused by their name."""
+    """The number of rows, or None if the file, its neighbor or its rows are refused by name."""
     try:
         return read()
     except DataError as error:
@@ -52,7 +52,7 @@ def count(uri: Path, columns: list[str] | None) -> int:
 
 
 def check(uri: Path, spec: TrainJobSpec, columns: list[str]) -> int | None:
-    """How many rows are read, in each way alike, or None where the file is refused."""
+    """The number of rows, equal for both ways of reading; None if the file is refused."""
     rows = rows_of(uri, lambda: count(uri, columns))
     trained = rows_of(uri, lambda: prepared(spec))
     assert trained is None or trained == rows
@@ -65,7 +65,7 @@ def check(uri: Path, spec: TrainJobSpec, columns: list[str]) -> int | None:
 
 
 def csv_rows(content: bytes) -> int:
-    """As Python's own reader counts them, without blank lines."""
+    """The number of rows that Python's own reader finds, without blank lines."""
     text = content.decode("utf-8-sig", "replace")
     tables = [list(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=sign))) for sign in ",;\t"]
     return len(next((table for table in tables if len(table[0]) > 1), tables[0])) - 1

@@ -76,7 +76,7 @@ def test_damaged_exif_data_is_ignored() -> None:
 
 
 def test_orientation_in_the_end_of_a_png_file() -> None:
-    """Between the pixels and the end, where writers may put it."""
+    """Writers may put it between the pixels and the end."""
     content = file(Image.fromarray(PIXELS), "PNG", 6)
     start = content.index(b"eXIf") - 4
     size = 12 + int.from_bytes(content[start : start + 4])

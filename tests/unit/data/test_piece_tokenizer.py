@@ -1,4 +1,4 @@
-"""What is learned follows the tokens that the model is asked with, whatever a tokenizer does at a text's beginning."""
+"""Training uses the same tokens as prompting, whatever a tokenizer does at the beginning of a text."""
 
 from typing import Any
 

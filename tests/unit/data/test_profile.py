@@ -1,4 +1,4 @@
-"""What the first pass counts in the rows, and what is said of it."""
+"""Statistics of the first pass, and the notes about them."""
 
 import warnings
 from pathlib import Path

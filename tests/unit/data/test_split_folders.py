@@ -31,7 +31,7 @@ def dataset(uri: Path | str, **others: Any) -> Dataset:
 
 
 def resolved(given: Dataset) -> tuple[Dataset, list[str]]:
-    """With its split folders, and what is said of them."""
+    """The dataset with its split folders, and the notes about them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found, notes = with_split_folders(given, None)

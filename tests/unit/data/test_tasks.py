@@ -27,7 +27,7 @@ from trainjob.launch.ray_tasks import RayTasks
 
 
 def through_pickle(work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-    """As if each item were worked on in another process."""
+    """Pickles each item, as for another process."""
     for item in items:
         content = cloudpickle.dumps(work)
         elsewhere = pickle.loads(content)
@@ -58,7 +58,7 @@ def test_tasks_of_any_size_find_the_same(
 
 @pytest.mark.parametrize("share", [1, 7, 100])
 def test_a_sample_does_not_depend_on_how_rows_are_shared_out(share: int):
-    """Of hashes some occur twice, also across shares."""
+    """Some hashes occur twice, also across tasks."""
     row_hashes = np.random.default_rng(0).integers(0, 300, 500, np.uint64)
     whole, parts = Sample[int](40), Sample[int](40)
     whole.add(row_hashes, lambda row: row)

@@ -126,7 +126,7 @@ def test_transformers_tokenizes_alike(tmp_path: Path) -> None:
 
 
 def test_training_a_tokenizer_twice_gives_the_same() -> None:
-    """In several processes, too: WordPieceTrainer's own numbering follows hash maps that each process seeds anew."""
+    """In several processes: WordPieceTrainer's own numbering follows hash maps that each process seeds differently."""
     program = "from test_text import texts, train_wordpiece; print(train_wordpiece(texts(), 300, 12)[0].to_str())"
     environment = {"PYTHONPATH": ":".join([str(Path(__file__).parent), *sys.path])}
     command = [sys.executable, "-c", program]

@@ -36,7 +36,7 @@ def sources(*uris: Path | str) -> dict[str, list[str]]:
 
 
 def places(*uris: Path | str) -> list[str]:
-    """Where each row of a list says that it is from."""
+    """The location that each row of a list reports."""
     found = parts(Source.model_validate(sources(*uris)), None)
     return [rows.where(index) for rows in read_all(found, ["text"]) for index in range(len(rows.table))]
 
@@ -131,7 +131,7 @@ def test_idx_files(tmp_path: Path) -> None:
 
 
 def assert_same_sets(spec: TrainJobSpec, folder: Path) -> None:
-    """That the training rows are those of the folders 0 and 1 by themselves, one after the other."""
+    """Checks that the training rows are those of folder 0 followed by those of folder 1."""
     fitted = fit(spec)
     both = prepare_examples(spec, fitted)["train"]
     each = [

@@ -22,7 +22,7 @@ FILE = re.compile(rf"(?<![\w./-])((?:{FOLDERS})/[\w./-]*\w|trainjob/[\w/-]+\.py)
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
+    """GitHub's anchors of a page's headings."""
     text = FENCED.sub("", page.read_text())
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -37,7 +37,7 @@ def test_links_lead_somewhere(page: Path):
 
 
 def commands(page: Path) -> str:
-    """What a page has in the type of code."""
+    """The code in a page."""
     text = page.read_text()
     return "\n".join([*FENCED.findall(text), *CODE.findall(FENCED.sub("", text))])
 

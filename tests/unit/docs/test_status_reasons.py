@@ -8,7 +8,7 @@ from unit.operator.operator_objects import OF_KUBERAY
 
 ROOT = Path(__file__).parents[3]
 PLACES = {"RayJobError": 0, "Verdict": 1}
-"""Which argument is the reason."""
+"""The index of the argument that is the reason, by class."""
 
 
 def reasons() -> set[str]:

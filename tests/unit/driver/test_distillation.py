@@ -140,7 +140,7 @@ def test_images(tmp_path: Path, images: Path) -> None:
 
 
 def test_a_pretrained_network_teaches_a_small_one(tmp_path: Path, images: Path) -> None:
-    """It resizes the images by itself; the student takes them as they are."""
+    """The teacher resizes images itself; the student takes them unchanged."""
     network = {"imageClassifier": {"pretrained": str(save_vit(tmp_path / "vit"))}}
     teacher = write_teacher(tmp_path / "teacher", images, **network)
     spec = spec_of(images, teacher)

@@ -1,4 +1,4 @@
-"""Where the rows of predictions come from, and the thumbnails of mistakes."""
+"""Sources of predicted rows, and thumbnails of mistakes."""
 
 import io
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""How long each stage took."""
+"""The duration of each stage."""
 
 from pathlib import Path
 from types import SimpleNamespace

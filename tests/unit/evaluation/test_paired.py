@@ -1,4 +1,4 @@
-"""How sure a score is, and whether one classifier is better than another."""
+"""Confidence intervals of scores, and comparisons of two classifiers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What `hack/generate.py` derives."""
+"""Files that `hack/generate.py` derives."""
 
 from generate import generated
 

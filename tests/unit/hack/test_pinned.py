@@ -1,4 +1,4 @@
-"""What is fetched from others is named by its digest."""
+"""Downloads are pinned by their digests."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 
 
 def locked() -> dict[str, str]:
-    """What `locked.txt` says of each package, by its name and version."""
+    """The entries of `locked.txt`, by package and version."""
     text = (ROOT / "locked.txt").read_text()
     return {pins(block).pop(): block for block in re.split(r"\n(?=\S)", text)}
 

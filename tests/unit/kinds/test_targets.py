@@ -1,4 +1,4 @@
-"""What targets read, learn and answer."""
+"""Targets read labels, compute losses and answer."""
 
 import hashlib
 import json
@@ -69,7 +69,7 @@ def test_rows_prepared_without_labels_cannot_be_learned_as_a_class() -> None:
 
 
 def test_rows_of_a_language_model_have_no_labels_and_the_digest_of_earlier_versions(tmp_path: Path) -> None:
-    """Which was that of one class without a name."""
+    """Earlier versions wrote the digest of one class without a name."""
     texts = [f"Returns row {number}." for number in range(50)]
     (tmp_path / "rows.csv").write_text("\n".join(["text", *texts]))
     spec = TrainJobSpec.model_validate(

@@ -31,13 +31,13 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Also where nobody has waited for it."""
+    """Whether the process has ended; true also for a zombie."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.fixture
 def owner() -> "Generator[subprocess.Popen[bytes]]":
-    """In the place of Ray's process on a node."""
+    """A process in place of Ray's process on a node."""
     process = subprocess.Popen([*ENDS_WITH_US, sys.executable, "-c", "import time; time.sleep(600)"])
     yield process
     process.kill()

@@ -15,7 +15,7 @@ from trainjob.errors import Diverged
 
 
 def introduce() -> dict[str, Any]:
-    """Who rank 0 is, and who all are."""
+    """Rank 0's command line and session, and rank, process and parent of all ranks."""
     context = ray.train.get_context()
     everybody: list[Any] = [None] * context.get_world_size()
     distributed.all_gather_object(everybody, (context.get_world_rank(), os.getpid(), os.getppid()))

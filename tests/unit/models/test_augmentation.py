@@ -25,7 +25,7 @@ def seed() -> None:
 
 
 def steps(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """How far apart, in the image that was cut, the pixels in the middle are: across and down, each [n]."""
+    """The distance between the center pixels in the source image: horizontal and vertical, each [n]."""
     across, down = images[:, 0, 9, 13] - images[:, 0, 9, 11], images[:, 0, 10, 12] - images[:, 0, 8, 12]
     return across / 2, down / 200
 

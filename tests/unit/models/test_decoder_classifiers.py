@@ -50,7 +50,7 @@ NETWORKS: dict[str, Callable[[], PreTrainedModel]] = {
 
 
 def save_decoder(folder: Path, name: str, **config: Any) -> Path:
-    """Its tokenizer puts nothing before or after a text."""
+    """Saves a decoder whose tokenizer adds nothing before or after a text."""
     NETWORKS[name]().save_pretrained(folder)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -66,7 +66,7 @@ def save_decoder(folder: Path, name: str, **config: Any) -> Path:
 
 
 def classifier(folder: Path) -> tuple[Classifier[Any], Preprocessor]:
-    """Of two classes, on the decoder in `folder`."""
+    """A classifier with two classes on the decoder in `folder`."""
     rows = [f"{word} {number},{word}" for word in ("good", "bad") for number in range(12)]
     (folder / "rows.csv").write_text("\n".join(["text,label", *rows, ",bad"]))
     spec = TrainJobSpec.model_validate(

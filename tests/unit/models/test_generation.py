@@ -1,4 +1,4 @@
-"""Where a language model stops, and how it chooses tokens, whatever its generation_config.json says."""
+"""A language model stops and chooses tokens by our rules, whatever its generation_config.json says."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ LENGTH = 64
 
 
 def chat_preprocessor(template: str, form: Any = "messages", special: bool = True) -> TokensInput:
-    """Its token 0 is TURN."""
+    """A preprocessor whose token 0 is TURN."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

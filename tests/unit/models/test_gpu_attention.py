@@ -1,4 +1,4 @@
-"""What attention on GPUs has of its own, as far as a CPU can compute it; benchmarks/gpu.py checks the rest."""
+"""Attention for GPUs, as far as a CPU can compute it; benchmarks/gpu.py checks the rest."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_documents_are_counted_over_all_rows():
 
 @pytest.mark.parametrize("window", [None, 3])
 def test_documents_that_the_kernel_cannot_compute_are_kept_apart_by_a_mask(window: int | None):
-    """As those that transformers finds by their positions."""
+    """The mask equals the one that transformers derives from positions."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = SIZES | {"num_key_value_heads": 1}
     network: PreTrainedModel = (

@@ -63,7 +63,7 @@ def test_a_saved_network_loads_with_the_same_logits(
 
 
 def test_a_network_gets_normalized_pixels_to_the_bit(image_preprocessor: MakePreprocessor) -> None:
-    """What was computed by NumPy, row by row, before it went to the device."""
+    """Earlier versions normalized rows with NumPy, before copying them to the device."""
     preprocessor = image_preprocessor(8, 8, 3)
     module = build(image_model(cnn={}), preprocessor).eval()
     assert isinstance(module, ImageClassifier)

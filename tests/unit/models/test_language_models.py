@@ -124,7 +124,7 @@ def test_a_pretrained_decoder_is_taken_with_its_weights(preprocessor: TokensInpu
 
 
 def test_weights_are_float32_part_by_part_where_files_have_fewer_bits(preprocessor: TokensInput, tmp_path: Path):
-    """So that no more than a part of them need be in memory, and they are those of a model that is read whole."""
+    """Only a part of them is in memory at a time, and they equal those of a model that is read whole."""
     config = LlamaConfig(vocab_size=300, hidden_size=16, num_hidden_layers=2, num_attention_heads=2)
     LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path)
     language_model(preprocessor).save(tmp_path)

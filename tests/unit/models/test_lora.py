@@ -61,7 +61,7 @@ def answers(model: CausalLM) -> torch.Tensor:
 
 
 def trained(base: Path, preprocessor: TokensInput, **lora: Any) -> CausalLM:
-    """After three steps of all that is trained."""
+    """The model after three steps on all trainable weights."""
     torch.manual_seed(0)
     model = build(spec(base, **lora), preprocessor)
     optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], 0.05)

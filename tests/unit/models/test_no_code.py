@@ -39,7 +39,7 @@ def change(folder: Path, fields: dict[str, Any]) -> Path:
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was asked on the terminal; the answer is yes."""
+    """The questions asked on the terminal; the answer is yes."""
     questions: list[str] = []
     monkeypatch.setattr("builtins.input", lambda question="": questions.append(question) or "y")
     return questions

@@ -172,7 +172,7 @@ def test_a_checkpoint_with_a_head_for_other_classes_is_taken(
 def test_a_checkpoint_in_half_precision_with_old_names_trains_in_float32_and_resumes(
     tmp_path: Path, pretrained: Path, text_model: MakeModel, text_preprocessor: Preprocessor, text_inputs: Inputs
 ) -> None:
-    """As bert-base-uncased: LayerNorm.gamma and LayerNorm.beta."""
+    """The weights are named as in bert-base-uncased: LayerNorm.gamma and LayerNorm.beta."""
     file = pretrained / "model.safetensors"
     weights = safetensors.torch.load_file(file)
     old = {

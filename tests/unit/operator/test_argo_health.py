@@ -1,4 +1,4 @@
-"""How Argo CD judges a TrainJob: its script, run by the Lua that Argo CD has, version 5.1."""
+"""Argo CD's health check of a TrainJob: our script, run by Argo CD's Lua, version 5.1."""
 
 import re
 from datetime import UTC, datetime

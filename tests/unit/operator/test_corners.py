@@ -1,4 +1,4 @@
-"""Where fields, names and times meet in ways that are easily forgotten."""
+"""Rare combinations of fields, names and times."""
 
 import json
 from datetime import UTC, datetime

@@ -34,7 +34,7 @@ def test_what_loses_a_cancellation_is_cancelled_again(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("steps", range(12))
 def test_a_watch_ends_wherever_it_is_cancelled(monkeypatch: pytest.MonkeyPatch, steps: int):
-    """Also where it was about to list anew."""
+    """Also while it was about to list again."""
 
     async def nothing(**_: Any) -> AsyncIterator[Any]:
         await asyncio.sleep(0)

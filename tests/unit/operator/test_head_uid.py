@@ -1,4 +1,4 @@
-"""Which pod the status names as the job's head: the one that may report the job's progress."""
+"""The status names the pod of the job's head, which alone may report progress."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -97,7 +97,7 @@ def test_a_spec_that_changes_after_the_end_is_observed():
 
 
 def kstatus(generation: int, status: TrainJobStatus) -> str:
-    """How kstatus judges a resource that it does not know: by the rules of its `checkGenericProperties` and
+    """The verdict of kstatus on an unknown resource, by the rules of its `checkGenericProperties` and
     `checkReadyCondition`."""
     if status.observed_generation != generation:
         return "InProgress"

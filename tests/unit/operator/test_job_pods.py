@@ -272,7 +272,7 @@ def test_only_the_driver_gets_the_password_of_a_git_server(which: str):
 
 
 pools = st.dictionaries(names, st.integers(1, 16), min_size=6)
-"""How many GPUs a node has, of every pool that the TrainJobs name."""
+"""The number of GPUs on a node, for every pool that the TrainJobs name."""
 
 
 @given(trainjobs(), pools)

@@ -119,7 +119,7 @@ def test_the_latest_event_counts_whichever_api_it_was_written_by(times: Object):
 
 
 def test_that_kuberay_creates_no_pod_and_says_nothing_is_told():
-    """As where it cannot create the Secret with the cluster's token."""
+    """For example, KubeRay cannot create the Secret with the cluster's token."""
     early = status_of([], [], "Initializing", at=NOW)
     assert (early.reason, early.waiting) == ("PodsStarting", [])
     late = status_of([], [], "Initializing", at=NOW + timedelta(seconds=30))

@@ -1,4 +1,4 @@
-"""Where the pods of a RayJob have their volumes."""
+"""The volumes of a RayJob's pods."""
 
 import pytest
 import yaml

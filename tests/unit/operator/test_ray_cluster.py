@@ -1,4 +1,4 @@
-"""How a RayJob starts Ray in its pods, and which of its fields may change later."""
+"""The RayCluster of a RayJob: how Ray starts, and which fields may change later."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where a job keeps its run: as it says itself, or else as the operator's settings say."""
+"""The storage of a run: the job's own, or else that of the operator's settings."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from trainjob_operator.render import render, storage_of, with_storage
 
 
 def stored(default: Object, kept: Storage | None = None, **spec: Any) -> Any:
-    """Where the driver of a job in the namespace `team` keeps its run."""
+    """The storage that a driver in the namespace `team` uses."""
     settings = operator_settings(defaults=default)
     job = with_storage(trainjob(**{"storage": None, **spec}), kept, settings)
     return yaml.safe_load(snapshot(render(job, settings)))["spec"]["storage"]

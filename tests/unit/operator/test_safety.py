@@ -24,7 +24,7 @@ APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/ray-worker"
 
 
 def refusal(metadata: Object | None = None, settings: Object | None = None, **spec: Any) -> str:
-    """Why the operator makes no RayJob of it, or nothing."""
+    """The operator's reason for creating no RayJob, or an empty text."""
     given_settings = Settings.model_validate({"image": "i", "nodePools": POOLS, **(settings or {})})
     try:
         render(trainjob(metadata, **spec), given_settings)

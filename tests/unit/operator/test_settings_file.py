@@ -42,7 +42,7 @@ def test_other_settings_are_noticed_and_the_same_ones_are_not(file: Path):
 
 
 def replace(file: Path, text: str) -> None:
-    """At once, as the kubelet does: half a file would be another mistake."""
+    """Replaces the file atomically, as the kubelet does: half a file would be another error."""
     new = file.with_suffix(".new")
     new.write_text(text)
     new.replace(file)

@@ -1,4 +1,4 @@
-"""Which of several things that are true of a job at once decides on its status."""
+"""If several facts about a job hold at once, the most important one decides its status."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -55,7 +55,7 @@ def test_a_rayjob_that_has_ended_outranks_the_deadline(deployment: str, ran: str
 
 
 def test_a_refused_trainjob_is_tried_again_soon_but_not_one_that_is_being_deleted():
-    """In the foreground it stays until all that it owns is gone, which is watched."""
+    """With foreground deletion, the job stays until all its dependents are gone, and is watched until then."""
     for error, seconds in (
         (UNKNOWN_POOL, REFUSED_REQUEUE_SECONDS),
         (RayJobError(DELETING, "it is"), MAX_REQUEUE_SECONDS),

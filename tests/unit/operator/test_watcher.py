@@ -105,7 +105,7 @@ def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
 
 
 def test_a_job_that_has_just_ended_is_looked_at(watched: Watched):
-    """Also after a restart: KubeRay may not have ended its RayJob."""
+    """Also after a restart, as KubeRay may not have ended its RayJob."""
     ended = datetime.now(UTC)
     for ago, looked_at in ((timedelta(minutes=1), [JOB]), (timedelta(days=1), [])):
         status = {"phase": "Succeeded", "observedGeneration": 1, "completionTime": (ended - ago).isoformat()}

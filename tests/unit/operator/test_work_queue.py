@@ -41,7 +41,7 @@ def now() -> float:
 
 
 async def settle(queue: WorkQueue[str], do: Work, workers: int = 1, seconds: float = 1000) -> None:
-    """Has workers at the queue for a while."""
+    """Runs workers on the queue for a while."""
     tasks = [asyncio.create_task(queue.work(do)) for _ in range(workers)]
     await asyncio.sleep(seconds)
     assert not any(task.done() for task in tasks)

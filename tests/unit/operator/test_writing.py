@@ -1,4 +1,4 @@
-"""Who may send what changes something, at the moment that it is sent."""
+"""A change that waits for a connection is not sent once the lease is lost."""
 
 import asyncio
 

@@ -64,7 +64,7 @@ def image_run(folder: Path) -> Path:
 
 
 def rows_of(uri: Path, read: Callable[[], int]) -> int | None:
-    """How many rows there are, or None where the file is refused by its name."""
+    """The number of rows, or None if the file is refused by its name."""
     try:
         return read()
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Which parts of a snapshot are written, and when."""
+"""The writer sends the changed parts of a snapshot, at its own pace."""
 
 import json
 import math

@@ -89,7 +89,7 @@ def test_runs_of_one_name_are_told_by_their_place(tmp_path: Path) -> None:
 
 
 def test_curves_lie_over_each_other(tmp_path: Path) -> None:
-    """Also of runs of unequal length, and of more than a chart has markers for."""
+    """Also for runs of unequal length, and for more runs than a chart has markers."""
     runs = [run_of(tmp_path, f"run-{number}", 150, epochs=number) for number in range(1, 8)]
     html = render_comparison(compare(runs))
     page = Page(html)

@@ -1,4 +1,4 @@
-"""What the report says of the data."""
+"""The report's section on the data."""
 
 from pathlib import Path
 

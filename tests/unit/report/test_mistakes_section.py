@@ -1,4 +1,4 @@
-"""What the report says of the rows that are predicted wrong."""
+"""The report's section on wrong predictions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the report says of the probabilities of predictions."""
+"""The report's section on the probabilities of predictions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the report says of two classes: curves, and a threshold that is chosen by the validation rows alone."""
+"""The report's section on two classes: curves, and a threshold chosen on the validation rows alone."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the report of a search shows of its trials."""
+"""The report's section on the trials of a search."""
 
 import re
 from pathlib import Path

@@ -24,7 +24,7 @@ TYPES = {"float32": "F32", "int64": "I64", "bool": "BOOL"}
 
 
 def write(folder: Path, ranks: int) -> CheckpointTensors:
-    """As so many ranks do: each has as many rows of each tensor, the last ones fewer."""
+    """Writes tensors as this many ranks do: each has the same number of rows of a tensor, the last ones fewer."""
     for rank in range(ranks):
         own: list[TensorRows] = []
         for name, tensor in TENSORS.items():

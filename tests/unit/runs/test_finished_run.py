@@ -43,7 +43,7 @@ def again(job: TrainJob) -> Any:
 
 
 def test_it_is_shown_without_writing_anything(tmp_path: Path) -> None:
-    """So that a run on a disk that can only be read is shown, too."""
+    """A run on a read-only disk is shown, too."""
     job = finished(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "job").iterdir()}
     assert again(job).already
@@ -75,7 +75,7 @@ def test_other_workers_are_no_other_spec(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fresh", [False, True], ids=["continued", "started anew"])
 def test_the_summary_of_an_attempt_that_was_replaced_is_no_end(tmp_path: Path, fresh: bool) -> None:
-    """Its driver was cut off, and what it had sent arrives after another one has begun."""
+    """Its driver was cut off, and its summary arrives after another driver has begun."""
     job = finished(tmp_path)
     folder = run_folder(job)
     late = folder.read("summary.json")

@@ -128,7 +128,7 @@ def test_a_model_without_digests_is_loaded(model: Folder):
 
 
 def test_other_files_may_lie_beside_a_models(model: Folder):
-    """Such as its card, which is written later."""
+    """For example its card, which is written later."""
     model.write("README.md", b"# A model")
     for folder in (model, elsewhere(model)):
         with local_copy(folder) as here:
@@ -151,7 +151,7 @@ class CutOff(Folder):
 
 
 def test_a_model_that_was_replaced_in_part_is_told(model: Folder, tmp_path: Path):
-    """By an attempt that died meanwhile: what is there is neither the old model nor the new one."""
+    """An attempt died while it replaced the model: the files belong neither to the old model nor to the new one."""
     shutil.copytree(model.uri, tmp_path / "other", ignore=shutil.ignore_patterns("digests.json"))
     spoil(tmp_path / "other" / "model.safetensors", "changed")
     with pytest.raises(StorageError, match="the server is gone"):

@@ -1,4 +1,4 @@
-"""Of several drivers that take themselves for a run's only one, the last to start writes; here on a local disk, and in
+"""Several drivers believe that they own a run: only the last one to start writes; here on a local disk, and in
 tests/training/test_s3_folders.py on S3."""
 
 import pickle
@@ -32,7 +32,7 @@ def test_workers_write_in_the_name_of_their_driver(tmp_path: Path):
 
 
 def test_of_two_that_claim_at_once_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Both find the same turn."""
+    """Both drivers see the same turn."""
     folder, owners = Folder(str(tmp_path)), [Owner(Folder(str(tmp_path))) for _ in range(2)]
     with monkeypatch.context() as patch:
         patch.setattr(owner, "_claims", lambda run: [])

@@ -29,7 +29,7 @@ class Writer:
 
 @pytest.mark.parametrize("reads", range(1, 2**6))
 def test_what_is_written_is_read_once_in_its_order(tmp_path: Path, reads: int):
-    """Whether it is read or not after each of six steps, at most one change of names lies between two reads."""
+    """Each of six steps is followed by a read or not; at most one rename lies between two reads."""
     folder, writer, found = Folder(str(tmp_path)), Writer(tmp_path), b""
     log = RankLog(folder, 0)
     steps = [("a", False), ("b", True), ("c", False), ("d", True), ("e", True), ("f", False)]

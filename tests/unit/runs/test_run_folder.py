@@ -181,7 +181,7 @@ def test_only_a_runs_own_files_are_cleared(tmp_path: Path):
 
 
 def test_the_file_that_tells_a_run_is_the_last_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """So that what an interrupted --fresh has left can still be cleared."""
+    """The remains of an interrupted --fresh can then still be cleared."""
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
     begin_attempt(folder, job)
@@ -202,7 +202,7 @@ def test_damaged_attempts_are_said(tmp_path: Path):
 
 
 def test_a_folder_that_is_not_there_for_a_moment_is_there(tmp_path: Path):
-    """As on a server that has just started."""
+    """For example on a server that has just started."""
     job = trainjob(tmp_path, None)
     folder = run_folder(job)
     begin_attempt(folder, job)

@@ -43,7 +43,7 @@ def holder(run: Path) -> Generator[subprocess.Popen[str]]:
 
 
 def cancelled(run: Path) -> str:
-    """What the command says, or its error."""
+    """The command's output, or its error."""
     done = CliRunner().invoke(app, ["cancel", str(run)])
     return str(done.exception) if isinstance(done.exception, UserError) else done.stdout
 

@@ -70,7 +70,7 @@ def test_rows_that_wait_are_computed_together_in_their_order():
 
 
 def test_the_next_batch_needs_no_event_loop():
-    """Which may be busy with other requests for long."""
+    """The event loop may be busy with other requests for long."""
 
     async def story(batches: "Batches[int, int]", model: Doubling) -> None:
         first = await model.hold(batches)

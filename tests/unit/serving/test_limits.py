@@ -1,4 +1,4 @@
-"""What one client may do to the others, over HTTP."""
+"""One client cannot exhaust the server for the others, over HTTP."""
 
 import json
 import socket

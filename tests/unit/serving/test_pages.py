@@ -1,4 +1,4 @@
-"""What the server shows besides predictions."""
+"""The pages that the server shows besides predictions."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What /predict answers, over HTTP."""
+"""The responses of /predict, over HTTP."""
 
 import base64
 import io
@@ -40,7 +40,7 @@ def test_texts(texts: Server, text_run: Path):
 
 
 def test_rows_of_a_table(texts: Server, text_run: Path):
-    """By column; a column that the model does not know is ignored, null is no text, numbers are as JSON has them."""
+    """Rows by column: an unknown column is ignored, null means no text, and numbers are as in JSON."""
     rows = [
         {"title": "red1", "body": "red2 red3"},
         {"body": "blue1", "title": "blue2", "id": [1, 2]},

@@ -20,7 +20,7 @@ def write(stream: NativeFile) -> None:
 
 
 def copy_tree(filesystem: fs.FileSystem, source: str, destination: str) -> None:
-    """As Ray Train uploads a checkpoint."""
+    """Copies files as Ray Train does to upload a checkpoint."""
     filesystem.create_dir(destination)
     fs.copy_files(source, destination, source_filesystem=fs.LocalFileSystem(), destination_filesystem=filesystem)
 
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Folder:
 
 @pytest.fixture
 def guarded(folder: Folder) -> Guarded:
-    """That of a driver, as a worker gets it."""
+    """A driver's guarded filesystem, as a worker receives it."""
     owner = Owner(folder)
     owner.claim()
     return pickle.loads(pickle.dumps(GuardedFileSystem(owner.run))), folder.uri
@@ -90,6 +90,6 @@ def test_who_was_replaced_still_reads(folder: Folder, guarded: Guarded, tmp_path
 
 
 def test_the_filesystems_of_driver_and_worker_are_equal(guarded: Guarded):
-    """So Ray Train tells checkpoints that lie in the run's folder already."""
+    """By this, Ray Train recognizes checkpoints that are already in the run's folder."""
     assert pickle.loads(pickle.dumps(guarded[0])) == guarded[0]
     assert guarded[0] != fs.LocalFileSystem()

@@ -53,7 +53,7 @@ def test_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("status", "code"), [(499, "ClientDisconnected"), (502, "BadGateway")])
 def test_a_server_that_is_going_away(status: int, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It still answers what it has begun: MinIO with the first of these."""
+    """Such a server completes requests in progress; MinIO uses the first of these errors."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
 

@@ -63,7 +63,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
 
 
 def follow(run: Folder, tmp_path: Path, state: State | None, name: str = "lines") -> Followed:
-    """As a new process does."""
+    """Follows a run as a new process does."""
     tracking = [{"custom": {"name": name, "options": {"file": str(tmp_path / CALLS)}}}]
     job = with_overrides(run.read("trainjob.yaml").decode(), "x", [f"spec.tracking={json.dumps(tracking)}"])
     followed = Followed(run, job, job.spec.tracking[0])

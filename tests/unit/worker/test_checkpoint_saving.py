@@ -105,7 +105,7 @@ def _saved_while_the_group_is_destroyed(folder: Path) -> tuple[int, int]:
 
 
 def test_a_rank_that_is_left_alone_completes_no_checkpoint(tmp_path: Path):
-    """As Ray Train destroys the process group when another worker is lost."""
+    """Ray Train destroys the process group when another worker is lost."""
     assert run_on(2, _saved_while_the_group_is_destroyed, tmp_path, new=True) == [(0, 2), (1, 2)]
     assert store(tmp_path).latest() is None
 

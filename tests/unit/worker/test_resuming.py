@@ -97,7 +97,7 @@ def test_training_may_be_cut_off_again_and_again(tmp_path: Path, unbroken: Unbro
 
 
 def test_what_a_replaced_attempt_left_in_a_checkpoint_is_passed_over(tmp_path: Path, unbroken: Unbroken):
-    """It had one rank more, whose files arrived late."""
+    """The replaced attempt had one rank more, whose files arrived late."""
     setup, whole = unbroken("text", 2)
     again = setup.elsewhere(tmp_path)
     stop_after, checkpoint = CUTS["some batches after a checkpoint"]
@@ -122,7 +122,7 @@ def test_float16_is_taken_up_with_the_scale_of_its_losses(tmp_path: Path, optimi
 
 @pytest.mark.parametrize(("before", "after"), [("fp16", "float32"), ("float32", "fp16")])
 def test_the_next_attempt_may_have_another_precision(tmp_path: Path, before: str, after: str):
-    """As on a GPU of another kind."""
+    """For example on a GPU of another kind."""
     [first] = run_on(1, train, image_setup(tmp_path, training={"precision": before}), 6)
     [second] = run_on(1, train, image_setup(tmp_path, training={"precision": after}))
     assert second.resumed == "epoch-0001-step-00000005"
@@ -145,7 +145,7 @@ def test_an_epoch_that_another_number_of_ranks_ends_holds_each_row_once(tmp_path
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (2, 3), (3, 2)])
 def test_another_number_of_ranks_continues_with_random_states_of_its_own(tmp_path: Path, before: int, after: int):
-    """Without dropout, and with all rows in each step, the ranks' number makes no difference but in rounding."""
+    """Without dropout, and with all rows in each step, the number of ranks changes only rounding."""
     training = {"epochs": 3, "batchSize": 48, "optimizer": {"sgd": {"learningRate": 0.1, "momentum": 0.9}}}
     setup = image_setup(tmp_path / "cut", rows=48, training=training)
     [whole] = run_on(1, train, setup.elsewhere(tmp_path / "whole"))

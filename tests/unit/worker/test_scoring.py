@@ -63,7 +63,7 @@ def test_every_row_counts_once(tmp_path: Path, ranks: int, batch_size: int):
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("kind", ["image", "text"])
 def test_the_model_is_scored_in_evaluation_mode_and_left_as_it_was(tmp_path: Path, kind: str, training: bool):
-    """With dropout or batch statistics of training mode, the loss would be another one."""
+    """In training mode, dropout or batch statistics would change the loss."""
     setup = image_setup(tmp_path, model=CNN) if kind == "image" else text_setup(tmp_path, model=TEXT)
     [(scored, mode, graph)] = run_on(1, score, setup, training)
     assert scored.loss == pytest.approx(expected(setup, "validation").loss, rel=1e-5)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 GIB = 2**30
 on_ranks = partial(run_on, new=True)
-"""Without a group's meshes of before, which FSDP would go on with."""
+"""Runs a function in new processes: FSDP would reuse the meshes of an earlier group."""
 
 
 def spec_with(spec: TrainJobSpec, **training: Any) -> TrainJobSpec:
@@ -100,7 +100,7 @@ def losses(setup: Setup) -> list[float]:
     ],
 )
 def test_losses_and_weights_are_those_of_copies(tmp_path: Path, kind: str, training: dict[str, Any]):
-    """From one checkpoint on, by dropout of the same seeds."""
+    """Both start from one checkpoint, with dropout of the same seeds."""
     copies = with_training(KINDS[kind](tmp_path / "copies"), tmp_path / "copies", **training)
     run_on(2, train, copies, 7)
     shutil.copytree(copies.folder, tmp_path / "sharded")
@@ -129,7 +129,7 @@ def test_training_that_was_cut_off_goes_on_exactly(tmp_path: Path, kind: str):
 
 @pytest.mark.parametrize("ranks", [at_night(1), 3])
 def test_another_number_of_ranks_goes_on(tmp_path: Path, ranks: int):
-    """Without dropout, and with all rows in each step, the number makes no difference but in rounding."""
+    """Without dropout, and with all rows in each step, the number of ranks changes only rounding."""
     model = {"textClassifier": TEXT["textClassifier"] | {"dropout": 0.0}}
     training = {"epochs": 3, "batchSize": 48, "optimizer": {"adamW": {"learningRate": 0.01}}}
     setup = text_setup(tmp_path / "cut", 48, model, training=training)
@@ -158,7 +158,7 @@ def test_ranks_with_fewer_batches_take_part_until_all_are_scored(tmp_path: Path,
 
 
 def _shards(setup: Setup, shape: tuple[int, int]) -> dict[str, tuple[int, Any]]:
-    """By name, how many numbers this rank has of each weight, and all of them."""
+    """The number of values of each weight that this rank holds, and the weight's size, by name."""
     module = build_for(setup.spec.model, setup.spec.training, setup.preprocessor, CPU)
     assert all(weight.is_meta for weight in module.parameters())
     shard(module, setup.spec.training, CPU, shape)

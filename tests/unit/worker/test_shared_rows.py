@@ -19,7 +19,7 @@ ROWS = Examples(np.arange(12, dtype=np.int32), np.array([0, 5, 12]), np.array([1
 
 
 def _on_nodes_of(size: int) -> None:
-    """Has this rank be on a node with so many others, as Ray Train would say."""
+    """Places this rank on a node with `size` ranks, as Ray Train would."""
     os.environ["LOCAL_RANK"], os.environ["NODE_RANK"] = str(rank() % size), str(rank() // size)
 
 
@@ -63,7 +63,7 @@ def test_the_first_rank_of_a_node_speaks_for_it():
 
 
 def _at_work(node_size: int, failing: bool) -> tuple[float, float]:
-    """When this rank began the block and ended it."""
+    """The times at which this rank began and ended the block."""
     _on_nodes_of(node_size)
     times: list[float] = []
     try:

@@ -32,7 +32,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 RowWeights = Callable[[torch.Tensor], torch.Tensor]
-"""How much each row counts, of labels [n]."""
+"""Returns the weight of each row, from labels [n]."""
 
 
 def plain(

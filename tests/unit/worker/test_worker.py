@@ -103,7 +103,7 @@ def test_nothing_is_trained_where_transformers_would_tokenize_otherwise(tmp_path
 
 
 def test_the_test_set_is_scored_with_the_best_model(tmp_path: Path):
-    """Where it is the validation set again, its scores are those of the best epoch."""
+    """If the validation set is the test set, its scores are those of the best epoch."""
     setup = with_test_set(image_setup(tmp_path, training={"epochs": 3}, checkpoints={"mode": "max"}))
     setup.examples["test"] = setup.examples["validation"]
     for outcome in run_on(1, train_and_score, task_of(setup)):
@@ -215,7 +215,7 @@ def test_each_rank_has_random_states_of_its_own(tmp_path: Path):
 
 
 def _states_after_work(task: WorkerJob) -> tuple[float, float, float]:
-    """Nothing in this model's training is random after its weights are."""
+    """After its weights are drawn, this model's training uses no random numbers."""
     train_and_score(task)
     return random.random(), float(np.random.random()), torch.rand(()).item()
 
