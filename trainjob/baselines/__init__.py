@@ -1,1 +1,1 @@
-"""Baselines: cheap classifiers that the trained model is compared with on the same rows."""
+"""Baselines: cheap models that the trained model is compared with on the same rows."""

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trainjob.api import Baselines
-from trainjob.baselines.classifiers import HeldOutPredictions
+from trainjob.baselines.cheap import HeldOutPredictions
 from trainjob.baselines.language_model.budget import price
 from trainjob.baselines.language_model.classify import Sorter
 from trainjob.baselines.rows import sample

@@ -7,16 +7,16 @@ import numpy as np
 
 from trainjob.api import TrainJob
 from trainjob.baselines.cascade import curve
-from trainjob.baselines.classifiers import HeldOutPredictions, predict_held_out
+from trainjob.baselines.cheap import HeldOutPredictions, predict_held_out
 from trainjob.baselines.rows import Sampled, sample
 from trainjob.data import Fitted
+from trainjob.data.read.csv_injection import PROBABILITY
 from trainjob.doing import DOING
 from trainjob.errors import DataError
-from trainjob.evaluation.paired import estimate_scores, lead
-from trainjob.evaluation.predictions import table
+from trainjob.kinds.kind import Target
 from trainjob.runs.comparison import Baseline, Comparison, write_comparison
 from trainjob.runs.files import FITTED, MODEL
-from trainjob.runs.predictions import class_indices, read_predictions, write_predictions
+from trainjob.runs.predictions import read_predictions, write_predictions
 from trainjob.storage import Folder
 
 
@@ -32,7 +32,7 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
     set_name = job.spec.dataset.held_out_set
     held = sample(job.spec, fitted, set_name)
     train = sample(job.spec, fitted, "train")
-    model = _model_on(run, held, fitted.preprocessor.target.classes)
+    model = _model_on(run, held, fitted.preprocessor.target)
     baselines: list[Baseline] = []
     for number, name in enumerate(names, start=1):
         DOING.begin(f"baseline {number} of {len(names)}: {name}")
@@ -41,43 +41,45 @@ def compare_with_baselines(job: TrainJob, run: Folder, names: Sequence[str]) -> 
         set_name=set_name,
         rows=len(held.rows),
         of_rows=held.of_rows,
-        model=estimate_scores(held.labels, model.predicted, len(fitted.preprocessor.target.classes)),
+        model=fitted.preprocessor.target.judge.estimates(held.labels, model.predicted),
         baselines=baselines,
     )
     write_comparison(run, comparison)
     return comparison
 
 
-def _model_on(run: Folder, held: Sampled, classes: list[str]) -> HeldOutPredictions:
+def _model_on(run: Folder, held: Sampled, target: Target) -> HeldOutPredictions:
     """The trained model's predictions for these rows."""
-    stored = read_predictions(run, MODEL)
+    stored, judge = read_predictions(run, MODEL), target.judge
     same = len(stored) == held.of_rows
-    if not same or not np.array_equal(class_indices(stored["label"], classes)[held.rows], held.labels):
+    if not same or not np.array_equal(judge.values(stored["label"])[held.rows], held.labels):
         raise DataError(f"{run.uri}: the rows that the model was scored on have changed since: train it again")
-    probabilities = stored["probability"].to_numpy()[held.rows]
+    probabilities = None
+    if PROBABILITY in stored.column_names:
+        probabilities = stored[PROBABILITY].to_numpy()[held.rows]
     return HeldOutPredictions(
-        class_indices(stored["prediction"], classes)[held.rows], probabilities, np.arange(len(held.rows)), []
+        judge.values(stored["prediction"])[held.rows], probabilities, np.arange(len(held.rows)), []
     )
 
 
 def _computed(
     name: str, job: TrainJob, run: Folder, fitted: Fitted, train: Sampled, held: Sampled, model: HeldOutPredictions
 ) -> Baseline:
-    since, classes = time.perf_counter(), fitted.preprocessor.target.classes
+    since, target = time.perf_counter(), fitted.preprocessor.target
     try:
         baseline = _predict(name, job, run, fitted, train, held)
         rows = held.rows[baseline.row_indices]
-        stored = table(rows, baseline.predicted, classes, baseline.probabilities, tokens=baseline.tokens)
+        stored = target.judge.table(rows, baseline.predicted, baseline.probabilities, baseline.tokens)
         write_predictions(run, name, stored)
     except Exception as error:  # whatever it is, the training has succeeded and the other baselines may
         return Baseline(name=name, error=str(error) or type(error).__name__)
     labels = held.labels[baseline.row_indices]
     return Baseline(
         name=name,
-        standing=estimate_scores(labels, baseline.predicted, len(classes)),
-        lead=lead(labels, model.predicted[baseline.row_indices], baseline.predicted, len(classes)),
+        standing=target.judge.estimates(labels, baseline.predicted),
+        lead=target.judge.lead(labels, model.predicted[baseline.row_indices], baseline.predicted),
         notes=baseline.notes,
-        cascade=curve(job.spec.baselines, labels, model, baseline, len(classes)),
+        cascade=curve(job.spec.baselines, labels, model, baseline, target.width),
         seconds=time.perf_counter() - since,
     )
 
@@ -87,7 +89,7 @@ def _predict(
 ) -> HeldOutPredictions:
     model = job.spec.baselines.language_model if job.spec.baselines else None
     if name != "languageModel" or model is None:
-        return predict_held_out(name, train, held, fitted.preprocessor.target.class_counts)
+        return predict_held_out(name, train, held, fitted.preprocessor.target)
     from trainjob.baselines.language_model.classify import classify
 
     return classify(model, run, fitted.preprocessor.target.classes, train, held, job.spec.training.seed)

@@ -21,7 +21,7 @@ class Sampled:
     values: list[str] | np.ndarray
     """Cleaned texts, or pixels uint8 [n, features]."""
     labels: np.ndarray
-    """int64 [n]."""
+    """[n, ...]."""
     rows: np.ndarray
     """Their places in the set, int64 [n]."""
     of_rows: int
@@ -37,10 +37,10 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
     chosen = drawn(total, most_rows(fitted), spec.training.seed)
     values: list[list[str] | np.ndarray] = []
     labels: list[np.ndarray] = []
-    for rows, classes in taken(read_set(spec, fitted, name), chosen):
+    for rows, own in taken(read_set(spec, fitted, name), chosen):
         values.append(fitted.preprocessor.input.plain(rows))
-        labels.append(classes)
-    joined = np.concatenate([np.empty(0, np.int64), *labels])
+        labels.append(own)
+    joined = np.concatenate(labels) if labels else np.empty(0, np.int64)
     return Sampled(_joined(values), joined, chosen[: len(joined)], total)
 
 
@@ -58,10 +58,10 @@ def drawn(total: int, most: int, seed: int) -> np.ndarray:
 
 
 def taken(tables: Iterator[tuple[Rows, np.ndarray | None]], chosen: np.ndarray) -> Iterator[tuple[Rows, np.ndarray]]:
-    """Selects the rows at the sorted indices `chosen` from consecutive rows and their classes."""
+    """Selects the rows at the sorted indices `chosen` from consecutive rows and their labels [n, ...]."""
     first = 0
     for rows, labels in tables:
-        assert labels is not None, "classifiers are compared on rows with labels"
+        assert labels is not None, "models are compared on rows with labels"
         start, end = np.searchsorted(chosen, [first, first + len(labels)])
         here = chosen[start:end] - first
         first += len(labels)

@@ -72,15 +72,15 @@ def _show(comparison: "Comparison") -> None:
     from trainjob.report.baselines import (
         CASCADE_HEADINGS,
         CASCADE_REMARK,
-        HEADINGS,
         cascade_of,
         cascade_table,
         comparison_table,
+        headings,
         remarks,
     )
 
     out = console(highlight=False)
-    show_table(out, HEADINGS, comparison_table(comparison))
+    show_table(out, headings(comparison), comparison_table(comparison))
     for remark in remarks(comparison):
         out.print(Text(remark))
     if (cascade := cascade_of(comparison)) is not None:

@@ -24,7 +24,7 @@ from trainjob.data.batches.prepare import read_set
 from trainjob.data.read.rows import row_number
 from trainjob.driver.summarize import hardware
 from trainjob.errors import UserError, listed
-from trainjob.evaluation.paired import estimate_scores
+from trainjob.evaluation.paired import ClassJudge
 from trainjob.kinds import KINDS, kinds_with
 from trainjob.models import load_model, save_model
 from trainjob.models.onnx import FILE
@@ -33,7 +33,6 @@ from trainjob.runs.contents import read_contents
 from trainjob.runs.files import FITTED, VARIANTS
 from trainjob.runs.lock import locked
 from trainjob.runs.model import local_copy, model_folder, variants_of, write_model
-from trainjob.runs.predictions import class_indices
 from trainjob.runs.variants import ORIGINAL, Variant, Variants, write_variants
 from trainjob.scratch import scratch_folder
 from trainjob.storage import Folder
@@ -151,16 +150,14 @@ def _measured(job: TrainJob, run: Folder, fitted: Fitted, original: Path, scratc
     assert job.spec.dataset is not None
     set_name = job.spec.dataset.held_out_set
     rows, labels = _held_back(job, fitted, MOST_ROWS)
-    classes, threads = fitted.preprocessor.target.classes, all_threads()
+    judge, threads = ClassJudge(fitted.preprocessor.target.classes), all_threads()
     measured: dict[str, dict[str, Any]] = {}
     for name in (ORIGINAL, *variants_of(run)):
         say(f"{name}: measures")
         with nullcontext(original) if name == ORIGINAL else local_copy(run / VARIANTS / name) as folder:
             measured[name] = measure(folder, rows, threads, scratch)
-    predicted = {
-        name: class_indices(pa.chunked_array([each.pop("predicted")]), classes) for name, each in measured.items()
-    }
-    estimates = {name: estimate_scores(labels, each, len(classes)) for name, each in predicted.items()}
+    predicted = {name: judge.values(pa.chunked_array([each.pop("predicted")])) for name, each in measured.items()}
+    estimates = {name: judge.estimates(labels, each) for name, each in predicted.items()}
     return Variants(
         set_name=set_name,
         rows=len(rows),

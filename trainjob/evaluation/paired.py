@@ -1,18 +1,20 @@
-"""How sure a score is, and whether one classifier is better than another on the same rows.
+"""How sure the scores of a classifier are, and whether one is better than another on the same rows.
 
-Intervals hold 95 % of SAMPLES bootstrap samples of the rows. Rows that have the same label and predictions are
+Rows that have the same label and predictions are
 exchangeable, so a sample is drawn as counts of such cells.
 """
 
 import math
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
-from trainjob.api import StrictModel
 from trainjob.evaluation.confusion import Confusion
+from trainjob.evaluation.estimates import SAMPLES, Estimate, Lead, ScoreEstimates
+from trainjob.evaluation.predictions import table
 
-SAMPLES = 1000
 BLOCK = 2**20
 """Samples are drawn so many at a time that they have about as many counts, or classes, together."""
 FEWEST_ROWS = 6
@@ -20,31 +22,23 @@ FEWEST_ROWS = 6
 fair coin all fall to the same side with a probability of 1/16, and a bootstrap of so few rows is overconfident."""
 
 
-class Estimate(StrictModel):
-    """A value and its 95 % interval."""
-
-    value: float
-    """The value on all rows, without resampling."""
-    low: float
-    """Lower end of the interval."""
-    high: float
-    """Upper end of the interval."""
-
-    def in_words(self, form: str = ".4f") -> str:
-        """The value and, in brackets, its interval, each formatted by `form`."""
-        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
-
-
-class ScoreEstimates(StrictModel):
+class ClassEstimates(ScoreEstimates):
     """Estimates of a classifier's scores."""
+
+    headings: ClassVar[tuple[str, ...]] = ("Accuracy", "F1, macro average")
+    main: ClassVar[str] = "F1"
 
     accuracy: Estimate
     """Fraction of rows for which the right class is predicted."""
     f1: Estimate
     """F1, the mean over classes."""
 
+    @property
+    def main_value(self) -> float:
+        return self.f1.value
 
-class Lead(StrictModel):
+
+class ClassLead(Lead):
     """How much better the first classifier is than the second on the same rows. The intervals hold 0 where fewer than
     FEWEST_ROWS rows tell the two apart."""
 
@@ -61,41 +55,47 @@ class Lead(StrictModel):
     unevenly."""
 
     @property
-    def verdict(self) -> "Verdict":
-        """The verdict on the first classifier, by F1."""
-        return verdict_of(self.f1)
-
-    @property
-    def verdict_in_words(self) -> str:
-        """The verdict, after "the model is"."""
-        return "not clearly better or worse" if self.verdict == "no clear difference" else self.verdict
+    def main(self) -> Estimate:
+        return self.f1
 
 
-Verdict = Literal["better", "worse", "no clear difference"]
+@dataclass(frozen=True)
+class ClassJudge:
+    """Compares classes, as indices int64 [n]; the number of classes where a prediction is none of them."""
+
+    classes: list[str]
+
+    def values(self, column: pa.ChunkedArray) -> np.ndarray:
+        numbers = {name: number for number, name in enumerate(self.classes)}
+        return np.array([numbers.get(name, len(self.classes)) for name in column.to_pylist()], np.int64)
+
+    def table(
+        self, rows: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray | None, tokens: np.ndarray | None
+    ) -> pa.Table:
+        return table(rows, predicted, self.classes, probabilities, tokens=tokens)
+
+    def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> ClassEstimates:
+        return estimate_scores(labels, predicted, len(self.classes))
+
+    def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> ClassLead:
+        return lead(labels, first, second, len(self.classes))
 
 
-def verdict_of(difference: Estimate) -> Verdict:
-    """The verdict on the first of two classifiers: a difference is clear if its interval does not contain 0."""
-    if difference.low <= 0 <= difference.high:
-        return "no clear difference"
-    return "better" if difference.low > 0 else "worse"
-
-
-def estimate_scores(labels: np.ndarray, predicted: np.ndarray, classes: int) -> ScoreEstimates:
+def estimate_scores(labels: np.ndarray, predicted: np.ndarray, classes: int) -> ClassEstimates:
     """The scores of predictions int64 [n] for labels int64 [n], which are below `classes`; a prediction that is not
     counts as wrong."""
     values, samples = _bootstrap(labels, [predicted], classes)
-    return ScoreEstimates(**_estimates(values[0], samples[:, 0]))
+    return ClassEstimates(**_estimates(values[0], samples[:, 0]))
 
 
-def estimate_from_confusion(confusion: Confusion, classes: int) -> ScoreEstimates:
+def estimate_from_confusion(confusion: Confusion, classes: int) -> ClassEstimates:
     """The scores of a confusion matrix."""
     pairs = np.array([confusion.true, confusion.predicted], np.int64)
     labels, predicted = pairs.repeat(confusion.rows, axis=1)
     return estimate_scores(labels, predicted, classes)
 
 
-def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int) -> Lead:
+def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int) -> ClassLead:
     """The lead of the predictions `first` over `second`, with the same types as in `estimate_scores`."""
     values, samples = _bootstrap(labels, [first, second], classes)
     only_first = int(np.sum((first == labels) & (second != labels)))
@@ -103,7 +103,7 @@ def lead(labels: np.ndarray, first: np.ndarray, second: np.ndarray, classes: int
     estimates = _estimates(values[0] - values[1], samples[:, 0] - samples[:, 1])
     if only_first + only_second < FEWEST_ROWS:
         estimates = {name: _holding_zero(estimate) for name, estimate in estimates.items()}
-    return Lead(
+    return ClassLead(
         accuracy=estimates["accuracy"],
         f1=estimates["f1"],
         only_first=only_first,

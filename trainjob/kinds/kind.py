@@ -6,7 +6,7 @@ its input and its target, and does not branch on which kind it is.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainjob.data.read.chunking import Mapper
     from trainjob.data.read.image_tables import ReadTable
     from trainjob.data.read.rows import OnBadRow, Rows, SourcePart
+    from trainjob.evaluation.estimates import Judge
     from trainjob.kinds.facts import Facts
     from trainjob.kinds.reply import Reply
     from trainjob.models.objective import Objective
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 Where = Callable[[int], str]
 """Says where the row at an index comes from, for error messages."""
+
+
+class Guesses(NamedTuple):
+    """The predictions of a baseline."""
+
+    predicted: "np.ndarray"
+    """[n, ...], as labels are read."""
+    probabilities: "np.ndarray | None" = None
+    """Of these predictions, float32 [n], where it has them."""
 
 
 class Input(Protocol):
@@ -133,11 +143,6 @@ class Target(Protocol):
         ...
 
     @property
-    def class_counts(self) -> list[int]:
-        """Training rows of each class."""
-        ...
-
-    @property
     def width(self) -> int:
         """The number of outputs for each row; 0 where a row has one answer for each token."""
         ...
@@ -202,6 +207,20 @@ class Target(Protocol):
 
     def replies(self, outputs: "Tensor", module: Any) -> "Sequence[Reply]":
         """The same answers, one by one, as `trainjob serve` sends them and `trainjob predict --text` shows them."""
+        ...
+
+    @property
+    def judge(self) -> "Judge":
+        """Compares predictions with labels. Raises ValueError where there are none."""
+        ...
+
+    def constant(self, rows: int) -> "Guesses":
+        """A baseline that looks at no row: the most frequent class or the mean, as often as there are `rows`."""
+        ...
+
+    def linear(self, features: Any, labels: "np.ndarray", held: Any) -> "Guesses":
+        """A baseline that is linear in the features [n, f] of the training rows, whose labels are [n, ...]: its
+        predictions for the rows with the features `held` [m, f]. Both may be sparse matrices of SciPy."""
         ...
 
     def decoded(self, predictions: "pa.Table") -> "pa.Table":

@@ -1,20 +1,25 @@
 """Compares the model with the baselines, for the report and the commands."""
 
-from trainjob.evaluation.paired import Estimate
+from trainjob.evaluation.estimates import Estimate
 from trainjob.formatting import MISSING, count
 from trainjob.report.charts import Chart, Series
 from trainjob.runs.comparison import Baseline, Cascade, Comparison
 
-HEADINGS = ("Classifier", "Accuracy", "F1, macro average", "Lead of the model in F1", "The model is")
 RULE = "better or worse where the whole interval of the lead lies on one side of 0, not clearly different otherwise"
 
 
+def headings(comparison: Comparison) -> tuple[str, ...]:
+    """The headings of `comparison_table`."""
+    model = comparison.model
+    return ("Model", *model.headings, f"Lead of the model in {model.main}", "The model is")
+
+
 def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
-    """A line for the model and for each baseline, with a cell for each of HEADINGS."""
+    """A line for the model and for each baseline."""
     model = comparison.model
     return [
-        ("model", model.accuracy.in_words(), model.f1.in_words(), "", ""),
-        *(_line(baseline) for baseline in comparison.baselines),
+        ("model", *model.cells(), "", ""),
+        *(_line(baseline, len(model.headings)) for baseline in comparison.baselines),
     ]
 
 
@@ -87,24 +92,18 @@ def in_brief(baseline: Baseline) -> str:
     """A baseline on one line."""
     if baseline.standing is None or baseline.lead is None:
         return f"could not be computed: {' '.join(baseline.error.split())}"
-    f1, verdict = baseline.lead.f1, baseline.lead.verdict
+    ahead, verdict = baseline.lead.main, baseline.lead.verdict
     if verdict == "worse":
-        f1 = Estimate(value=-f1.value, low=-f1.high, high=-f1.low)
+        ahead = Estimate(value=-ahead.value, low=-ahead.high, high=-ahead.low)
     if verdict == "no clear difference":
-        difference = f"no clear difference from the model's: {f1.in_words('+.4f')}"
+        difference = f"no clear difference from the model's: {ahead.in_words('+.4f')}"
     else:
-        difference = f"the model is {verdict} by {f1.in_words()}"
-    return f"F1 {baseline.standing.f1.value:.4f}; {difference}"
+        difference = f"the model is {verdict} by {ahead.in_words()}"
+    return f"{baseline.standing.main} {baseline.standing.main_value:.4f}; {difference}"
 
 
-def _line(baseline: Baseline) -> tuple[str, ...]:
+def _line(baseline: Baseline, scores: int) -> tuple[str, ...]:
     if baseline.standing is None or baseline.lead is None:
-        return (baseline.name, *[MISSING] * (len(HEADINGS) - 1))
-    standing, lead = baseline.standing, baseline.lead
-    return (
-        baseline.name,
-        standing.accuracy.in_words(),
-        standing.f1.in_words(),
-        lead.f1.in_words("+.4f"),
-        lead.verdict_in_words,
-    )
+        return (baseline.name, *[MISSING] * (scores + 2))
+    lead = baseline.lead
+    return (baseline.name, *baseline.standing.cells(), lead.main.in_words("+.4f"), lead.verdict_in_words)

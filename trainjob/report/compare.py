@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import yaml
 
 from trainjob.errors import UserError
-from trainjob.evaluation import Scores
-from trainjob.evaluation.paired import Lead, lead
+from trainjob.evaluation import Scores, scores_type
+from trainjob.evaluation.estimates import Lead
 from trainjob.formatting import MISSING, capitalized, count, duration, readable
 from trainjob.report.baselines import RULE
 from trainjob.report.charts import (
@@ -65,7 +65,7 @@ def compare(folders: Sequence[Folder]) -> list[Run]:
     names = [each.job.metadata.name for each in contents]
     held = [_held_back(each, folder) for each, folder in zip(contents, folders, strict=True)]
     return [
-        _run(each.uri if names.count(name) > 1 else name, each, _lead(rows, held[0]) if number > 0 else None)
+        _run(each.uri if names.count(name) > 1 else name, each, _lead(each, rows, held[0]) if number > 0 else None)
         for number, (name, each, rows) in enumerate(zip(names, contents, held, strict=True))
     ]
 
@@ -141,8 +141,8 @@ def _run(name: str, contents: Contents, over_first: Lead | None) -> Run:
 class _HeldBack:
     key: dict[str, Any]
     """Tells the rows from others."""
-    labels: list[str]
-    predicted: list[str]
+    labels: pa.ChunkedArray
+    predicted: pa.ChunkedArray
 
 
 def _held_back(contents: Contents, folder: Folder) -> _HeldBack | None:
@@ -156,18 +156,15 @@ def _held_back(contents: Contents, folder: Folder) -> _HeldBack | None:
         key = {"validation": dataset.validation, "train": dataset.train}
     if dataset.test is None and dataset.validation.fraction is not None:
         key |= {"seed": spec.training.seed, "text": dataset.text}  # by which the split knows the rows
-    return _HeldBack(key, stored["label"].to_pylist(), stored["prediction"].to_pylist())
+    return _HeldBack(key, stored["label"], stored["prediction"])
 
 
-def _lead(rows: _HeldBack | None, first: _HeldBack | None) -> Lead | None:
+def _lead(contents: Contents, rows: _HeldBack | None, first: _HeldBack | None) -> Lead | None:
     if rows is None or first is None or (rows.key, rows.labels) != (first.key, first.labels):
         return None
-    classes = sorted({*rows.labels, *rows.predicted, *first.predicted})
-    numbers = {name: number for number, name in enumerate(classes)}
-    labels, own, other = (
-        np.array([numbers[name] for name in names]) for names in (rows.labels, rows.predicted, first.predicted)
-    )
-    return lead(labels, own, other, len(classes))
+    columns = (rows.labels, rows.predicted, first.predicted)
+    judge = scores_type(contents.job.spec.model.facts).judge_of(columns)
+    return judge.lead(*map(judge.values, columns)) if judge is not None else None
 
 
 def _parameters(run: Run) -> str:

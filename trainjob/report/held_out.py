@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from trainjob.errors import listed
+from trainjob.evaluation.paired import ClassJudge
 from trainjob.runs.contents import Contents
 from trainjob.runs.files import MODEL, PREDICTIONS, VALIDATED
-from trainjob.runs.predictions import class_indices, read_predictions
+from trainjob.runs.predictions import read_predictions
 from trainjob.runs.refusals import damaged
 from trainjob.storage import Folder
 
@@ -31,12 +32,12 @@ class HeldOut:
     @property
     def labels(self) -> np.ndarray:
         """Classes int64 [n]."""
-        return class_indices(self.table["label"], self.classes)
+        return ClassJudge(self.classes).values(self.table["label"])
 
     @property
     def predicted(self) -> np.ndarray:
         """Classes int64 [n]."""
-        return class_indices(self.table["prediction"], self.classes)
+        return ClassJudge(self.classes).values(self.table["prediction"])
 
     @property
     def probability(self) -> np.ndarray:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from trainjob.report.baselines import (
     CASCADE_HEADINGS,
     CASCADE_REMARK,
-    HEADINGS,
     cascade_chart,
     cascade_of,
     cascade_table,
     comparison_table,
+    headings,
     remarks,
 )
 from trainjob.report.charts import MOST_METRICS, Chart, charts, describe, draw, metric_names
@@ -75,7 +75,7 @@ def _view(run: Contents, folder: Folder) -> dict[str, object]:
         "evaluation": evaluation,
         "scores_section": scores.section if scores else None,
         "tiles": [(f"{name}, {judged_by}", value) for name, value in scores.tiles()] if scores else [],
-        "headings": HEADINGS,
+        "headings": headings(run.comparison) if run.comparison else (),
         "comparison_table": comparison_table(run.comparison) if run.comparison else [],
         "remarks": remarks(run.comparison) if run.comparison else [],
         "cascade_headings": CASCADE_HEADINGS,

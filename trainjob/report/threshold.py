@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainjob.evaluation.paired import Estimate, lead, verdict_of
+from trainjob.evaluation.estimates import Estimate, verdict_of
+from trainjob.evaluation.paired import lead
 from trainjob.evaluation.thresholds import (
     USUAL,
     Metric,

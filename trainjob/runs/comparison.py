@@ -1,11 +1,18 @@
 """`baselines.json`: compares the trained model with the baselines on the held-out rows."""
 
-from typing import Literal
+from typing import Any, Generic, Literal
 
-from trainjob.evaluation.paired import Estimate, Lead, ScoreEstimates
+from typing_extensions import TypeVar
+
+from trainjob.evaluation import scores_type
+from trainjob.evaluation.estimates import Estimate, Lead, ScoreEstimates
+from trainjob.kinds.facts import Facts
 from trainjob.runs.files import BASELINES
 from trainjob.schema.base import StrictModel
 from trainjob.storage import Folder
+
+Estimates = TypeVar("Estimates", bound=ScoreEstimates, default=Any)
+Ahead = TypeVar("Ahead", bound=Lead, default=Any)
 
 
 class CascadePoint(StrictModel):
@@ -34,14 +41,14 @@ class Cascade(StrictModel):
     """By ascending threshold, from the trained model alone on."""
 
 
-class Baseline(StrictModel):
-    """A classifier that the model is compared with."""
+class Baseline(StrictModel, Generic[Estimates, Ahead]):
+    """A cheap model that the trained one is compared with."""
 
     name: str
     """Its name, as in `spec.baselines`."""
-    standing: ScoreEstimates | None = None
+    standing: Estimates | None = None
     """Its score; None if it could not be computed."""
-    lead: Lead | None = None
+    lead: Ahead | None = None
     """The model's lead."""
     notes: list[str] = []
     """Simplifications, in words."""
@@ -53,7 +60,7 @@ class Baseline(StrictModel):
     """Seconds that it took."""
 
 
-class Comparison(StrictModel):
+class Comparison(StrictModel, Generic[Estimates, Ahead]):
     """The model and the baselines on the same rows."""
 
     set_name: Literal["test", "validation"]
@@ -62,15 +69,18 @@ class Comparison(StrictModel):
     """Rows that were compared."""
     of_rows: int
     """Rows of the set. If it has more rows than were compared, those are drawn at random."""
-    model: ScoreEstimates
+    model: Estimates
     """The trained model's score on them."""
-    baselines: list[Baseline]
+    baselines: list[Baseline[Estimates, Ahead]]
     """In the order of `spec.baselines`."""
 
 
-def read_comparison(run: Folder) -> Comparison | None:
-    """Returns None if there is no comparison. Raises ValueError for a damaged file."""
-    return Comparison.model_validate_json(run.read(BASELINES)) if run.exists(BASELINES) else None
+def read_comparison(run: Folder, facts: Facts) -> Comparison | None:
+    """The comparison of a model of this kind; None if there is none. Raises ValueError for a damaged file."""
+    if not run.exists(BASELINES):
+        return None
+    estimates, ahead = scores_type(facts).compared_types()
+    return Comparison[estimates, ahead].model_validate_json(run.read(BASELINES))
 
 
 def write_comparison(run: Folder, comparison: Comparison) -> None:

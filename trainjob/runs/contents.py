@@ -55,7 +55,7 @@ def read_contents(run: Folder) -> Contents:
     with refuse_damaged(run, EVALUATION):
         evaluation = parse_evaluation(job.spec.model.facts, run.read(EVALUATION)) if run.exists(EVALUATION) else {}
     with refuse_damaged(run, BASELINES):
-        comparison = read_comparison(run)
+        comparison = read_comparison(run, job.spec.model.facts)
     with refuse_damaged(run, VARIANTS_TABLE):
         variants = read_variants(run)
     summary, trials, tracked = read_summary(run), read_trials(run), read_tracked(run)

@@ -41,9 +41,3 @@ def read_predictions(
         columns = [column for column in columns if column in present]
     row_filter = None if rows is None else pc.field("row").isin(pa.array(rows))
     return parquet.read_table(content, columns=columns, filters=row_filter)
-
-
-def class_indices(column: pa.ChunkedArray, classes: list[str]) -> np.ndarray:
-    """Class indices of a column, int64 [n]; `len(classes)` for nulls and unknown classes."""
-    numbers = {name: number for number, name in enumerate(classes)}
-    return np.array([numbers.get(name, len(classes)) for name in column.to_pylist()], np.int64)

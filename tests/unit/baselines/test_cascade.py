@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from trainjob import Predictor
 from trainjob.api import Baselines
 from trainjob.baselines.cascade import curve
-from trainjob.baselines.classifiers import HeldOutPredictions
+from trainjob.baselines.cheap import HeldOutPredictions
 from trainjob.baselines.compare import compare_with_baselines
 from trainjob.cli.app import app
 from trainjob.data import Fitted

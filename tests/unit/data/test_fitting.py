@@ -23,6 +23,7 @@ from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, fit, prepare_examples
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.kinds.inputs.text import TextInput
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.storage import Folder
 
 
@@ -37,6 +38,12 @@ def text_preprocessor(fitted: Fitted) -> TextInput:
 
 def image_preprocessor(fitted: Fitted) -> ImageInput:
     return input_of(fitted.preprocessor, ImageInput)
+
+
+def class_counts(fitted: Fitted) -> list[int]:
+    target = fitted.preprocessor.target
+    assert isinstance(target, OneClass)
+    return target.class_counts
 
 
 def decoded(fitted: Fitted, examples: Examples) -> list[tuple[str, str]]:
@@ -58,7 +65,7 @@ def test_a_text_set_from_end_to_end(tmp_path: Path) -> None:
 
     assert fitted.preprocessor.target.classes == ["art", "law", "war"]
     assert fitted.rows == {"train": 72, "validation": 18, "test": 9} == {name: len(examples[name]) for name in examples}
-    assert fitted.preprocessor.target.class_counts == [24, 24, 24]
+    assert class_counts(fitted) == [24, 24, 24]
     assert [np.bincount(labels_of(examples[name])).tolist() for name in ("train", "validation")] == [[24] * 3, [6] * 3]
     assert decoded(fitted, examples["test"]) == pairs(test)
     texts = decoded(fitted, examples["train"]) + decoded(fitted, examples["validation"])
@@ -156,7 +163,7 @@ def test_images_from_end_to_end(tmp_path: Path) -> None:
     fitted, examples = prepared(image_spec(write_images(tmp_path, arrays)))
     preprocessor = image_preprocessor(fitted)
     assert (preprocessor.height, preprocessor.width, preprocessor.channels) == (6, 5, 3)
-    assert fitted.preprocessor.target.class_counts == [16, 24]
+    assert class_counts(fitted) == [16, 24]
     assert fitted.rows == {"train": 40, "validation": 10}
     train = examples["train"].values.reshape(-1, 6, 5, 3)
     known = {image.tobytes(): label for label, images in arrays.items() for image in images}

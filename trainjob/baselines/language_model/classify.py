@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from trainjob.api.baselines import LanguageModel
-from trainjob.baselines.classifiers import HeldOutPredictions
+from trainjob.baselines.cheap import HeldOutPredictions
 from trainjob.baselines.language_model.answers import Answer, Answers
 from trainjob.baselines.language_model.ask import Asker
 from trainjob.baselines.language_model.examples import chooser

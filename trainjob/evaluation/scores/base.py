@@ -5,6 +5,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,9 @@ from trainjob.errors import Diverged
 from trainjob.kinds.facts import Facts
 
 if TYPE_CHECKING:
-    from trainjob.evaluation.paired import Lead, ScoreEstimates
+    import pyarrow as pa
+
+    from trainjob.evaluation.estimates import Judge, Lead, ScoreEstimates
 
 SECTIONS = Path(__file__).parent
 """The folder with the templates of the report's sections."""
@@ -103,6 +106,18 @@ class Scores(StrictModel, ABC):
     def estimates(self) -> "ScoreEstimates | None":
         """The scores with their bootstrap intervals; None if they have none."""
         return None
+
+    @classmethod
+    def judge_of(cls, columns: "Sequence[pa.ChunkedArray]") -> "Judge | None":
+        """Compares the labels and predictions in these columns of files in `predictions/`. None where such models keep
+        no predictions."""
+        return None
+
+    @classmethod
+    def compared_types(cls) -> "tuple[type[ScoreEstimates], type[Lead]]":
+        """The types of estimates and leads of such models in a run's comparison with baselines. Raises ValueError where
+        they have no baselines."""
+        raise ValueError(f"{cls.__name__} have no baselines")
 
 
 def scores_type(facts: Facts) -> type[Scores]:

@@ -1,14 +1,17 @@
 """The scores of a classifier, all from its confusion matrix but for the loss."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 from pydantic import field_validator
 
 from trainjob.api import StrictModel
 from trainjob.evaluation.confusion import Cell, Confusion
-from trainjob.evaluation.paired import Lead, ScoreEstimates, estimate_from_confusion
+from trainjob.evaluation.estimates import Lead
+from trainjob.evaluation.paired import ClassEstimates, ClassJudge, ClassLead, estimate_from_confusion
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, Table, check_finite
 from trainjob.formatting import MISSING, count, percent, score
 
@@ -134,14 +137,23 @@ class ClassificationScores(Scores):
             "Rows": count(self.rows),
             "Accuracy": self.estimates.accuracy.in_words(),
             "F1, macro average": self.estimates.f1.in_words(),
-            "Lead over the first in F1": lead.f1.in_words("+.4f") if lead else MISSING,
+            "Lead over the first in F1": lead.main.in_words("+.4f") if lead else MISSING,
             "It is": lead.verdict_in_words if lead else MISSING,
             "Loss": score(self.loss),
         }
 
     @cached_property
-    def estimates(self) -> ScoreEstimates:
+    def estimates(self) -> ClassEstimates:
         return estimate_from_confusion(self.confusion, len(self.per_class))
+
+    @classmethod
+    def judge_of(cls, columns: Sequence[pa.ChunkedArray]) -> ClassJudge:
+        names = {name for column in columns for name in column.to_pylist()}
+        return ClassJudge(sorted(names))
+
+    @classmethod
+    def compared_types(cls) -> tuple[type[ClassEstimates], type[ClassLead]]:
+        return ClassEstimates, ClassLead
 
     def shown_classes(self) -> list[ClassScores]:
         """All classes in their order. If there are too many, the MOST_CLASSES with the lowest F1 among those that have

@@ -3,7 +3,7 @@
 import math
 from typing import ClassVar
 
-from trainjob.evaluation.paired import Lead
+from trainjob.evaluation.estimates import Lead
 from trainjob.evaluation.scores.base import WHEN_SCORED, Measure, Scores, check_finite
 from trainjob.formatting import count, score
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from trainjob.api.training import Distillation
 from trainjob.errors import UserError
 from trainjob.kinds.classifier import Classifier
 from trainjob.kinds.kind import Target
+from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import problem_type
 
 SampleLosses = Callable[[Tensor, Tensor], Tensor]
@@ -96,7 +98,7 @@ def class_weights(spec: ClassWeights, target: Target, path: str) -> Tensor:
     """One weight for each class, float32 [C]; `path` is the field that an error message names."""
     classes = target.classes
     if spec.values is None:
-        counts = torch.tensor(target.class_counts, dtype=torch.float64)
+        counts = torch.tensor(cast("OneClass", target).class_counts, dtype=torch.float64)
         return (counts.sum() / (len(classes) * counts)).float()
     problems = [_unknown(name, classes) for name in spec.values if name not in classes]
     problems += [f"class {name!r} has no weight" for name in classes if name not in spec.values]

@@ -12,10 +12,12 @@ from trainjob.api import TrainJobSpec
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import OnBadRow, Rows
 from trainjob.kinds.causal_lm.packing import label_matrix
+from trainjob.kinds.kind import Guesses
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from trainjob.evaluation.estimates import Judge
     from trainjob.kinds.reply import Reply
     from trainjob.kinds.targets.next_token_objective import NextTokenObjective
     from trainjob.models.trainable import Trainable
@@ -27,10 +29,6 @@ class NextToken:
 
     @property
     def classes(self) -> list[str]:
-        return []
-
-    @property
-    def class_counts(self) -> list[int]:
         return []
 
     @property
@@ -84,6 +82,16 @@ class NextToken:
 
     def replies(self, outputs: "Tensor", module: "Trainable[Any]") -> "list[Reply]":
         return []
+
+    @property
+    def judge(self) -> "Judge":
+        raise ValueError("a language model predicts nothing for a row")
+
+    def constant(self, rows: int) -> Guesses:
+        raise ValueError("a language model has no baselines")
+
+    def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
+        raise ValueError("a language model has no baselines")
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
         return predictions

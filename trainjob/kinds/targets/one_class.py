@@ -13,7 +13,10 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.csv_injection import OF_CLASS, PREDICTION, PROBABILITY
 from trainjob.data.read.labels import known_indices, label_errors
 from trainjob.data.read.rows import OnBadRow, Rows
+from trainjob.evaluation.paired import ClassJudge
 from trainjob.evaluation.predictions import with_names
+from trainjob.kinds.kind import Guesses
+from trainjob.kinds.targets.class_baselines import logistic_regression
 from trainjob.kinds.targets.class_notes import class_sizes, label_notes
 from trainjob.kinds.targets.class_reply import Prediction, class_replies
 
@@ -106,6 +109,19 @@ class OneClass:
 
     def replies(self, outputs: "Tensor", module: "Classifier[Any]") -> list[Prediction]:
         return class_replies(module.probabilities(outputs).cpu().numpy(), self.classes)
+
+    @property
+    def judge(self) -> ClassJudge:
+        return ClassJudge(self.classes)
+
+    def constant(self, rows: int) -> Guesses:
+        """The most frequent class of the training rows, and its share."""
+        shares = np.array(self.class_counts, np.float32) / sum(self.class_counts)
+        return Guesses(np.full(rows, shares.argmax()), np.full(rows, shares.max()))
+
+    def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
+        probabilities = logistic_regression(features, labels, held, len(self.classes))
+        return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1))
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
         return with_names(predictions, self.classes)

@@ -1,0 +1,64 @@
+"""The baselines that cost seconds. scikit-learn, which takes a second to import, is imported when one is computed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trainjob.baselines.rows import Sampled
+from trainjob.kinds.kind import Target
+
+MOST_FEATURES = 50_000
+FEW_ROWS = 1000
+"""With fewer rows, words that occur once are features, too."""
+
+
+@dataclass(frozen=True)
+class HeldOutPredictions:
+    """A model's predictions for held-out rows."""
+
+    predicted: np.ndarray
+    """[n, ...], as labels are read; of classes int64 [n], the number of classes where it is none of them."""
+    probabilities: np.ndarray | None
+    """Probabilities of these predictions, float32 [n]; None if the model has none."""
+    row_indices: np.ndarray
+    """Indices of these held-out rows, int64 [n]."""
+    notes: list[str]
+    """Remarks for the user."""
+    tokens: np.ndarray | None = None
+    """Input and output tokens of a language model for each of these rows, int64 [n, 2]; None for other baselines."""
+
+
+def tfidf(train: Sampled, held: Sampled) -> tuple[Any, Any]:
+    """TF-IDF weights of words and word pairs, sparse. Raises ValueError where the texts have no words."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(
+        ngram_range=(1, 2),
+        sublinear_tf=True,
+        min_df=2 if len(train.values) >= FEW_ROWS else 1,
+        max_features=MOST_FEATURES,
+        token_pattern=r"\b\w+\b",
+    )
+    return vectorizer.fit_transform(train.values), vectorizer.transform(held.values)
+
+
+def pixels(train: Sampled, held: Sampled) -> tuple[Any, Any]:
+    """The pixels' brightness, scaled to 0 to 1."""
+    return np.asarray(train.values) / 255, np.asarray(held.values) / 255
+
+
+FEATURES: dict[str, Callable[[Sampled, Sampled], tuple[Any, Any]]] = {"tfidf": tfidf, "pixels": pixels}
+"""The features [n, f] of the training rows and of the held-out rows for a linear model, by the baseline's name."""
+
+
+def predict_held_out(name: str, train: Sampled, held: Sampled, target: Target) -> HeldOutPredictions:
+    """The predictions of a linear model on FEATURES or, of another name, of one that looks at no row."""
+    if name not in FEATURES:
+        guesses, is_sample = target.constant(len(held.labels)), False
+    else:
+        features, held_features = FEATURES[name](train, held)
+        guesses, is_sample = target.linear(features, train.labels, held_features), len(train.rows) < train.of_rows
+    notes = [f"learned from {len(train.rows):,} of the {train.of_rows:,} training rows"] if is_sample else []
+    return HeldOutPredictions(guesses.predicted, guesses.probabilities, np.arange(len(held.labels)), notes)

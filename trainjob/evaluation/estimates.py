@@ -1,0 +1,94 @@
+"""Scores with their intervals, and whether one model is better than another on the same rows, for any kind of answer.
+
+Intervals hold 95 % of SAMPLES bootstrap samples of the rows.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.api import StrictModel
+
+SAMPLES = 1000
+
+
+class Estimate(StrictModel):
+    """A value and its 95 % interval."""
+
+    value: float
+    """The value on all rows, without resampling."""
+    low: float
+    """Lower end of the interval."""
+    high: float
+    """Upper end of the interval."""
+
+    def in_words(self, form: str = ".4f") -> str:
+        """The value and, in brackets, its interval, each formatted by `form`."""
+        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
+
+
+class ScoreEstimates(StrictModel, ABC):
+    """Estimates of the scores of a model or a baseline; each field of a subclass is an `Estimate`."""
+
+    headings: ClassVar[tuple[str, ...]]
+    """The names of the scores, in the order of the fields."""
+    main: ClassVar[str]
+    """The name of the score by which models are compared."""
+
+    @property
+    @abstractmethod
+    def main_value(self) -> float:
+        """The value of that score."""
+
+    def cells(self) -> tuple[str, ...]:
+        """Each score in words."""
+        return tuple(getattr(self, name).in_words() for name in type(self).model_fields)
+
+
+class Lead(StrictModel, ABC):
+    """How much better the first model is than the second on the same rows."""
+
+    @property
+    @abstractmethod
+    def main(self) -> Estimate:
+        """The difference in the score by which models are compared, positive where the first is better."""
+
+    @property
+    def verdict(self) -> "Verdict":
+        """The verdict on the first model."""
+        return verdict_of(self.main)
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict, after "the model is"."""
+        return "not clearly better or worse" if self.verdict == "no clear difference" else self.verdict
+
+
+class Judge(Protocol):
+    """Compares the predictions of models with the labels of the same rows. Both are arrays [n, ...]."""
+
+    def values(self, column: pa.ChunkedArray) -> np.ndarray:
+        """Labels or predictions in a column of a file in a run's `predictions/`."""
+        ...
+
+    def table(
+        self, rows: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray | None, tokens: np.ndarray | None
+    ) -> pa.Table:
+        """The content of such a file: the column `row`, int64 [n], `prediction` and, where given, others."""
+        ...
+
+    def estimates(self, labels: np.ndarray, predicted: np.ndarray) -> ScoreEstimates: ...
+
+    def lead(self, labels: np.ndarray, first: np.ndarray, second: np.ndarray) -> Lead: ...
+
+
+Verdict = Literal["better", "worse", "no clear difference"]
+
+
+def verdict_of(difference: Estimate) -> Verdict:
+    """The verdict on the first of two models: a difference is clear if its interval does not contain 0."""
+    if difference.low <= 0 <= difference.high:
+        return "no clear difference"
+    return "better" if difference.low > 0 else "worse"
