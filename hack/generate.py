@@ -1,6 +1,5 @@
-"""`python hack/generate.py` writes what is derived: the schema of the chart's values, the table of values in
-docs/chart.md, and the table of reasons in docs/status.md.
-"""
+"""`python hack/generate.py` writes the derived files: the schema of the chart's values, the table of values in
+docs/chart.md, and the table of reasons in docs/status.md."""
 
 import json
 import re

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from trainjob.kinds.causal_lm.tokens import TokensInput
 
 BATCH_ROWS, PACKED_BATCH_ROWS = 64, 8
-"""Rows of a batch; those that several texts are packed into are long."""
+"""Rows of a batch. Rows packed from several texts are long."""
 
 
 def evaluate(folder: Folder, data: str, variant: str | None = None) -> Scores:

@@ -1,4 +1,4 @@
-"""Temporary folders that do not accumulate: a later process removes those of processes that were killed."""
+"""Temporary folders that do not accumulate: a later process removes the folders of killed processes."""
 
 import errno
 import fcntl

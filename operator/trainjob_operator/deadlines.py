@@ -84,7 +84,7 @@ def add_clamped(time: datetime, by: timedelta) -> datetime:
 
 
 def with_waiting_reasons(message: str, waiting: Iterable[Waiting], error: RayJobError | None = None) -> str:
-    """Adds what the job was waiting for to the message of a deadline."""
+    """Adds the reason that the job was waiting to the message of a deadline."""
     reasons = [f"{each.reason}: {waiting_message(each)}" for each in waiting]
     if error is not None:
         reasons.append(f"{error.reason}: {error}")

@@ -148,7 +148,7 @@ class Reconciler:
                 await self.api.merge(WORKLOADS, metadata["namespace"], metadata["name"], changes)
 
     async def _clean_up(self, job: TrainJob, status: TrainJobStatus) -> float | None:
-        """Deletes what a finished job leaves running, and after their TTLs the RayJob and the TrainJob. Returns the
+        """Deletes the pods, the RayJob and the TrainJob of a finished job, each when its time has come. Returns the
         seconds until the next of these steps, or None."""
         steps = await self._stop(job, status), await self._free(job, status), await self._expire(job, status)
         return min((time for time in steps if time is not None), default=None)

@@ -67,7 +67,7 @@ def _reserved_key_problems(job: TrainJob, kuberay_labels: Mapping[str, str]) -> 
 
 
 def _pool_problems(job: TrainJob, pool: NodePool, settings: Settings) -> Iterator[str]:
-    """Fields that would override those of the pool, or use a pool of other namespaces."""
+    """Fields that would override the pool's fields, or use a pool of other namespaces."""
     pods, namespace, name = job.spec.pods, job.metadata.namespace, job.spec.workers.node_pool
     if not pool.admits(namespace):
         yield f"spec.workers.nodePool: the pool {name} is not available to TrainJobs in the namespace {namespace}"

@@ -4,7 +4,7 @@ from trainjob.cli.cluster_options import Context, JobName, Namespace, open_clien
 
 
 def events(name: JobName, context: Context = None, namespace: Namespace = None) -> None:
-    """Show what has happened to a TrainJob, the oldest first."""
+    """Show the Events of a TrainJob, the oldest first."""
     from trainjob.cli.describe import event_lines
     from trainjob.cli.output import console, say
     from trainjob.cluster.timeline import timeline

@@ -1,4 +1,4 @@
-"""The live display of a run: lines of finished epochs, and below them what is going on."""
+"""The live display of a run: a line for each finished epoch, and the current state below."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ GAP = 2
 
 
 class LiveProgress:
-    """Draws the newest snapshot in place; what has been said of an epoch stays above it."""
+    """Redraws the newest snapshot in place, below the lines of finished epochs."""
 
     def __init__(self, name: str, console: Console) -> None:
         self._name, self._console = name, console
@@ -76,7 +76,7 @@ class LiveProgress:
 
 
 def frame(name: str, status: TrainingStatus, elapsed: float, spinner: RenderableType) -> RenderableType:
-    """The part that is redrawn: what is going on, the bar, where the run is and how it goes."""
+    """The redrawn part: the current stage, the progress bar, position and speed."""
     top = Table.grid(expand=True, padding=(0, 1))
     top.add_column(width=1)
     top.add_column(ratio=1, no_wrap=True, overflow="ellipsis")

@@ -18,7 +18,7 @@ WIDEST = 10_000
 
 
 def printable(text: str) -> str:
-    """The text with its control characters, but for line breaks and tabs, as Python writes them: \\x1b."""
+    """The text with control characters escaped as in Python (\x1b), except line breaks and tabs."""
     return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 

@@ -57,8 +57,8 @@ def _is_file(uri: str, file: Path) -> bool:
 
 
 def read(part: "SourcePart", needed: Sequence[str], on_bad: "OnBadRow") -> "Iterator[Rows]":
-    """All columns, `needed` in any case; those of CSV and JSON Lines as text, as in training: 007 stays 007. `on_bad`
-    is told of rows that cannot be read."""
+    """All columns, including `needed`; those of CSV and JSON Lines as text, as in training: 007 stays 007. Calls
+    `on_bad` for each row that cannot be read."""
     from trainjob.data.read.json_lines import JSONLinesFile
     from trainjob.data.read.partitions import Partition
     from trainjob.data.read.tables import CSVFile
@@ -73,7 +73,7 @@ def read(part: "SourcePart", needed: Sequence[str], on_bad: "OnBadRow") -> "Iter
 def predicted(
     batches: "Iterable[Rows]", predict: "Callable[[Rows], pa.Table]", check: "Callable[[Rows], object]", bad: "BadRows"
 ) -> "Iterator[pa.Table]":
-    """The predictions of each batch. From the first row on that cannot be used, the others are only checked.
+    """The predictions of each batch. After the first unusable row, the rest is only checked.
 
     Raises DataError for all rows in `bad`, where `batches` adds those that cannot be read and `check` finds those that
     cannot be predicted.

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SECONDS_BETWEEN_LINES = 10.0
-"""Between two plain lines within an epoch or a phase."""
+"""The least seconds between two plain lines within an epoch or a phase."""
 MOST_METRICS = 20
-"""On a line: of more, the first ones."""
+"""The most metrics on a line; the others are counted."""
 
 
 class Progress(Protocol):
@@ -32,7 +32,7 @@ class Progress(Protocol):
         ...
 
     def show(self, line: str) -> None:
-        """Shows a line that rank 0 has printed, above what is redrawn; any thread may call it."""
+        """Shows a line that rank 0 has printed, above the redrawn part; any thread may call it."""
         ...
 
 

@@ -55,7 +55,7 @@ def _upload(folder: Path, repository: str, token: str) -> str:
 
 @contextmanager
 def _hub_errors(endpoint: str, repository: str) -> Generator[None]:
-    """Turns what the hub's client raises into a UserError."""
+    """Converts errors of the hub's client into a UserError."""
     from httpx2 import HTTPError
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 

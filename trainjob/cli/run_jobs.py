@@ -36,7 +36,7 @@ def job_of(run: "Folder", name: str) -> Job:
 
 
 def jobs_in(folder: "Folder", name: str) -> list[Job]:
-    """The runs in a folder, or the run that it is itself. Notifies the user of those that cannot be read."""
+    """The runs in a folder, or the run in the folder itself. Notifies the user of runs that cannot be read."""
     if folder.exists(TRAINJOB):
         return [job_of(folder, name)]
     found: list[Job] = []

@@ -21,8 +21,8 @@ def summary_lines(
     has_report: bool = True,
     best_trial: BestTrial | None = None,
 ) -> list[str]:
-    """How the run in the folder `run` went, and where its results are; `evaluation` holds scores by part of the data,
-    `comparison` those of the baselines.
+    """The result of the run in the folder `run`, and the paths of its files; `evaluation` holds scores by part of the
+    data, `comparison` those of the baselines.
 
     A line each, ready to print.
     """

@@ -7,7 +7,7 @@ from trainjob.cluster.job import Event, Job
 
 
 def timeline(job: Job, events: Sequence[Event]) -> list[Event]:
-    """The job's Events, and those that only its status still shows, the oldest first."""
+    """The job's Events and those that follow from its status, the oldest first."""
     reasons = {event.reason for event in events}
     others = [event for event in _of_status(job.status) if event.reason not in reasons]
     submitted = Event(job.created, "Submitted", "")

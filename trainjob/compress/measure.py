@@ -77,7 +77,7 @@ def _seconds(predictor: Any, rows: pa.Table, batch_size: int) -> float:
 
 
 def _most_memory() -> int:
-    """The peak memory of this process in bytes; getrusage would include that of the parent process."""
+    """The peak memory of this process in bytes; getrusage would include the parent process."""
     status = Path("/proc/self/status").read_text()
     return 2**10 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")))
 

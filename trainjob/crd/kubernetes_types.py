@@ -28,7 +28,7 @@ _INT64 = {
     "tolerationSeconds",
     "user",
 }
-"""Fields of 64 bits; the classes declare them and those of 32 bits alike."""
+"""The fields with 64 bits; Kubernetes' classes declare 32-bit integers alike."""
 _ONLY: dict[str, tuple[str, ...]] = {"V1ObjectMeta": ("annotations", "labels")}
 """The only fields that a class may have here: a volume claim's template has no other metadata."""
 _MOST_ID = 2**31 - 1

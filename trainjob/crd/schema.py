@@ -67,8 +67,8 @@ def status_schema(model: type[StrictModel]) -> Schema:
 
 
 def report_schema(model: type[StrictModel]) -> Schema:
-    """The schema of a model that a pod writes: texts, maps and lists have an end, and what the operator cannot do
-    without is required."""
+    """The schema of a model that a pod writes: limits the size of texts, maps and lists, and requires the fields that
+    the operator depends on."""
     schema = _without_defaults(model, report_schema)
     schema["properties"] = {name: _limited(value) for name, value in schema["properties"].items()}
     if required := [name for name, info in fields_of(model).items() if info.is_required()]:
@@ -135,7 +135,7 @@ def _value_schema(info: FieldInfo, leaf: Schema, nested_schema: Callable[[type[S
 
 
 def _in_list(schema: Schema, item: Schema, name: str) -> Schema:
-    """The schema of one `item` or, if `schema` is that of a list, of a list of them."""
+    """The schema of one `item`, or of a list of items if `schema` is a list's."""
     if schema.get("type") != "array":
         return item
     if name not in _LIST_KEYS:

@@ -1,4 +1,4 @@
-"""The preprocessor of a model: how rows become arrays, and what is learned of them."""
+"""The preprocessor of a model: the input that turns rows into arrays, and the target that reads labels."""
 
 import json
 from dataclasses import dataclass

@@ -37,12 +37,13 @@ def resolve_loader(job: TrainJob, run: Folder, fresh: bool) -> TrainJob:
 
 
 def record_loader(run: Folder, loader: str) -> None:
-    """Writes what was chosen into the run's TrainJob, by which the run continues."""
+    """Writes the chosen loader into the run's TrainJob, so that later attempts use it."""
     write_job(run, _with_loader(read_job(run), loader))
 
 
 def reason_by_files(spec: TrainJobSpec) -> str | None:
-    """Why the rows are better read by Ray's tasks than by one process, in words; None if one process can."""
+    """The reason to read the rows with Ray's tasks instead of one process, as text; None if one process can read
+    them."""
     size, room = sum(each.bytes for each in fingerprints(spec).values()), free_memory()
     if size <= room:
         return None
@@ -50,7 +51,7 @@ def reason_by_files(spec: TrainJobSpec) -> str | None:
 
 
 def reason_by_rows(spec: TrainJobSpec, fitted: Fitted) -> str | None:
-    """Why the prepared rows cannot be kept on this machine, in words; None if they can."""
+    """The reason that the prepared rows do not fit on this machine, as text; None if they do."""
     size = sum(bytes_of_sets(spec, fitted).values())
     for room, noun in ((free_memory(), "free memory"), (disk_usage(tempfile.gettempdir()).free, "free temporary disk")):
         if size > SHARE * room:

@@ -232,8 +232,8 @@ def _train_model(attempt: _Attempt) -> Finished:
 
 
 def resolve_split_folders(job: TrainJob, folder: Folder, fresh: bool) -> tuple[TrainJob, list[str]]:
-    """`job`, whose sets are the split folders that its training rows are in, and notes on these folders. If its run has
-    already read the data, the sets are those of the run, without notes."""
+    """`job` with the split folders of its training data as sets, and notes on these folders. If its run has already
+    read the data, the run's sets, without notes."""
     dataset = job.spec.dataset
     notes: list[str] = []
     if dataset is None:

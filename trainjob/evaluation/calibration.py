@@ -37,7 +37,8 @@ class Calibration:
     """Expected calibration error (ECE): the mean over rows of the difference between accuracy and mean probability of
     the row's bin."""
     error_by_chance: float
-    """About what that would be, on as many rows with these probabilities, if each were right as often as it says."""
+    """The approximate difference that chance alone causes on rows with these probabilities if the model is
+    calibrated."""
     probability: float
     """Mean over all rows."""
     accuracy: float

@@ -30,7 +30,7 @@ class Curve:
 
 
 def precision_recall(is_positive: np.ndarray, score: np.ndarray) -> Curve:
-    """The curve of rows of which at least one is positive."""
+    """The curve of rows, at least one of which is positive."""
     order = np.argsort(-score, kind="stable")
     last = np.flatnonzero(np.diff(score[order], append=-np.inf))  # of each distinct score
     hits = np.cumsum(is_positive[order])[last]

@@ -113,7 +113,7 @@ class Input(Protocol):
         ...
 
     def cut_share(self, texts: "Sequence[str]") -> float | None:
-        """The share of these training texts of which `transform` cuts something off; None where it never does."""
+        """The fraction of these training texts that `transform` truncates; None if it never does."""
         ...
 
     def check_export(self, folder: Path, texts: "Sequence[str]") -> None:
@@ -148,7 +148,7 @@ class Target(Protocol):
         ...
 
     def sizes(self) -> dict[str, int]:
-        """What summaries and `/healthz` count, such as {"classes": 10}; empty where there is nothing to count."""
+        """The counts for summaries and `/healthz`, such as {"classes": 10}; empty if there are none."""
         ...
 
     def in_words(self) -> str | None:
@@ -160,7 +160,7 @@ class Target(Protocol):
         ...
 
     def completed(self, labels: "np.ndarray") -> "Target":
-        """The same target with what it takes from the labels of the training rows, [n, ...], alone."""
+        """The same target, completed with statistics of the training rows' labels [n, ...]."""
         ...
 
     def read(self, rows: "Rows", column: str, on_bad: "OnBadRow") -> "tuple[Rows, np.ndarray]":
@@ -224,7 +224,7 @@ class Target(Protocol):
         ...
 
     def decoded(self, predictions: "pa.Table") -> "pa.Table":
-        """The predictions of `Objective.predictions` as they are kept: names in the place of indices."""
+        """The predictions of `Objective.predictions` as they are stored: with names instead of indices."""
         ...
 
     @property
@@ -234,7 +234,7 @@ class Target(Protocol):
         ...
 
     def save(self) -> dict[str, Any]:
-        """Its fields of preprocessor.json, beside those of the input."""
+        """The target's fields of preprocessor.json."""
         ...
 
 

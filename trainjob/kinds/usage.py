@@ -1,4 +1,4 @@
-"""How a trained model is used, for the report and the model's card."""
+"""Instructions for using a trained model, for the report and the model's card."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ class Library:
     code: str
     """Python code that loads it from FOLDER."""
     joins_columns: bool = False
-    """Whether it takes texts, which trainjob joins from columns and cleans."""
+    """Whether the model takes texts, which trainjob joins from columns and cleans."""
 
 
 def usage_of_predictor(uri: str, option: str, rows: str, data: str) -> Usage:

@@ -17,7 +17,7 @@ from trainjob.models.classifier import Classifier
 MODEL_TYPE = "trainjob-onnx-classifier"
 FILE = "model.onnx"
 LOGITS = "logits"
-"""The graph's only output, float32 [n, C]; its inputs are those of the classifier that it was made of, by name."""
+"""The graph's only output, float32 [n, C]; its inputs have the names of the classifier's."""
 
 
 class OnnxConfig(StrictModel):

@@ -113,7 +113,7 @@ def _own_tensors(module: nn.Module) -> tuple[torch.Tensor, ...]:
 
 
 def _numbers_of(modules: Iterable[nn.Module]) -> list[torch.Tensor]:
-    """The modules' own weights and buffers, but for those of integers."""
+    """The modules' own weights and buffers, except integers."""
     return [tensor for tensor in itertools.chain(*map(_own_tensors, modules)) if tensor.is_floating_point()]
 
 
@@ -283,7 +283,7 @@ def check_compatible(
 
 
 def save_network(network: PreTrainedModel, folder: Path) -> None:
-    """Under the module's own names of weights, not those of an older pretrained checkpoint."""
+    """Saves the network with the module's own weight names, even if its pretrained checkpoint had older ones."""
     with quiet():
         network.save_pretrained(folder, save_original_format=False)
 

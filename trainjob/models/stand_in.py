@@ -1,4 +1,4 @@
-"""The CPU in the place of a GPU: to compute shapes without a GPU, of tensors that have no data."""
+"""The CPU in place of a GPU: computes shapes without a GPU, from tensors without data."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

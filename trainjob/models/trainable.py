@@ -52,4 +52,4 @@ class Trainable(nn.Module, ABC, Generic[Network]):
 
     @abstractmethod
     def save_config(self, folder: Path) -> None:
-        """Write what `save` does but for the weights."""
+        """Write the files of `save` except the weights."""

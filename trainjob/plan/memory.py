@@ -124,7 +124,7 @@ def _prepare(traced: Traced, module: Trainable[Any], as_shard: bool) -> None:
 
 
 def _empty_on_cpu(module: nn.Module) -> None:
-    """Puts tensors of the CPU in the place of all others; shared ones stay shared."""
+    """Replaces all tensors by empty ones on the CPU; shared tensors stay shared."""
     made: dict[Tensor, Tensor] = {}
     for part in module.modules():
         for tensors in (part._parameters, part._buffers):  # noqa: SLF001

@@ -45,8 +45,8 @@ def source_of(name: str) -> str:
 
 
 def local_folder(remote: Folder, field: str, weights: bool) -> Path:
-    """A copy of these very files: those that are written later, under the same names, make another one. One process at
-    a time copies, and the others wait for it. `field` is where the folder was named."""
+    """Copies these very files; files written later under the same names get another copy. One process at a time copies,
+    and the others wait for it. `field` is the path of the spec's field with the folder."""
     sizes = remote.sizes()
     if "config.json" not in sizes:
         found = ", ".join(sorted(sizes)[:10]) or "nothing"

@@ -164,7 +164,7 @@ class Sender:
         self._add(_OUTPUT + line.encode())
 
     def close(self) -> None:
-        """Sends what is queued and waits a few seconds for the driver to receive it."""
+        """Sends the queue and waits a few seconds for the driver to receive it."""
         with self._changed:
             self._closing = True
             self._changed.notify()

@@ -13,9 +13,9 @@ class Workload:
     """The work of a run, in units of one scored row."""
 
     training: float = 1.0
-    """All steps."""
+    """The work of all steps."""
     validation: float = 0.0
-    """All validations."""
+    """The work of all validations."""
     final: float = 0.0
     """The final scoring of the best checkpoint."""
 

@@ -94,7 +94,7 @@ class Snapshots:
             threading.Thread(target=self._watch, daemon=True).start()
 
     def tracked(self, tracking: list[TrackingStatus]) -> None:
-        """Where the run is tracked has changed."""
+        """Updates the status of the experiment trackers."""
         self._tracking = tracking
         self._add(lambda last: last)
 

@@ -50,7 +50,7 @@ def card(run: Contents) -> str:
 
 
 def _files_of(dataset: Dataset, set_name: str) -> str:
-    """The files that the rows of a set are from; those of training where the validation rows are split off them."""
+    """The source files of a set; for validation rows that are split off, the files of the training set."""
     uris = dataset.train.all_uris
     if set_name == "test" and dataset.test is not None:
         uris = dataset.test.all_uris

@@ -92,7 +92,7 @@ def metric_names(epochs: Sequence[Record]) -> list[str]:
 
 
 def remarks(metrics: Sequence[str], validated: Sequence[Record]) -> list[str]:
-    """Sentences about what the charts leave out of these metrics."""
+    """Sentences about the values of these metrics that the charts leave out."""
     shown = metrics[:MOST_METRICS]
     sentences: list[str] = []
     if len(metrics) > len(shown):

@@ -41,7 +41,7 @@ class Run:
     """One of the runs that are compared."""
 
     name: str
-    """Its TrainJob's, or where it is kept if that would tell it from no other."""
+    """The TrainJob's name, or the run's URI if two runs share that name."""
     contents: Contents
     set_name: str
     """The set that it is judged by: test or, without a test set, validation; empty before there are scores."""
@@ -178,7 +178,8 @@ def _time(run: Run) -> str:
 
 
 def _charts(runs: Sequence[Run]) -> list[tuple[Chart, list[dict[str, Any]]]]:
-    """Charts with a curve for each run, and the epochs that mark their axis; that of the loss by steps has none."""
+    """Charts with a curve for each run, with the epochs as marks on the axis; the chart of the loss by steps has no
+    marks."""
     records = [run.contents.records for run in runs]
     epochs = _epochs(runs)
     ticks = [{"step": epoch, "epoch": epoch} for epoch in sorted({row["epoch"] for each in epochs for row in each})]

@@ -27,7 +27,7 @@ class HeldOut:
     set_name: str
     classes: list[str]
     table: pa.Table
-    """COLUMNS, which the files of all versions have, and those of PROBABILITIES that the file has."""
+    """COLUMNS, which the files of all versions have, and the columns of PROBABILITIES that this file has."""
 
     @property
     def labels(self) -> np.ndarray:

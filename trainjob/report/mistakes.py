@@ -102,7 +102,7 @@ def _source(line: dict[str, Any], parent: str) -> str:
 
 
 def common_folder(files: Sequence[str]) -> str:
-    """The folder that all files lie in, with its slash; "" where there is none."""
+    """The folder of all files, with its slash; "" if they have none in common."""
     levels = zip(*(file.split("/")[:-1] for file in files), strict=False)
     folder = "".join(f"{level[0]}/" for level in takewhile(lambda level: len(set(level)) == 1, levels))
     return "" if folder == "/" or folder.endswith("//") else folder

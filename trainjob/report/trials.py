@@ -34,7 +34,7 @@ class TrialsView:
     progress: str
     """How many trials have ended, and which is the best so far, in words."""
     best: Trial | None
-    """None before any has a value."""
+    """None before any trial has a value."""
     metric: str
     """The metric that ranks the trials."""
     headings: list[str]

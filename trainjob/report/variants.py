@@ -81,7 +81,7 @@ _PANELS = (
 
 
 def variants_picture(variants: Variants) -> tuple[str, str]:
-    """Bars for each measure, a bar a model, as an `<svg>` element; and what it shows, for people who cannot see it."""
+    """A bar chart for each measure, as an `<svg>` element, and its description for people who cannot see it."""
     models = variants.variants
     with rc_context(STYLE):
         figure = Figure(figsize=(10, 0.8 + 0.5 * len(models)), facecolor="none", layout="constrained")

@@ -70,7 +70,7 @@ class Summary(StrictModel):
     rows: dict[str, int] = {}
     """Rows of `train`, `validation` and, if there is one, `test`."""
     classes: int | None = None
-    """Number of classes; none for what is no classifier."""
+    """Number of classes; none for a model that is not a classifier."""
     data: DataProfile | None = None
     """Counts of the rows: duplicates, overlap of the sets, class sizes; None for a function."""
     workers: TrainingWorkers

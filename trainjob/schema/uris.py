@@ -12,7 +12,7 @@ _BUCKET = rf"(s3|gs)://[A-Za-z0-9][A-Za-z0-9_.-]*(/{_CHARACTER}*)?"
 _HUB = rf"hf://datasets/[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+(@[A-Za-z0-9_.%-]+)?(/{_CHARACTER}*)?"
 """A data set on the Hugging Face hub, optionally at a branch, tag or commit: `@refs%2Fconvert%2Fparquet`."""
 _WEB = r"https?://[^/\s@]+(/\S*)?"
-"""Without user and password, which would be stored wherever the URL is."""
+"""The URL without user and password, which would be stored with it."""
 
 PATH = rf"^({_PATH})$"
 MODEL = rf"^({_PATH}|{_BUCKET})$"
@@ -22,7 +22,7 @@ ARCHIVE_URI = rf"^({_PATH}|{_BUCKET}|file:///{_CHARACTER}*)\.(tar\.gz|tgz)$"
 GIT_URL = rf"^{_WEB}$"
 ENDPOINT = rf"^{_WEB}$"
 PLAIN_ENDPOINT = r"^https?://[^/\s@?#]+(/[^\s@?#]*)?$"
-"""Without user, password and query, any of which may hold credentials."""
+"""The URL without user, password and query, any of which may hold credentials."""
 
 DataURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=DATA_URI)]
 FolderURI = Annotated[str, Field(min_length=1, max_length=4096, pattern=FOLDER_URI)]

@@ -154,7 +154,7 @@ async def _check_is_json(request: Request) -> None:  # a plain function would be
 
 
 async def _refuse_invalid(_: Request, error: Exception) -> Response:
-    """Without what was sent, which may be large."""
+    """Leaves out the request's content, which may be large."""
     assert isinstance(error, RequestValidationError)
     problems = [f"{_json_path(each['loc'][1:])}: {_wording(each)}" for each in error.errors()]
     return JSONResponse({"detail": _listed(problems)}, 422)

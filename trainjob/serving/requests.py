@@ -1,4 +1,4 @@
-"""The JSON of `/predict`: what a model may be asked, and what it answers."""
+"""The JSON of `/predict`: requests and responses."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -34,8 +34,8 @@ class Followed:
         return bool(self.status.message)
 
     def write(self, state: State | None) -> None:
-        """Writes what is new, unless the last attempt has just failed. `state` is how the run has ended; None while it
-        is under way."""
+        """Writes new records, unless the last attempt has just failed. `state` is the run's final state; None while it
+        is in progress."""
         if state is None and time.monotonic() < self._next:
             return
         message = ""

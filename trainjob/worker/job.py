@@ -25,7 +25,7 @@ class WorkerJob:
     """The number of this start of the driver, from 1."""
     fitted: Fitted
     driver: Address | OnStatus
-    """Where rank 0 reports its progress; a function if the caller is in this process."""
+    """The address to which rank 0 reports progress; a function if the caller is in this process."""
     threads: int
     """CPU threads of each worker."""
     examples: Callable[[], dict[str, Examples]] | None

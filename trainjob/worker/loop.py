@@ -219,7 +219,7 @@ class Trainer:
             self._meter = StepMeter(self.device)
 
     def _record_step(self, learning_rate: float) -> None:
-        """Records what was measured over all ranks since the last record, and the learning rate of this step."""
+        """Records the means over all ranks since the last record, and the learning rate of this step."""
         state = self.state
         loss_sum, weight, values = self._meter.over_ranks(self.objective.unit)
         check_finite("the loss", values["loss"], f"at step {state.step}")

@@ -1,4 +1,4 @@
-"""The rows that one rank trains on, and those that it scores."""
+"""The rows that one rank trains on, and the rows that it scores."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -38,7 +38,7 @@ class NoCompletion(Exception):
         super().__init__(f"no completion, but {json.dumps(message or found, default=str)}")
         code = error.get("code") if isinstance(error, dict) else None
         self.status_code = code if isinstance(code, int) else 200
-        """The message in the body or, if there is none, that of the response."""
+        """The message in the body or, if it has none, the response's own."""
 
 
 class Asker:

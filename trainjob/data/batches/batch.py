@@ -39,7 +39,7 @@ class Batch:
         return len(self) if self.labels.dim() == 1 else int((self.labels[: len(self)] != IGNORED).sum())
 
     def micro_batches(self, count: int) -> list["Batch"]:
-        """Its rows in `count` batches of about the same size, in order; the last one has the padding of all."""
+        """Splits the rows into `count` batches of about equal size, in order; the last one has the padding of all."""
         bounds = [len(self) * number // count for number in range(count + 1)]
         return [self] if count == 1 else [self._rows(start, stop) for start, stop in pairwise(bounds)]
 

@@ -1,4 +1,4 @@
-"""Which rows are set aside for validation, whatever order or files they come in.
+"""Selects the validation rows independently of the rows' order and files.
 
 Each training row has a 64-bit hash of its content, keyed by the seed. In each class the rows with the smallest hashes
 are validation rows. So the split is one threshold for each class: fitted in one pass that keeps 8 bytes a row, applied

@@ -56,7 +56,8 @@ class LabelReader(Protocol):
         ...
 
     def merge(self, later: Any) -> Translation:
-        """Takes over what the reader of a later task has found out. Returns what its labels [n, ...] are here."""
+        """Merges the state of a later task's reader. Returns a function that converts its labels [n, ...] to this
+        reader's."""
         ...
 
     def fit(self, survey: "Survey[T]", dataset: Dataset, bad: BadRows) -> "tuple[Survey[T], Target]":
@@ -223,7 +224,7 @@ def take_survey(
 
 
 def rows_counted(usable: int, unusable: int = 0) -> str:
-    """So many rows that are too few, for a message."""
+    """The number of rows, too few, for a message."""
     if unusable:
         return f"{usable:,} of {usable + unusable:,} rows that can be used"
     return "one row" if usable == 1 else f"{usable:,} rows, all equal"

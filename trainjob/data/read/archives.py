@@ -33,5 +33,5 @@ def only_member(archive: pa.NativeFile, uri: str) -> pa.NativeFile:
 
 
 def _is_data(name: str) -> bool:
-    """Whether a file is not one of those that macOS adds."""
+    """Whether a file is part of the data; macOS adds others."""
     return not any(part == "__MACOSX" or part.startswith(".") for part in PurePosixPath(name).parts)

@@ -18,8 +18,7 @@ _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
 
 
 def _pattern(kind: pa.DataType) -> str:
-    """Matches texts to escape, including those that already begin with apostrophes, so that none of these is taken for
-    ours."""
+    """Matches texts to escape, including those that begin with apostrophes, so that unescaping restores them."""
     wide = "" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "\uff1d\uff0b\uff0d\uff20"
     return rf"\A('*[{_BEGINNINGS}{wide}])"
 

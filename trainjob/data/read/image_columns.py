@@ -58,7 +58,7 @@ def image_columns(part: SourcePart, image: str | None, label: str | None, labell
 
 
 def _schema(part: SourcePart) -> pa.Schema:
-    """The columns of the part's file and of its partition folders; those of CSV and JSON Lines are text."""
+    """The columns of the part's file and of its partition folders. The columns of CSV and JSON Lines are text."""
     if isinstance(part, Partition):
         schema = _schema(part.part)
         for name in part.names:

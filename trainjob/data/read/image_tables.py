@@ -134,7 +134,7 @@ def _of_images(part: SourcePart, columns: ImageColumns) -> SourcePart:
 
 
 def _listed(part: SourcePart, endpoint: str | None, columns: ImageColumns, read: ReadTable) -> Iterator[ListedImages]:
-    """At least one, which tells of the rows that cannot be read where there are no others."""
+    """Yields at least one part, even an empty one, which holds the errors of unreadable rows."""
     wanted = [columns.image] if columns.label is None else [columns.image, columns.label]
     empty = ListedImages(part.uri, endpoint, columns, pa.table({name: [] for name in wanted}), ())
     bad: list[RowError] = []
@@ -207,8 +207,8 @@ def _with_names(rows: Rows, names: tuple[str, ...], on_bad: OnBadRow) -> Rows:
 
 
 def _file_of(value: Any, table: str, endpoint: str | None, where: RowLocation) -> bytes:
-    """The image file of a row, which has it as bytes, as a path relative to the table's folder, or as a struct of both
-    of which one is missing."""
+    """The image file of a row. Its column holds bytes, a path relative to the table's folder, or a struct of both, one
+    of them null."""
     content = value["bytes"] if isinstance(value, dict) else value
     if isinstance(content, bytes):
         return content

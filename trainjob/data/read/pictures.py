@@ -39,7 +39,7 @@ _MARKS_OF_EXIF = (b"eXIf", b"exif", b"tiff:Orientation")
 
 @dataclass(frozen=True)
 class Picture:
-    """An image, of which nothing but the header has been read."""
+    """An image of which only the header has been read."""
 
     image: Image.Image
     where: str
@@ -91,8 +91,8 @@ class Picture:
             return self.in_8_bits().convert("L" if channels == 1 else "RGB")
 
     def in_8_bits(self) -> Image.Image:
-        """The image upright, without transparency, with at most 8 bits a channel; where nothing is to be changed,
-        nothing is read. Raises DataError for one that is damaged."""
+        """The image upright, without transparency, with at most 8 bits a channel. Reads no pixels if nothing has to
+        change. Raises DataError for a damaged image."""
         with _sound(self.where):
             image = self._scaled() if self.image.mode in _DEEP_GREY_MODES else self.image
             if self.as_shown and self.has_alpha:

@@ -30,7 +30,7 @@ HTTP_SECONDS = 60
 
 
 class RowLocation(str):
-    """Where a row comes from: a text for users, with the file and number as attributes."""
+    """The location of a row: a text for users, with file and number as attributes."""
 
     __slots__ = ("file", "number")
     file: str

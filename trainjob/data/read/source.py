@@ -120,7 +120,7 @@ def sources_of(dataset: Dataset) -> dict[str, Source]:
 
 def files_of(source: Source, endpoint: str | None) -> list[File]:
     """The files that `parts` reads, in its order of URIs and by name, and the images beside a `metadata.csv`; of IDX
-    files those of the images."""
+    files only the images' ones."""
     _, listings = _chosen(source, endpoint)
     return [file for listing in listings for file in [*listing.files, *listing.images]]
 
@@ -132,7 +132,7 @@ def images_beside(source: Source, endpoint: str | None) -> list[str]:
 
 
 def _chosen(source: Source, endpoint: str | None) -> tuple[str, list[Listing]]:
-    """The format, and what each URI stands for, without what is left out of folders."""
+    """The format, and the files of each URI, without those that are left out of folders."""
     listings = concurrently(lambda uri: find(uri, endpoint), source.all_uris)
     names = [file.name for listing in listings for file in listing.data]
     kind = source.format or common_format(names, source.all_uris)
@@ -215,7 +215,7 @@ def _refuse_strange_images(files: Iterable[File], uri: str) -> None:
 
 
 def find(uri: str, endpoint: str | None) -> Listing:
-    """What is at `uri`, hidden files left out. Raises DataError where there is nothing."""
+    """The entries at `uri` without hidden files. Raises DataError if there are none."""
     if is_http(uri):
         return Listing(uri, [File(uri, uri.partition("?")[0].rpartition("/")[2], 0, None)], is_folder=False)
     filesystem, path = open_filesystem(uri, endpoint)
@@ -244,8 +244,7 @@ def find(uri: str, endpoint: str | None) -> Listing:
 
 
 def _is_hidden(name: str, pattern: str) -> bool:
-    """Names that begin with a dot are none of the data, nor are with a glob those that begin with `_`, unless the
-    pattern names such."""
+    """Whether a name begins with a dot or, in a glob, with `_`; never if the pattern itself names such files."""
     beginnings = (".", "_") if pattern else (".",)
     if any(step.startswith(beginnings) for step in pattern.split("/")):
         return False

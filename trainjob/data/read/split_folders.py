@@ -81,7 +81,7 @@ def _is_split_of(uri: str, roots: set[str]) -> bool:
 
 
 def _takes_validation(dataset: Dataset) -> bool:
-    """Whether the dataset leaves open what it is validated on. An API server fills in the default."""
+    """Whether the dataset does not say how to validate. An API server fills in the default."""
     return dataset.validation == Dataset.model_fields["validation"].default
 
 
@@ -155,7 +155,8 @@ def _is_divided(splits: Iterable[str]) -> bool:
 
 
 def _one_folder_each(splits: Mapping[str, str], tops: Mapping[str, object], root: str, otherwise: str) -> Folders:
-    """Raises DataError for folders beside the splits, for two of one split, and where there is no training split."""
+    """Raises DataError for folders beside the splits, for two folders of one split, and for a missing training
+    split."""
     folders = {split: top for top, split in sorted(splits.items(), reverse=True)}
     problem = ""
     if others := sorted(set(tops) - set(splits)):

@@ -129,7 +129,7 @@ def scores_type(facts: Facts) -> type[Scores]:
 
 
 def parse_evaluation(facts: Facts, content: bytes) -> dict[str, Scores]:
-    """The scores by set of a run's evaluation.json. Raises ValueError if they are not those of this kind of model."""
+    """The scores in a run's evaluation.json, by set. Raises ValueError for the scores of another kind of model."""
     found, scores = _SETS.validate_json(content), scores_type(facts)
     return {set_name: scores.model_validate(values) for set_name, values in found.items() if values is not None}
 

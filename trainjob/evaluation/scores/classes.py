@@ -1,4 +1,4 @@
-"""The scores of a classifier, all from its confusion matrix but for the loss."""
+"""The scores of a classifier, all computed from its confusion matrix except the loss."""
 
 from collections.abc import Sequence
 from functools import cached_property

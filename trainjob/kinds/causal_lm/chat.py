@@ -39,8 +39,8 @@ _USUAL_ROLES = (SYSTEM, "user", ASSISTANT)
 
 
 class ChatTemplate:
-    """A tokenizer's chat template. What a conversation holds is text to it, also where it is spelled like a control
-    token: `control_tokens` makes the tokens of what is rendered. Picklable."""
+    """A tokenizer's chat template, picklable. Contents that are spelled like a control token stay text:
+    `control_tokens` tokenizes the rendered conversation."""
 
     def __init__(self, config: dict[str, Any], tokenizer: Tokenizer, now: str | None = None) -> None:
         """`config` is the tokenizer's, for transformers. `now` is the ISO date and time that the template writes
@@ -177,7 +177,7 @@ class _Rendering:
             ) from None
 
     def check_calls(self, count: int, asks: bool = False) -> None:
-        """Raises DataError where the template leaves out tools, calls or what was answered to them."""
+        """Raises DataError if the template leaves out tools, calls or their results."""
         for number, message in enumerate(self._messages[:count]):
             if "tool_calls" in message:
                 other = {"content": ""} | {name: value for name, value in message.items() if name != "tool_calls"}
@@ -235,7 +235,7 @@ def template_of(config: dict[str, Any]) -> str:
 
 
 def _at(now: datetime, template: str) -> str:
-    """The template with `now` in the place of the current date, as far as it spells out the format."""
+    """The template with `now` in place of the current date, if it spells out the format."""
     return _NOW.sub(lambda found: json.dumps(now.strftime(found[2])), template)
 
 

@@ -56,7 +56,7 @@ class ControlTokens:
         return self.marked(message) | _each_text(spoken, lambda text: _with_marks(text, self._any_but_thoughts))
 
     def found(self, text: str) -> str | None:
-        """The first text in it that is spelled like a token, but for THOUGHTS."""
+        """The first text that is spelled like a control token, except THOUGHTS."""
         match = self._any_but_thoughts.search(text)
         return match and match[0]
 

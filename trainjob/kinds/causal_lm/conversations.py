@@ -40,7 +40,7 @@ class Conversation:
         ]
 
     def asked(self) -> "Conversation":
-        """Up to the last message that is not the assistant's; all of it where there is none."""
+        """The conversation up to the last message that is not the assistant's; all of it if there is none."""
         others = [index for index, message in enumerate(self.messages, start=1) if message["role"] != ASSISTANT]
         return replace(self, messages=self.messages[: others[-1]]) if others else self
 
@@ -52,7 +52,7 @@ def parsed(columns: Mapping[str, str | None], where: str) -> Conversation:
 
 
 def checked(row: Mapping[str, Any], where: str) -> Conversation:
-    """The same of what was JSON."""
+    """Like `parsed`, for values that are already read from JSON."""
     if unknown := row.keys() - {"messages", TOOLS, PARALLEL}:
         raise DataError(f"{where}: a conversation has messages, {TOOLS} and {PARALLEL}, and no {min(unknown)}")
     messages = _checked_messages(row.get("messages"), where)

@@ -25,8 +25,8 @@ _KEPT = ("r", "lora_alpha", "lora_dropout", "target_modules")
 
 
 def add(network: PreTrainedModel, spec: api.LoRA, field: str) -> None:
-    """Puts a new adapter into the network, of which nothing else is trained from now on; `field` is where it was asked
-    for. Raises UserError for linear layers that are not there."""
+    """Adds a new adapter to the network and freezes the rest; `field` is the path of its spec. Raises UserError for
+    unknown linear layers."""
     from peft import LoraConfig
 
     wanted, paths = spec.target_modules, _linear_layers(network)
@@ -53,7 +53,7 @@ def _put(network: PreTrainedModel, config: Any) -> None:
 
 
 def _linear_layers(network: PreTrainedModel) -> list[str]:
-    """Their paths, but for the one that gives the logits."""
+    """The paths of the linear layers, except the one that computes the logits."""
     head = network.get_output_embeddings()
     return [path for path, part in network.named_modules() if isinstance(part, nn.Linear | Conv1D) and part is not head]
 

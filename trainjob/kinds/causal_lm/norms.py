@@ -13,7 +13,7 @@ EPSILON = 0.1
 
 
 def use_torchs(network: nn.Module) -> None:
-    """Puts PyTorch's in the place of those parts of `network` that compute the same. Weights keep their names."""
+    """Replaces the parts of `network` that compute the same as PyTorch's RMS norm. Weights keep their names."""
     for part in [*network.modules()]:
         for name, norm in part.named_children():
             if _is_rms_norm(type(norm)):

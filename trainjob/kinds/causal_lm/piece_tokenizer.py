@@ -38,7 +38,7 @@ class PieceTokenizer:
     ) -> None:
         self._tokenizer = tokenizer
         self._originals = originals or {}
-        """The ids to return in the place of others."""
+        """The ids to return in place of others."""
         self._forbidden = forbidden - self._originals.keys()
         """Ids that no text may become."""
 

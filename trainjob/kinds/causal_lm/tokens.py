@@ -141,7 +141,7 @@ class TokensInput(TextColumns):
         return self.layout.sources(rows.table, rows.where)
 
     def most_plain_rows(self, width: int) -> int:
-        """None: no baseline learns from them."""
+        """Returns None: no baseline learns from tokens."""
         return 0
 
     def cut_share(self, texts: Sequence[str]) -> None:

@@ -37,8 +37,7 @@ def raw_datasets(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> "dict[str, 
 
 
 def raw_split(spec: TrainJobSpec, mapped: Mapper = one_by_one) -> tuple[Split, Target] | None:
-    """How the training rows are split, if they are, and the target of which the split takes its strata. Raises as `fit`
-    does."""
+    """The split of the training rows, if any, and the target whose strata it uses. Raises the errors of `fit`."""
     if spec.dataset is None or spec.dataset.validation.fraction is None:
         return None
     dataset, seed = spec.dataset, spec.training.seed

@@ -28,7 +28,7 @@ class ImageConfig(StrictModel):
     """The content of an image classifier's config.json: what is needed to build the network again."""
 
     model_type: Annotated[Literal["trainjob-image-classifier"], Field(alias="model_type")] = MODEL_TYPE
-    """Distinguishes this format from those of transformers."""
+    """Distinguishes this format from that of transformers."""
     model: api.ImageClassifier
     """The TrainJob's `spec.model.imageClassifier`."""
     channels: int

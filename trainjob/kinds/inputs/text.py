@@ -192,7 +192,7 @@ def _wordpiece(model: models.WordPiece) -> Tokenizer:
 
 
 def _alphabet(texts: list[str], tokenizer: Tokenizer, most: int) -> tuple[list[str], list[str]]:
-    """The characters that occur most often, and those of them that occur inside words; both sorted."""
+    """The most frequent characters, and those that occur inside words; both sorted."""
     words: Counter[str] = Counter()
     for text in texts:
         words.update(tokenizer.normalizer.normalize_str(text).split())

@@ -1,1 +1,1 @@
-"""Targets: what is learned of a row, and the form of an answer."""
+"""Targets: the labels that are learned, and the form of an answer."""

@@ -92,7 +92,7 @@ def _is_missing(name: str, rows: dict[str, int]) -> bool:
 
 
 def _alike(rows: dict[str, int]) -> list[list[str]]:
-    """The names by what is left of them without case and blanks."""
+    """Groups the names by their spelling without case and blanks."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in rows:
         visible = (sign for sign in unicodedata.normalize("NFKC", name).casefold() if not _is_hidden(sign))

@@ -1,4 +1,4 @@
-"""Each token of a row is followed by another one, which is to be predicted: rows need no labels."""
+"""The target is the next token of each token in a row; rows need no labels."""
 
 import json
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class NextToken:
         return np.zeros(rows, np.int64)
 
     def label_bytes(self, labels: np.ndarray | None, rows: int) -> bytes:
-        """As of one class without a name, which runs of earlier versions keep the digest of."""
+        """Equals that of one class without a name, of which runs of earlier versions keep the digest."""
         return json.dumps([""]).encode() + self.strata(labels, rows).tobytes()
 
     def profile(self) -> dict[str, Any]:

@@ -116,8 +116,8 @@ def _shrink(network: PreTrainedModel, pruned: Any) -> None:
 
 
 def set_linear(network: PreTrainedModel, name: str, inputs: int, outputs: int) -> nn.Linear:
-    """Puts a new linear layer of another size in the place of the one called `name`, and returns it. The encoder has as
-    many heads and channels as its linear layers have room for."""
+    """Replaces the layer `name` by a new linear layer of another size, and returns it. The encoder has as many heads
+    and channels as its linear layers have room for."""
     old = network.get_submodule(name)
     if not isinstance(old, nn.Linear):
         raise TypeError(f"{name} is not a linear layer")

@@ -28,7 +28,7 @@ class ForkServer:
     """A process that imports `modules` as soon as it is started, and that workers are then forked from."""
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str], log_file: Path) -> None:
-        """`environment` is added to this process's own; `log_file` gets what the server prints."""
+        """`environment` is added to this process's environment; the server's output goes to `log_file`."""
         self._modules, self._environment = modules, environment
         self._log = log_file.open("w+b")
         self._server = self._start()
