@@ -18,6 +18,7 @@ from trainjob.cli.compress import compress
 from trainjob.cli.dashboard import dashboard
 from trainjob.cli.delete import delete
 from trainjob.cli.describe import describe
+from trainjob.cli.doctor import doctor
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.events import events
 from trainjob.cli.get import get
@@ -141,6 +142,10 @@ EXAMPLES = {
         trainjob cancel runs/tags""",
     delete: """
         trainjob delete tags tags-small""",
+    doctor: """
+        trainjob doctor
+        trainjob doctor trainjob.yaml --namespace team-a
+        trainjob doctor --storage s3://runs --secret s3""",
     version: """
         trainjob version""",
 }

@@ -55,6 +55,7 @@ COMMANDS = (
     "resume",
     "cancel",
     "delete",
+    "doctor",
     "version",
 )
 

@@ -1,0 +1,28 @@
+"""What a check finds."""
+
+from typing import Literal, NamedTuple
+
+State = Literal["ok", "wrong", "unknown"]
+
+
+class Finding(NamedTuple):
+    """The result of a check."""
+
+    check: str
+    state: State
+    message: str
+    remedy: str = ""
+    """A command or an action, if there is one."""
+
+
+def ok(check: str, message: str) -> Finding:
+    return Finding(check, "ok", message)
+
+
+def wrong(check: str, message: str, remedy: str) -> Finding:
+    return Finding(check, "wrong", message, remedy)
+
+
+def unknown(check: str, message: str, remedy: str = "") -> Finding:
+    """For what is not installed, cannot be seen or need not be wrong."""
+    return Finding(check, "unknown", message, remedy)

@@ -1,0 +1,173 @@
+"""A short-lived pod like a job's own: can its image be pulled, and its storage be written and read?"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from trainjob.api.cluster import STORAGE_PATH, KubernetesObject
+from trainjob.api.resources import EVENTS, PODS, Resource
+from trainjob.api.status_reasons import explanation
+from trainjob.api.storage import Storage
+from trainjob.cluster.connection import NotFound
+from trainjob.cluster.errors import ClusterUnreachable, NotPermitted
+from trainjob.doctor.findings import Finding, ok, unknown, wrong
+from trainjob.doctor.installation import Subject
+from trainjob_operator.diagnosis import diagnose
+from trainjob_operator.pods import resources, serving_spec
+from trainjob_operator.settings import Settings
+
+_JOBS = Resource("/apis/batch/v1", "jobs")
+_CONTAINER = "doctor"
+_PAUSE_SECONDS = 1.0
+_LATEST_SECONDS = 30
+"""How long after the wait the cluster itself ends the pod, and then deletes it, if this process cannot."""
+_FINAL_REASONS = ("CreateContainerConfigError", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_IMAGE_REASONS = ("ErrImagePull", *_FINAL_REASONS[1:])
+
+WRITE_AND_READ = """
+import os, signal, sys
+from trainjob.errors import UserError
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("was stopped while it waited for the storage"))
+uri, endpoint = sys.argv[1:]
+if uri:
+    from trainjob.storage import Folder
+    folder, name, data = Folder(uri, endpoint or None), ".doctor-" + os.urandom(8).hex(), os.urandom(64)
+    try:
+        folder.write(name, data)
+        try:
+            found = folder.read(name)
+        finally:
+            folder.delete(name)
+    except UserError as error:
+        sys.exit(str(error))
+    if found != data:
+        sys.exit("what was read is not what was written")
+"""
+
+
+def probe_pod(subject: Subject, uri: str) -> KubernetesObject:
+    """A pod as the operator would create it for the job; it writes to, reads from and deletes from `uri`."""
+    settings = subject.installation.settings
+    storage = subject.job.spec.storage
+    image = subject.job.spec.pods.image or "unknown"
+    spec = serving_spec(subject.job, settings or Settings(image=image), _CONTAINER, resources(0.1, "512Mi"), {})
+    endpoint = (storage.endpoint if storage is not None else None) or ""
+    spec["containers"][0]["command"] = ["python", "-c", WRITE_AND_READ, uri, endpoint]
+    labels = {"app.kubernetes.io/managed-by": "trainjob-doctor"}
+    metadata = {"generateName": "trainjob-doctor-", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec | {"restartPolicy": "Never"}}
+
+
+def probe(subject: Subject, seconds: int, on_wait: Callable[[str], None]) -> Iterator[Finding]:
+    """Runs the pod for up to `seconds`, and deletes it in any case. Calls `on_wait` with what it waits for."""
+    settings, storage = subject.installation.settings, subject.job.spec.storage
+    if settings is None and subject.job.spec.pods.image is None:
+        reason = "not known, because the operator's settings cannot be read"
+        yield unknown("image", reason, "name a TrainJob with spec.pods.image: trainjob doctor FILE")
+        return
+    if storage is None:
+        yield unknown(
+            "storage", "neither a TrainJob nor the operator's settings name one", "trainjob doctor --storage URI"
+        )
+    pod = probe_pod(subject, _path(storage))
+    name = f"trainjob-doctor-{secrets.token_hex(4)}"
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": pod["metadata"]["labels"]},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": seconds + _LATEST_SECONDS,
+            "ttlSecondsAfterFinished": _LATEST_SECONDS,
+            "template": {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]},
+        },
+    }
+    image = pod["spec"]["containers"][0]["image"]
+    try:
+        subject.connection.request("POST", _JOBS, subject.namespace, body=job)
+        yield from _outcome(image, storage, *_wait(subject, name, seconds, on_wait))
+    except NotPermitted as error:
+        yield unknown("image", f"no pod can be started to try it: {error}")
+    finally:
+        with suppress(NotFound, NotPermitted, ClusterUnreachable):  # the cluster deletes it after its time
+            subject.connection.request(
+                "DELETE", _JOBS, subject.namespace, name, body={"propagationPolicy": "Background"}
+            )
+
+
+def _path(storage: Storage | None) -> str:
+    if storage is None:
+        return ""
+    return STORAGE_PATH if storage.persistent_volume_claim is not None else str(storage.uri)
+
+
+def _wait(
+    subject: Subject, job: str, seconds: int, on_wait: Callable[[str], None]
+) -> tuple[KubernetesObject | None, tuple[str, str] | None]:
+    """The pod when it has ended, cannot start or the time is over, and why it has not started."""
+    end, said = time.monotonic() + seconds, ""
+    while True:
+        query = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
+        pods = subject.connection.request("GET", PODS, subject.namespace, query=query).get("items") or []
+        pod = pods[0] if pods else None
+        reason = _waiting(subject, pod) if pod is not None else None
+        is_final = reason is not None and reason[0] in _FINAL_REASONS
+        if is_final or _ended(pod) is not None or time.monotonic() >= end:
+            return pod, reason
+        if (now := _standing(pod, reason)) != said:
+            on_wait(now)
+            said = now
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _standing(pod: KubernetesObject | None, reason: tuple[str, str] | None) -> str:
+    if pod is None:
+        return "the pod is being created"
+    if reason is not None:
+        return ": ".join(reason)
+    is_running = pod.get("status", {}).get("phase") == "Running"
+    return "the pod runs" if is_running else "the pod starts; the first pull of an image may take minutes"
+
+
+def _waiting(subject: Subject, pod: KubernetesObject) -> tuple[str, str] | None:
+    """Reason and message if the pod waits for something."""
+    uid = pod["metadata"]["uid"]
+    try:
+        query = {"fieldSelector": f"involvedObject.uid={uid}"}
+        events = subject.connection.request("GET", EVENTS, subject.namespace, query=query).get("items") or []
+    except NotPermitted:
+        events = []
+    found = diagnose([pod], None, events)
+    return (found[0].reason, found[0].message) if found else None
+
+
+def _ended(pod: KubernetesObject | None) -> dict[str, Any] | None:
+    """How the pod's container has ended."""
+    statuses = ((pod or {}).get("status") or {}).get("containerStatuses") or ()
+    return next((each["state"]["terminated"] for each in statuses if "terminated" in each.get("state", {})), None)
+
+
+def _outcome(
+    image: str, storage: Storage | None, pod: KubernetesObject | None, reason: tuple[str, str] | None
+) -> Iterator[Finding]:
+    where = storage and (storage.uri or f"the PersistentVolumeClaim {storage.persistent_volume_claim}")
+    ended = _ended(pod)
+    if ended is None and (pod is None or pod.get("status", {}).get("phase") != "Running"):
+        why, message = reason or ("Starting", "the pod had not started when the time was over")
+        known = explanation(why)
+        remedy = known.remedy if known is not None else "wait longer: --timeout 10m"
+        yield wrong("image" if why in _IMAGE_REASONS else "pod", f"{image}: {why}: {message}", remedy)
+        return
+    yield ok("image", f"{image} can be pulled")
+    if where is None:
+        return
+    remedy = "check the URI, spec.storage.endpoint and the keys in the Secret spec.storage.secretName"
+    if ended is None:
+        yield wrong("storage", f"{where}: no answer when the time was over", remedy)
+    elif ended["exitCode"] != 0:
+        lines = (ended.get("message") or ended.get("reason") or "").strip().splitlines() or ["no message"]
+        yield wrong("storage", f"{where}: {lines[-1]} (exit code {ended['exitCode']})", remedy)
+    else:
+        yield ok("storage", f"{where}: a pod has written, read and deleted a file")
