@@ -278,7 +278,9 @@ def test_a_submitted_job_is_followed_to_its_end_and_left_alone_at_ctrl_c(jobs: J
         left.send_signal(signal.SIGINT)
         _, error = left.communicate(timeout=60)
     assert left.returncode == 128 + signal.SIGINT
-    assert f"job goes on: `trainjob describe job --namespace {jobs.namespace}`".replace("--namespace", "-n") in error
+    assert (
+        f"job keeps running: `trainjob describe job --namespace {jobs.namespace}`".replace("--namespace", "-n") in error
+    )
     for status, phase, code in (
         ({"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "message": "no luck"}, "Failed", 1),
         ({"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, "Succeeded", 0),

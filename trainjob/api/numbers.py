@@ -21,7 +21,7 @@ def amount_of(quantity: str) -> float:
     """The number that Kubernetes writes as a quantity, such as `100m`, `1.5Gi` or `1e3`. Raises ValueError."""
     found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)([numkKMGTPE]?i?)", quantity)
     if found is None or found[2] not in _FACTORS:
-        raise ValueError(f"{quantity!r} is no quantity")
+        raise ValueError(f"{quantity!r} is not a quantity")
     return float(found[1]) * _FACTORS[found[2]]
 
 

@@ -27,7 +27,7 @@ EXPLANATIONS = [
     Explanation(
         "PodsStarting",
         "Pending, Retrying",
-        "KubeRay is starting the pods; with Retrying, `message` says what ended the last attempt",
+        "KubeRay is starting the pods; with Retrying, `message` says why the last attempt ended",
         "nothing",
     ),
     Explanation(
@@ -39,8 +39,8 @@ EXPLANATIONS = [
             "not change, because the cluster is the same"
         ),
         (
-            "nothing; if it was memory, give the head more in a new TrainJob (`spec.head`; the default is the "
-            "chart's `settings.defaults.head`); look for why nodes are lost if it happens often"
+            "nothing; if it ran out of memory, give the head more in a new TrainJob (`spec.head`; the default is the "
+            "chart's `settings.defaults.head`); if nodes are lost often, find out why"
         ),
     ),
     Explanation(
@@ -65,7 +65,7 @@ EXPLANATIONS = [
     Explanation(
         "Resuming",
         "Pending",
-        "was suspended; KubeRay is starting it again",
+        "the job was suspended, and KubeRay is starting it again",
         "nothing",
     ),
     Explanation(
@@ -81,15 +81,15 @@ EXPLANATIONS = [
         "RayJobDeleting",
         "Pending",
         (
-            "the RayJob, or that of a deleted TrainJob of the same name, is being deleted, and its finalizers, "
-            "which `message` names, may hold it up; another one is created once it is gone"
+            "the RayJob, or that of a deleted TrainJob of the same name, is being deleted, perhaps delayed by the "
+            "finalizers that `message` names; the operator creates another one once it is gone"
         ),
         "find out which controller should remove those finalizers",
     ),
     Explanation(
         "Unschedulable",
         "Pending, Retrying",
-        "the scheduler finds no node; `message` has its words, also for a missing PersistentVolumeClaim",
+        "the scheduler finds no node for a pod, or no PersistentVolumeClaim; `message` quotes it",
         "make room, ask for less, or name another node pool",
     ),
     Explanation(
@@ -107,20 +107,20 @@ EXPLANATIONS = [
     Explanation(
         "CrashLoopBackOff",
         "Pending, Retrying",
-        "a container ends again and again; `message` has its last exit code and the last line of its log",
+        "a container keeps failing; `message` has its last exit code and the last line of its log",
         "see its log",
     ),
     Explanation(
         "FailedMount, FailedAttachVolume",
         "Pending, Retrying",
         "a volume cannot be mounted",
-        "create what it names; the pod then starts by itself",
+        "create the volume or object that `message` names; the pod then starts by itself",
     ),
     Explanation(
         "FailedCreatePodSandBox",
         "Pending, Retrying",
         "the node cannot prepare the pod, usually because of its network plugin or container runtime",
-        "nothing; if it lasts, have the node's network plugin and container runtime checked",
+        "nothing; if it lasts, have an administrator check the node's network plugin and container runtime",
     ),
     Explanation(
         (
@@ -148,10 +148,10 @@ EXPLANATIONS = [
         "PodsNotCreated",
         "Pending, Retrying",
         (
-            "KubeRay has created no pod within 30 seconds and no Event that says why. It makes none where it "
+            "KubeRay has created no pod within 30 seconds, and no Event that says why. It creates no Event if it "
             "cannot create the Secret with the cluster's token"
         ),
-        "see the log of KubeRay's operator, and quotas and policies for Secrets",
+        "see the log of KubeRay's operator, and check quotas and policies for Secrets",
     ),
     Explanation(
         "NoStorage",
@@ -166,27 +166,27 @@ EXPLANATIONS = [
         "UnknownNodePool",
         "Pending",
         "the operator's settings have no pool with that name",
-        "name one that `message` lists, or have it added",
+        "name a pool that `message` lists, or ask an administrator to add it",
     ),
     Explanation(
         "NotAllowed",
         "Pending",
         (
-            "the TrainJob asks for [something that it may not have](operator.md#what-a-trainjob-may-not-ask-for); "
-            "`message` names all of it"
+            "the TrainJob asks for [fields that are not allowed](operator.md#what-a-trainjob-may-not-ask-for); "
+            "`message` lists them"
         ),
-        "remove it in a new TrainJob, or have the operator's settings allow it",
+        "remove them in a new TrainJob, or ask an administrator to allow them in the operator's settings",
     ),
     Explanation(
         "NameTaken",
         "Pending",
-        "a RayJob of that name is not this TrainJob's",
-        "delete it, or choose another name",
+        "a RayJob of that name belongs to somebody else",
+        "delete the RayJob, or choose another name",
     ),
     Explanation(
         "SpecTooLarge",
         "Pending",
-        "the spec is larger than an annotation may be, or `pods` alone, which each pod repeats",
+        "the spec is too large for an annotation, or `pods` is too large, which each pod repeats",
         "shorten `function.config` or `pods`",
     ),
     Explanation(
@@ -202,8 +202,8 @@ EXPLANATIONS = [
         "RayJobChanged",
         "any, of Accepted only",
         (
-            "an admission policy or webhook changes the RayJob as the operator writes it; `message` names the "
-            "first such field. The job runs with what was changed"
+            "an admission policy or webhook changes the RayJob when the operator writes it; `message` names the "
+            "first changed field. The job runs with the change"
         ),
         "have the policy leave RayJobs of TrainJobs alone; the operator tries again every 15 seconds",
     ),
@@ -220,15 +220,15 @@ EXPLANATIONS = [
         "Deleting",
         "Pending",
         (
-            "the TrainJob is being deleted and finalizers hold it up. With a RayJob that still runs this is the "
-            "reason of Accepted only"
+            "the TrainJob is being deleted, and finalizers delay it. While a RayJob still runs, this is only the "
+            "reason of Accepted"
         ),
         "see `metadata.finalizers`",
     ),
     Explanation(
         "ConfigChanged",
         "any, of Accepted only",
-        ("`function.config` was changed after the job got its RayJob; it keeps the old one, for later attempts too"),
+        ("`function.config` was changed after the job got its RayJob, which keeps the old one, also in later attempts"),
         "restore the old value, or apply the TrainJob under a new name",
     ),
     Explanation(
@@ -246,7 +246,7 @@ EXPLANATIONS = [
     Explanation(
         "InvalidSpec",
         "Pending",
-        ("a CRD of another version admitted this spec. With a RayJob that exists this is the reason of Accepted only"),
+        ("a CRD of another version admitted this spec. If there is a RayJob, this is only the reason of Accepted"),
         "create the TrainJob again",
     ),
     Explanation(
@@ -258,7 +258,7 @@ EXPLANATIONS = [
     Explanation(
         "Queued",
         "Suspended",
-        "a queue has no room, in Kueue's words, or Kueue has made no Workload for the job",
+        "the queue has no room (`message` quotes Kueue), or Kueue has created no Workload for the job",
         "wait for the queue, or check that Kueue is installed and runs with the integration `ray.io/rayjob`",
     ),
     Explanation(
@@ -270,15 +270,15 @@ EXPLANATIONS = [
     Explanation(
         "TrainingFailed",
         "Failed",
-        "a worker or the driver raised; `message` says which and what",
-        "fix it and apply the TrainJob under a new name",
+        "a worker or the driver raised an error; `message` says which, and quotes it",
+        "fix the error, and apply the TrainJob under a new name",
     ),
     Explanation(
         "DeadlineExceeded",
         "Failed",
         (
-            "`spec.deadlines.total` is over; the pods are gone, the checkpoints are not. Time in a queue does not "
-            "count. `message` and `waiting` keep what the job waited for"
+            "`spec.deadlines.total` has passed; the pods are deleted, and the checkpoints are kept. Time in a queue "
+            "does not count. `message` and `waiting` still say why the job was waiting"
         ),
         "allow more time in a new TrainJob",
     ),
@@ -286,16 +286,16 @@ EXPLANATIONS = [
         "PreRunningDeadlineExceeded",
         "Retrying, Failed",
         (
-            "the driver had not started within `spec.deadlines.start`; `message` and `waiting` keep what the job "
-            "waited for"
+            "the driver had not started within `spec.deadlines.start`; `message` and `waiting` still say why the job "
+            "was waiting"
         ),
         "remove the cause, and apply the TrainJob under a new name",
     ),
     Explanation(
         "SubmissionFailed",
         "Retrying, Failed",
-        "the entry point could not be handed to Ray; `message` has the last line of the submitter pod's log",
-        "fix what it names: an image without trainjob, or with an older one than the operator's, for example",
+        "the entry point could not be submitted to Ray; `message` has the last line of the submitter pod's log",
+        "fix the cause that it names, for example an image with no trainjob, or one older than the operator's",
     ),
     Explanation(
         "AppFailed",
@@ -309,7 +309,7 @@ EXPLANATIONS = [
     Explanation(
         "ValidationFailed",
         "Failed",
-        "KubeRay refuses the RayJob, which somebody has changed; it is deleted, with its pods",
+        "KubeRay refuses the RayJob, because somebody has changed it; it is deleted with its pods",
         "apply the TrainJob under a new name",
     ),
     Explanation(

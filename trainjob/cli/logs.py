@@ -32,7 +32,7 @@ Show = Callable[[str], None]
 
 def logs(
     name: JobOrRun,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is printed from now on.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines.")] = False,
     rank: Annotated[
         str | None, typer.Option(metavar="N|all", help="A worker's log, or all workers', from the run's folder.")
     ] = None,
@@ -147,7 +147,7 @@ class _Workers:
             found = ranks_with_logs(sizes)
             if is_last and (missing := [rank for rank in self._ranks or [] if rank not in found]):
                 known = listed([str(rank) for rank in found]) or "none"
-                raise UserError(f"{self._folder.uri} has no log of rank {missing[0]}; it has those of ranks {known}")
+                raise UserError(f"{self._folder.uri} has no log of rank {missing[0]}; it has logs of ranks {known}")
             try:
                 for rank in found if self._ranks is None else [each for each in self._ranks if each in found]:
                     log, reader = self._log(rank)

@@ -132,7 +132,10 @@ def _follow(client: "Client", job: "Job", options: str) -> None:
                     break
     except KeyboardInterrupt:
         name = f"{job.name}{options}"
-        say(f"\n{job.name} goes on: `trainjob describe {name}` shows it, `trainjob delete {name}` ends it", error=True)
+        say(
+            f"\n{job.name} keeps running: `trainjob describe {name}` shows it, `trainjob delete {name}` ends it",
+            error=True,
+        )
         raise typer.Exit(interrupts.exit_code()) from None
     if latest.status.phase == "Failed":
         say(f"`trainjob describe {job.name}{options}` says what to do", error=True)

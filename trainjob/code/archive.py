@@ -82,7 +82,7 @@ def unpack(archive: bytes, target: Path, source: str) -> None:
                     path.write_bytes(content.read())
                     path.chmod(_mode(member))
                 else:
-                    raise UserError(f"{source} is refused: {member.name} is no file, folder or symbolic link")
+                    raise UserError(f"{source} is refused: {member.name} is not a file, folder or symbolic link")
         for path, linked in links.items():
             path.symlink_to(linked)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:

@@ -43,7 +43,7 @@ def test_all_ranks_are_told_apart_and_lines_are_chosen(run: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--rank", "7"], "has no log of rank 7; it has those of ranks 0, 1"),
+        (["--rank", "7"], "has no log of rank 7; it has logs of ranks 0, 1"),
         (["--attempt", "9"], "has no logs of attempt 9: attempts with logs: 1, 2"),
     ],
 )
