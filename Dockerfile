@@ -75,7 +75,7 @@ RUN python3 -m venv --without-pip /opt/trainjob \
  && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement uv.txt \
  && /opt/uv/bin/uv pip install --require-hashes --requirements operator.txt \
  && rm -r /opt/uv \
- && python3 -c 'import kopf, kubernetes.aio.client, prometheus_client, typer'
+ && python3 -c 'import apprise, kopf, kubernetes.aio.client, prometheus_client, typer; apprise.Apprise().add("json://host")'
 COPY --from=code /code /opt/trainjob
 USER 1000:1000
 WORKDIR /home/trainjob

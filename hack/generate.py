@@ -11,6 +11,7 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from trainjob.api import status_reasons
+from trainjob.api.notify import Receiver
 from trainjob.api.storage import Storage
 from trainjob.api.wording import fields_of
 from trainjob.crd.kubernetes_types import kubernetes_schema
@@ -52,7 +53,8 @@ def _definitions() -> dict[str, Schema]:
     schema = _without_titles(Settings.model_json_schema(by_alias=True))
     definitions = schema.pop("$defs")
     del schema["properties"]["image"], schema["required"]  # the chart has trainer.image
-    definitions["Storage"]["oneOf"] = [{"required": [to_camel(name)]} for name in Storage.choice_fields()]
+    for choice in (Storage, Receiver):
+        definitions[choice.__name__]["oneOf"] = [{"required": [to_camel(name)]} for name in choice.choice_fields()]
     pool = definitions["NodePool"]["properties"]
     for name, info in fields_of(NodePool).items():
         if kind := kubernetes_type(info.annotation):

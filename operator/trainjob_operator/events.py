@@ -32,12 +32,11 @@ def events_for_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator
     message = after.message or after.reason or ""
     if before.ray_job_name is None and after.ray_job_name is not None:
         yield "Created", f"created RayJob {after.ray_job_name}", False
-    fails_again = after.phase == "Retrying" and before.attempt != after.attempt
     refusal, earlier = _refusal_of(after), _refusal_of(before)
     known = (DELETING, RAY_JOB_DELETING, earlier.reason if earlier is not None else None)
     if refusal is not None and refusal.reason not in known:
         yield refusal.reason, refusal.message, True
-    if before.phase != after.phase or fails_again:
+    if enters_phase(before, after):
         match after.phase:
             case "Running":
                 yield "Started", f"training runs, attempt {after.attempt}", False
@@ -51,6 +50,11 @@ def events_for_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator
         yield "Interrupted", f"{interruption_message(after.interruptions)} while training ran", True
     if after.waiting and [item.reason for item in before.waiting] != [item.reason for item in after.waiting]:
         yield "Waiting", f"{after.waiting[0].reason}: {message}", True
+
+
+def enters_phase(before: TrainJobStatus, after: TrainJobStatus) -> bool:
+    """Whether the job has entered its phase, or Retrying once more."""
+    return before.phase != after.phase or (after.phase == "Retrying" and before.attempt != after.attempt)
 
 
 def _refusal_of(status: TrainJobStatus) -> Condition | None:

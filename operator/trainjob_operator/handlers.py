@@ -120,4 +120,6 @@ def _is_settled(body: Body) -> bool:
         return False
     if status.get("observedGeneration") != body["metadata"]["generation"]:
         return False
+    if any(each.get("state") == "Pending" for each in status.get("notifications", ())):
+        return False
     return not spec.keys() & {"ttlAfterFinished", "rayJobTTLAfterFinished"} and "total" not in spec.get("deadlines", {})

@@ -5,7 +5,7 @@ repeated at any time.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,13 +14,14 @@ from typing import Any
 from trainjob.api import TrainJob
 from trainjob.api.cluster import KubernetesObject, seconds
 from trainjob.api.resources import TRAIN_JOBS
-from trainjob.api.trainjob_status import FINAL, TrainJobStatus, read_status
+from trainjob.api.trainjob_status import FINAL, Notification, TrainJobStatus, read_status
 from trainjob_operator.api import WORKLOADS, Api
 from trainjob_operator.deadlines import KUBERAY_END_GRACE, add_clamped, failure_deadline, start_deadline, total_deadline
 from trainjob_operator.errors import RayJobError
 from trainjob_operator.events import Recorder, change_origin, events_for_change
 from trainjob_operator.head import parse_time
 from trainjob_operator.metrics import START_SECONDS
+from trainjob_operator.notifications import next_waiting_time, receivers_of, refused_receivers, with_notifications
 from trainjob_operator.observe import observe
 from trainjob_operator.queues import hold_queue, queue_of, was_deactivated_by_operator, with_queue
 from trainjob_operator.ray_jobs import RayJobs, should_create
@@ -35,6 +36,7 @@ from trainjob_operator.verdict import DELETING, Observed, is_replaced
 STARTING_REQUEUE_SECONDS = 4.0
 """While pods are starting: Events, which are not watched, may explain why they do not."""
 REFUSED_REQUEUE_SECONDS = 15.0
+NOTIFYING_REQUEUE_SECONDS = 5.0
 MAX_REQUEUE_SECONDS = 300.0
 """A watch does not report deletions during a long interruption."""
 
@@ -54,6 +56,8 @@ class Reconciler:
     api: Api
     settings: Settings
     recorder: Recorder
+    notify: Callable[[Key, Sequence[Notification]], None] = lambda *_: None
+    """Is called with a TrainJob and its notifications."""
 
     async def reconcile(self, key: Key) -> float | None:
         """Returns the seconds until the next reconciliation, or None."""
@@ -69,6 +73,7 @@ class Reconciler:
         if before.phase in FINAL:
             status = derive(job, body["metadata"]["generation"], before, Observed(), self.api.now)
             await self._write_status(body, before, status, change_origin(before, None))
+            self.notify(key, status.notifications)
             return await self._clean_up(job, status)
         ray_job, error = await self._ensure_ray_job(job, before, invalid)
         job = job if ray_job is None else with_queue(job, queue_of(ray_job))
@@ -76,19 +81,25 @@ class Reconciler:
         observed = replace(
             observed,
             unreadable=[*unreadable, *observed.unreadable],
+            notes=[*refused_receivers(job, self.settings.notify)],
             error=error,
             start_seconds=start_seconds(job, ray_job, self.settings),
         )
         status = derive(job, body["metadata"]["generation"], before, observed, self.api.now)
         if status.phase in FINAL and not await self._is_unchanged(body):
             return 0.0  # training may have reported its end after the TrainJob was read and before the RayJob was
-        await self._write_status(body, before, status, change_origin(before, ray_job))
+        origin, receivers = change_origin(before, ray_job), receivers_of(job, self.settings.notify)
+        status = with_notifications(before, status, receivers, origin, self.api.now)
+        await self._write_status(body, before, status, origin)
+        self.notify(key, status.notifications)
         if status.phase in FINAL:
             return await self._clean_up(job, status)
         if ray_job is not None and is_replaced(job, before, ray_job):
             await RayJobs(self.api, self.settings).delete(ray_job)
         await self._suspend_in_queue(job, observed.workloads)
-        return requeue_after(job, status, observed, self.api.now)
+        again = requeue_after(job, status, observed, self.api.now)
+        waiting = next_waiting_time(status, receivers)
+        return again if waiting is None else min(again, max(0.0, (waiting - self.api.now).total_seconds()))
 
     async def _ensure_ray_job(
         self, job: TrainJob, before: TrainJobStatus, invalid: RayJobError | None
@@ -186,8 +197,11 @@ class Reconciler:
         return None
 
     async def _expire(self, job: TrainJob, status: TrainJobStatus) -> float | None:
-        """Deletes the TrainJob after `ttlAfterFinished`. Returns the seconds until then."""
+        """Deletes the TrainJob after `ttlAfterFinished`, once no notification is pending. Returns the seconds until
+        then."""
         left, metadata = self._seconds_left(job.spec.ttl_after_finished, status), job.metadata
+        if left is not None and any(each.state == "Pending" for each in status.notifications):
+            left = max(left, NOTIFYING_REQUEUE_SECONDS)
         if left is None or left > 0:
             return left
         await self.api.delete(TRAIN_JOBS, str(metadata.namespace), metadata.name, str(metadata.uid))

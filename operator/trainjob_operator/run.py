@@ -22,12 +22,15 @@ from trainjob_operator.events import Recorder
 from trainjob_operator.handlers import Watcher
 from trainjob_operator.lease import REQUEST_SECONDS, Lease
 from trainjob_operator.metrics import ACCESS_MISSING, LEADER, QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES, REGISTRY
+from trainjob_operator.notifier import Notifier
 from trainjob_operator.reconcile import MAX_REQUEUE_SECONDS, Key, Reconciler
 from trainjob_operator.settings import Settings
 from trainjob_operator.watching import WATCH_RETRY_SECONDS, kopf_settings, login, watch_problem
 from trainjob_operator.work_queue import WorkQueue
 
 WORKERS = 16
+NOTIFIERS = 4
+"""Each may need 50 MB, for a process that uses apprise."""
 STUCK_SECONDS = 120
 """A request that takes longer hangs: it should have timed out long ago."""
 BUSY_SECONDS = 1.0, 5.0
@@ -98,8 +101,10 @@ class Operator:
         watcher = Watcher(self.queue.add)
         watcher.register(registry)
         recorder = Recorder(api)
-        reconciler = Reconciler(api, self.settings, recorder)
+        notifier = Notifier(api, self.settings.notify, recorder)
+        reconciler = Reconciler(api, self.settings, recorder, notifier.add)
         workers = [asyncio.create_task(self.queue.work(partial(self._reconcile, reconciler))) for _ in range(WORKERS)]
+        workers += [asyncio.create_task(notifier.work()) for _ in range(NOTIFIERS)]
         namespaces = self.settings.namespaces
         workers.append(asyncio.create_task(_forget_deleted(watcher, api, namespaces)))
         ACCESS_MISSING.set_function(lambda: bool(self._problem))

@@ -18,12 +18,14 @@ from trainjob.api.cluster import (
     Toleration,
 )
 from trainjob.api.load import checked, read_document, without_nulls
+from trainjob.api.notify import Receivers
 from trainjob.api.storage import Storage
 from trainjob.schema.base import StrictModel, refuse_conflicts
 
 Name = Annotated[str, Field(min_length=1)]
 DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9*:._-]+$", max_length=253)]
 Capability = Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")]
 
 
@@ -190,6 +192,28 @@ class Network(StrictModel):
     """Labels of KubeRay's operator pods."""
 
 
+class NotifySettings(StrictModel):
+    """Notifications about TrainJobs (`spec.notify`)."""
+
+    secret_names: list[ResourceName] = []
+    """Names of the Secrets of receivers, in the TrainJobs' namespaces. The operator may read no others; if there are
+    none, notifications are off."""
+    hosts: list[Host] = []
+    """Hosts that notifications may be sent to, such as `hooks.example.com` or `*.example.com`; all if empty. Loopback
+    and link-local addresses and those of clouds' metadata servers are refused unless they are listed themselves."""
+    receivers: Receivers = []
+    """Default for `spec.notify`."""
+
+    @model_validator(mode="after")
+    def _check_secrets(self) -> Self:
+        refuse_conflicts(
+            (f"receivers.{number}", f"the Secret {receiver.secret_name} is not in secretNames")
+            for number, receiver in enumerate(self.receivers)
+            if receiver.secret_name not in self.secret_names
+        )
+        return self
+
+
 class Settings(StrictModel):
     """All of the operator's settings."""
 
@@ -209,6 +233,8 @@ class Settings(StrictModel):
     """Namespaces whose TrainJobs may exceed Pod Security's level `restricted`."""
     network: Network = Network()
     """Access to the Ray processes of a job."""
+    notify: NotifySettings = NotifySettings()
+    """Notifications about TrainJobs (`spec.notify`)."""
     namespaces: list[ResourceName] = []
     """Watched namespaces; all if empty."""
 

@@ -18,6 +18,7 @@ _ONLY_IN_A_CLUSTER = {
     "head",
     "pods",
     "deadlines",
+    "notify",
     "ttl_after_finished",
     "ray_job_ttl_after_finished",
     "suspend",

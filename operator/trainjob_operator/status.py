@@ -89,8 +89,10 @@ def derive(job: TrainJob, generation: int, before: TrainJobStatus, observed: Obs
         dashboard_url=ray.get("dashboardURL") or None,
         storage=storage_of(observed.ray_job) or before.storage,
         workers=workers,
+        waiting_since=(before.waiting_since or now) if _is_waiting(verdict) else None,
         waiting=waiting,
         interruptions=interruptions,
+        notifications=before.notifications,
         training=before.training,
     )
 
@@ -130,6 +132,11 @@ def _waiting_reasons(verdict: Verdict, pods: Sequence[Object], observed: Observe
     return waiting if waiting or observed.unreadable else unexplained_wait(ray_job, pods, now)
 
 
+def _is_waiting(verdict: Verdict) -> bool:
+    """Whether the job waits for something other than its user's decision to resume it."""
+    return verdict.phase in ("Pending", "Starting", "Retrying") or verdict.reason == "Queued"
+
+
 def _has_deadlines(verdict: Verdict) -> bool:
     return verdict.phase not in FINAL and verdict.reason not in ("Finishing", "Queued")
 
@@ -163,7 +170,8 @@ def _ready_workers(job: TrainJob, pods: Sequence[Object]) -> int:
 
 def _with_problems(verdict: Verdict, job: TrainJob, observed: Observed) -> str:
     """The verdict's message, followed by other problems."""
-    problems, ray_job, queue = [*observed.unreadable], observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
+    problems = [*observed.unreadable, *observed.notes]
+    ray_job, queue = observed.ray_job, job.metadata.labels.get(QUEUE_LABEL)
     if queue and not observed.workloads and not observed.unreadable and ray_job:
         if verdict.reason == "Queued":
             problems.append(NO_WORKLOAD)

@@ -13,7 +13,7 @@ from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus, problems
 from trainjob_operator.errors import RayJobError
 
-_UNCHANGED = ("phase", "attempt", "rayJobName", "headPodUID")
+_UNCHANGED = ("phase", "attempt", "rayJobName", "headPodUID", "notifications")
 
 
 def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | None]:

@@ -56,6 +56,8 @@ class Observed:
     """Kueue's Workloads, if the job is in one of its queues."""
     unreadable: Sequence[str] = ()
     """Descriptions of objects that could not be read and count as absent."""
+    notes: Sequence[str] = ()
+    """Fields of the spec that have no effect, and why."""
     error: RayJobError | None = None
     """Why there is no RayJob, or why it does not match the TrainJob."""
     start_seconds: int | None = None

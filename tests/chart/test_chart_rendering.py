@@ -138,12 +138,12 @@ def test_several_replicas_are_spread_and_go_one_at_a_time():
 
 
 def test_the_network_policy_leaves_probes_metrics_dns_and_the_api_server():
-    objects = render({"networkPolicy": {"enabled": True, "apiServerPorts": [8443]}})
+    objects = render({"networkPolicy": {"enabled": True, "apiServerPorts": [8443], "notifyPorts": [587]}})
     policy = find(objects, "NetworkPolicy")["spec"]
     assert policy["podSelector"] == find(objects, "Deployment")["spec"]["selector"]
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": "http"}]}]
     ports = [(port["protocol"], port["port"]) for port in policy["egress"][0]["ports"]]
-    assert ports == [("UDP", 53), ("TCP", 53), ("TCP", 8443)]
+    assert ports == [("UDP", 53), ("TCP", 53), ("TCP", 8443), ("TCP", 587)]
 
 
 def test_priority_classes_and_further_objects():
@@ -183,6 +183,8 @@ def test_priority_classes_and_further_objects():
         ({"resources": {"limits": {"memory": "much"}}}, "/resources/limits/memory"),
         ({"tolerations": {}}, "/tolerations"),
         ({"podLabels": {"team": 1}}, "/podLabels/team"),
+        ({"settings": {"notify": {"secretNames": ["Hook"]}}}, "/settings/notify/secretNames/0"),
+        ({"settings": {"notify": {"receivers": [{"events": []}]}}}, "/settings/notify/receivers/0"),
         ({"networkPolicy": {"apiServerPorts": [70000]}}, "/networkPolicy/apiServerPorts/0"),
         ({"metrics": {"serviceMonitor": {"interval": "often"}}}, "/metrics/serviceMonitor/interval"),
         ({"priorityClasses": {"research": {}}}, "/priorityClasses/research"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from releases import NAMESPACE, OPERATOR, Object, Release, installed, signed_in, token
+from releases import NAMESPACE, OPERATOR, Object, Release, find, installed, render, signed_in, token
 
 from cluster.component import ENDS_WITH_US, free_ports
 from cluster.control_plane import ControlPlane
@@ -109,6 +109,8 @@ def live(jobs: Jobs, requests: Requests) -> None:
     jobs.ray_job("queued")
     jobs.patch("trainjob", "queued", {"spec": {"suspend": True}})
     eventually(lambda: asked(("create", "events"), ("list", "events"), ("list", "kueue.x-k8s.io/workloads")))
+    jobs.create("told", suspend=True, notify=[{"webhook": {"secretName": "hook"}, "events": ["Suspended"]}])
+    eventually(lambda: "there is no Secret hook" in str(jobs.status("told").get("notifications")))
     jobs.create("late", deadlines={"total": "1s"}, ttlAfterFinished="1s")
     eventually(lambda: jobs.get("trainjobs", "late") is None and jobs.get("rayjobs", "late") is None)
     assert asked(("delete", "ray.io/rayjobs"), ("delete", "trainjob.dev/trainjobs"))
@@ -121,7 +123,8 @@ def test_the_operator_may_do_what_it_does_and_nothing_else(
     jobs, others = Jobs(cluster, namespace), Jobs(cluster, "team-b")
     requests = Requests(cluster)
     cluster.kubectl("delete", "lease", OPERATOR, f"--namespace={NAMESPACE}", "--ignore-not-found")  # an earlier one's
-    with installed(cluster, {"settings": {"namespaces": [] if everywhere else [namespace]}}) as release:
+    settings = {"namespaces": [] if everywhere else [namespace], "notify": {"secretNames": ["hook"]}}
+    with installed(cluster, {"settings": settings}) as release:
         with running(release, tmp_path) as log:
             live(jobs, requests)
             others.create("other")
@@ -136,6 +139,9 @@ def test_the_operator_may_do_what_it_does_and_nothing_else(
     asked, elected = set(requests.of(None, namespace, "team-b")), set(requests.of(NAMESPACE))
     assert not [use for use, status in asked | elected if status in (401, 403)], log.read_text()
     assert {use for use, _ in asked} | NOT_ASKED == granted(role["rules"]) | granted(check["rules"])
+    [secrets] = [rule for rule in role["rules"] if "secrets" in rule["resources"]]
+    assert (secrets["verbs"], secrets["resourceNames"]) == (["get"], ["hook"])
+    assert not [rule for rule in find(render({}), "ClusterRole")["rules"] if "secrets" in rule["resources"]]
     assert {use for use, _ in elected} == granted(lease["rules"])
 
 

@@ -29,6 +29,11 @@ VARIANTS: dict[str, Values] = {
                 "mi300": {"gpuResource": "amd.com/gpu"},
             },
             "defaults": {"workerCpus": 4, "startDeadline": "30m"},
+            "notify": {
+                "secretNames": ["hook", "chat"],
+                "hosts": ["*.example.com"],
+                "receivers": [{"webhook": {"secretName": "hook"}, "waitingLongerThan": "1h"}],
+            },
         },
         "resources": {"requests": {"cpu": 0.5, "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
         "nodeSelector": {"kubernetes.io/os": "linux"},

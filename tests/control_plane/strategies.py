@@ -189,12 +189,25 @@ _trackers = one_of(
 )
 
 
+_receivers = one_of(
+    webhook=part({"secretName": names}, url=st.sampled_from(["http://hooks:9000", "https://a.b/c"])),
+    apprise=part({"secretName": names}, key=st.text("aB._-", min_size=1, max_size=9)),
+)
+
+
+@st.composite
+def _notify(draw: st.DrawFn) -> Document:
+    events = st.lists(st.sampled_from(["Starting", "Failed", "Interrupted"]), max_size=3)
+    return draw(_receivers) | draw(part(events=events, waitingLongerThan=durations))
+
+
 def _tracker_name(tracker: Document) -> str:
     return tracker["custom"]["name"] if "custom" in tracker else "mlflow"
 
 
 _whole_life = part(
     tracking=st.lists(_trackers, max_size=3, unique_by=_tracker_name),
+    notify=st.lists(_notify(), max_size=3),
     retries=st.integers(0, 20),
     deadlines=_deadlines,
     ttlAfterFinished=durations,

@@ -211,6 +211,7 @@ def test_what_is_trained_cannot_change(
         {"suspend": True},
         {"cancel": True},
         {"retries": 3},
+        {"notify": [{"webhook": {"secretName": "hook"}, "events": ["Failed"]}]},
         {"deadlines": {"total": "6h"}},
         {"ttlAfterFinished": "7d"},
         {"rayJobTTLAfterFinished": "7d"},
@@ -235,6 +236,7 @@ def test_how_long_it_may_take_can_change(
         ("workers.gpus", {"workers": {"gpus": 2}}),
         ("workers.minimum", {"workers": {"count": 2, "minimum": 3}}),
         ("deadlines.start", {"deadlines": {"start": "2h", "total": "90m"}}),
+        ("notify", {"notify": [{"events": ["Failed"]}]}),
     ],
 )
 def test_workers_and_deadlines_change_only_to_what_fits(

@@ -30,6 +30,7 @@ class Resource(NamedTuple):
 
 TRAIN_JOBS = Resource(f"/apis/{GROUP}/{VERSION}", PLURAL)
 PODS = Resource("/api/v1", "pods")
+SECRETS = Resource("/api/v1", "secrets")
 EVENTS = Resource("/api/v1", "events")
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -9,6 +9,7 @@ from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, Reso
 from trainjob.api.code import Code, Requirement
 from trainjob.api.dataset import Dataset
 from trainjob.api.expressions import attribute_of
+from trainjob.api.notify import Receivers
 from trainjob.api.storage import Storage
 from trainjob.api.tracking import Tracker
 from trainjob.api.training import Checkpoints, Training
@@ -80,6 +81,9 @@ class TrainJobSpec(StrictModel):
     tracking: Annotated[list[Tracker], Field(max_length=8)] = []
     """Experiment trackers that the run is written to, each at most once. Training neither waits
     for them nor fails because of them."""
+    notify: Receivers | None = None
+    """Who is told when the job ends, is interrupted or waits too long; by default the operator's setting. It can be
+    changed. Only in a cluster."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often a failed run is restarted; it resumes from its latest checkpoint."""
     pods: Pods = Pods()

@@ -68,6 +68,27 @@ class Interruptions(StrictModel):
     """The time when the operator saw it."""
 
 
+class Notification(StrictModel):
+    """One event for one receiver."""
+
+    id: str
+    """Identifies the notification; every attempt to deliver it has the same."""
+    receiver: Count
+    """The receiver's position in `spec.notify`, from 0."""
+    event: str
+    """The phase that the job entered, Interrupted, or Waiting."""
+    time: Time
+    """The time of the event."""
+    reason: str
+    """The job's reason at that time, in one word."""
+    message: str = ""
+    """The job's message at that time."""
+    state: Literal["Pending", "Sent", "Failed"] = "Pending"
+    """Pending: not delivered yet; Failed: given up."""
+    error: str | None = None
+    """Why the last attempt failed."""
+
+
 class TrainJobStatus(StrictModel):
     """The job's current state."""
 
@@ -100,10 +121,15 @@ class TrainJobStatus(StrictModel):
     """The storage of the run: `spec.storage`, or the operator's default at the time when the job was first accepted."""
     workers: WorkersStatus | None = None
     """The worker processes."""
+    waiting_since: Time | None = None
+    """The time since which the job has been waiting for pods, for a queue, for its next attempt, or for somebody to
+    correct something; missing if it does not wait."""
     waiting: list[Waiting] = []
     """The reasons why pods are not running."""
     interruptions: Interruptions | None = None
     """Pods lost during training."""
+    notifications: list[Notification] = []
+    """The latest notifications (`spec.notify`), the oldest first."""
     training: TrainingStatus | None = None
     """Progress reported by the training process."""
 

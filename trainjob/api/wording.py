@@ -12,6 +12,7 @@ from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.code import REF, REQUIREMENT, SUBFOLDER
 from trainjob.api.document import FieldPath, dotted
 from trainjob.api.missing_tasks import instead_of
+from trainjob.api.notify import SECRET_KEY
 from trainjob.api.tracking import ENTRY_POINT, ONE_LINE
 from trainjob.redaction import without_secrets
 from trainjob.schema.base import StrictModel
@@ -39,6 +40,7 @@ PATTERNS = {
     ONE_LINE: "a text of one line",
     ENTRY_POINT: "the name of an entry point: letters, digits, '_', '.' and '-'",
     ENDPOINT: "the address of a server, such as http://minio:9000, without a user",
+    SECRET_KEY: "the name of a key of a Secret: letters, digits, '_', '.' and '-'",
     LAYER_NAME: "the name of a layer of the network, such as q_proj: letters, digits, '_' and '.'",
     r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$": "module:function, such as mypackage.train:train_loop",
 }

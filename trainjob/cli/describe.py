@@ -100,6 +100,10 @@ def _facts(job: "Job", now: datetime) -> Iterator[tuple[str, str]]:
         lost = status.interruptions
         times = f"{lost.count} time{'s' if lost.count != 1 else ''}"
         yield "Interrupted", f"{times}; last {lost.last_time:%Y-%m-%d %H:%M:%SZ}: {lost.last_reason}"
+    for each in status.notifications:
+        if each.error is not None:
+            outcome = "was not sent" if each.state == "Failed" else "is not sent yet"
+            yield "Notify", f"{each.event} {outcome} to receiver {each.receiver}: {each.error}"
     if job.run is not None:
         yield "Run", job.run
     for problem in job.problems:

@@ -8,6 +8,7 @@ import typer
 from trainjob import interrupts
 from trainjob.cli.options import Overrides, TrainJobFile
 from trainjob.cli.output import say
+from trainjob.errors import notify
 
 if TYPE_CHECKING:
     from trainjob.api import TrainJob
@@ -36,6 +37,8 @@ def run(
     if workers is not None:
         overrides = [*overrides, f"spec.workers.count={workers}", "spec.workers.minimum=null"]
     job = load_trainjob(file, overrides)
+    if job.spec.notify:
+        notify("spec.notify has no effect here: the operator of a cluster sends notifications")
     seen: list[TrainingStatus] = []
     try:
         with display(job.metadata.name) as progress, reporting(job) as reporter:

@@ -10,6 +10,7 @@ MUTABLE_FIELDS = {
     "suspend",
     "cancel",
     "retries",
+    "notify",
     "deadlines",
     "ttlAfterFinished",
     "rayJobTTLAfterFinished",

@@ -8,13 +8,12 @@ from trainjob.api.dataset import Dataset, Source, Validation
 from trainjob.api.expressions import escaped, value_or_default
 from trainjob.api.spec_rules import IMMUTABLE
 from trainjob.api.storage import Storage
-from trainjob.api.tracking import Tracker
 from trainjob.api.training import SGD, Distillation
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.tuning import TUNABLE, Parameter, Tuning
 from trainjob.api.wording import fields_of, nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule, given
-from trainjob.crd.spec_rules import RULES_OF_SPEC, exactly_one
+from trainjob.crd.spec_rules import ITEMS, RULES_OF_SPEC, exactly_one
 from trainjob.kinds.causal_lm.spec import CausalLM, Decoder
 from trainjob.kinds.image_classifier.spec import ImageClassifier
 from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
@@ -25,7 +24,7 @@ _IMMUTABLE_MODELS = [nested_model(info.annotation) for info in IMMUTABLE_FIELDS.
 
 def rules_of(model: type[StrictModel]) -> tuple[Rule, ...]:
     """The rules of a model of the TrainJob type."""
-    if model is Tracker:  # an item of a list, where rules cannot use `oldSelf`: they are in crd/spec_rules.py
+    if model in ITEMS.values():  # their rules are in crd/spec_rules.py
         return ()
     own = _rules_of_parameter(model) if issubclass(model, Parameter) else RULES.get(model, ())
     if model in _IMMUTABLE_MODELS:

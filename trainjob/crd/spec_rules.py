@@ -1,10 +1,14 @@
 """The rules of a whole spec: those of `trainjob.api`, and which fields cannot change."""
 
 from trainjob.api.expressions import escaped
+from trainjob.api.notify import Receiver
 from trainjob.api.spec_rules import IMMUTABLE, SPEC_RULES
 from trainjob.api.tracking import Tracker
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 from trainjob.schema.base import OneOf
+
+ITEMS: dict[str, type[OneOf]] = {"tracking": Tracker, "notify": Receiver}
+"""Choices in lists, by field: rules of items cannot use `oldSelf`, so these are rules of the spec."""
 
 
 def _same_presence(field: str) -> Rule:
@@ -22,10 +26,13 @@ RULES_OF_SPEC: tuple[Rule, ...] = (
     *(_same_presence(name) for name, info in IMMUTABLE_FIELDS.items() if info.default is None),
     Rule("has(self.tracking) == has(oldSelf.tracking)", IMMUTABLE, "tracking"),
     Rule("!has(self.tracking) || !has(oldSelf.tracking) || self.tracking == oldSelf.tracking", IMMUTABLE, "tracking"),
-    Rule(
-        f"!has(self.tracking) || self.tracking.all(one, {exactly_one(Tracker, 'one')})",
-        f"set exactly one of {', '.join(map(Tracker.in_yaml, Tracker.choice_fields()))} in each item",
-        "tracking",
+    *(
+        Rule(
+            f"!has(self.{field}) || self.{field}.all(one, {exactly_one(model, 'one')})",
+            f"set exactly one of {', '.join(map(model.in_yaml, model.choice_fields()))} in each item",
+            field,
+        )
+        for field, model in ITEMS.items()
     ),
     *(Rule(rule.condition.cel, rule.message, rule.field) for rule in SPEC_RULES),
 )

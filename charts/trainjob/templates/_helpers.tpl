@@ -70,4 +70,10 @@ no API server and knows no kinds. */}}
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
   verbs: [list, patch]
+{{- with dig "notify" "secretNames" list .Values.settings }}
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: {{ toJson . }}
+  verbs: [get]
+{{- end }}
 {{- end }}

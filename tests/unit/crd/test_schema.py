@@ -21,6 +21,7 @@ from trainjob.crd.kubernetes_types import kubernetes_schema
 from trainjob.crd.reference import reference
 from trainjob.crd.rules import RULES
 from trainjob.crd.schema import spec_schema, status_schema
+from trainjob.crd.spec_rules import ITEMS
 from trainjob.schema.base import OneOf, StrictModel
 
 SCHEMA = trainjob_schema()
@@ -110,7 +111,8 @@ def test_what_may_be_written_as_an_empty_object_is_never_emptied_by_the_api_serv
     for path, node in nodes(SCHEMA["properties"]["spec"]):
         within = [name for name, value in node.get("properties", {}).items() if "default" in value]
         may_be_empty = node.get("type") == "object" and not node.get("required") and "default" not in node
-        is_choice = any("exists_one" in rule["rule"] for rule in node.get("x-kubernetes-validations", ()))
+        is_item = path.removesuffix("[]").lstrip(".") in ITEMS
+        is_choice = is_item or any("exists_one" in rule["rule"] for rule in node.get("x-kubernetes-validations", ()))
         assert not (may_be_empty and within) or is_choice, path
 
 

@@ -309,6 +309,7 @@ def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
         cluster_only = {
             "cancel",
             "head",
+            "notify",
             "pods",
             "deadlines",
             "ttl_after_finished",

@@ -104,6 +104,12 @@ def test_a_job_that_has_ended_is_looked_at_while_something_is_left_to_do(
     assert watched.train_job(None, status=status, **spec) == ([] if is_settled else [JOB])
 
 
+def test_a_job_with_a_pending_notification_is_looked_at(watched: Watched):
+    for state, looked_at in (("Pending", [JOB]), ("Sent", []), ("Failed", [])):
+        ended = {"phase": "Failed", "observedGeneration": 1, "notifications": [{"id": "1", "state": state}]}
+        assert watched.train_job(None, status=ended) == looked_at
+
+
 def test_a_job_that_has_just_ended_is_looked_at(watched: Watched):
     """Also after a restart, as KubeRay may not have ended its RayJob."""
     ended = datetime.now(UTC)
