@@ -1,6 +1,6 @@
 """Unusable rows: counted by kind, with the locations of the first ones, and reported all at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from trainjob.redaction import without_secrets
 
 SHOWN = 5
 """Rows of each kind whose location is reported."""
+_GROUPS = 16
 _LONGEST = 200
 """Characters shown of one row."""
 
@@ -90,23 +91,22 @@ def _line(name: str, kind: Kind, counted: bool) -> str:
 
 def sound_rows(rows: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> np.ndarray:
     """Indices of the rows that pass `check`; `on_bad` is called with the RowError of each other row."""
-    every = np.arange(len(rows.table))
-    try:
-        check(rows)
-    except RowError:
-        return np.array(
-            [index for index in every if _is_sound(rows.take(every[index : index + 1]), check, on_bad)], int
-        )
-    return every
+    return np.array(list(_sound(rows, np.arange(len(rows.table)), check, on_bad)), int)
 
 
-def _is_sound(row: Rows, check: Callable[[Rows], object], on_bad: OnBadRow) -> bool:
+def _sound(rows: Rows, indices: np.ndarray, check: Callable[[Rows], object], on_bad: OnBadRow) -> Iterator[int]:
+    """Those of the `indices` whose rows pass. Where not all do, they are checked in smaller groups, because a check of
+    many rows at once may cost little more than that of one."""
     try:
-        check(row)
+        check(rows.take(indices))
     except RowError as error:
-        on_bad(error)
-        return False
-    return True
+        if len(indices) == 1:
+            on_bad(error)
+            return
+        for group in np.array_split(indices, min(len(indices), _GROUPS)):
+            yield from _sound(rows, group, check, on_bad)
+    else:
+        yield from indices.tolist()
 
 
 def bad_rows_error(
