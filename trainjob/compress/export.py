@@ -56,6 +56,7 @@ def quantize(graph: Path, preprocessor: Preprocessor, problem_type: str, folder:
             optimized,
             folder / FILE,
             op_types_to_quantize=["MatMul", "Gemm", "Gather"],
+            nodes_to_exclude=_products_of_stacks(optimized),
             weight_type=QuantType.QInt8,
             per_channel=True,
         )
@@ -95,6 +96,16 @@ def _write_others(problem_type: str, preprocessor: Preprocessor, folder: Path) -
     config = OnnxConfig.model_validate({"problem_type": problem_type, "classes": preprocessor.target.classes})
     (folder / "config.json").write_text(config.model_dump_json(by_alias=True, indent=2))
     preprocessor.save(folder)
+
+
+def _products_of_stacks(graph: Path) -> list[str]:
+    """Nodes that multiply by a stack of matrices, such as the weights of the members of an ensemble: ONNX Runtime
+    quantizes them by channel, but does not compute the result."""
+    import onnx
+
+    model = onnx.load(graph)
+    stacks = {weights.name for weights in model.graph.initializer if len(weights.dims) > 2}
+    return [node.name for node in model.graph.node if node.op_type == "MatMul" and stacks & set(node.input)]
 
 
 def _check_size(classifier: Classifier[Any]) -> None:
