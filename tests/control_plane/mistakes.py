@@ -69,6 +69,9 @@ def _under(path: str, wrong: dict[str, list[Any]]) -> dict[str, list[Any]]:
 _WRONG_VALUES: dict[str, list[Any]] = {
     **_under("model.textClassifier", _CLASSIFIER),
     **_under("model.imageClassifier", _CLASSIFIER),
+    **_under("model.tableClassifier", _CLASSIFIER),
+    **_under("model.tableClassifier.tabm", {"members": [*_COUNT, 257], "blocks": [*_COUNT, 65], "hiddenSize": _COUNT}),
+    "model.tableClassifier.tabm.embeddingSize": _COUNT,
     "model": [..., {}, [], "textClassifier"],
     "model.textClassifier.classWeights": [{}, {"balanced": {}, "values": {}}, {"values": {"a": 0}}],
     "model.textClassifier.maxLength": [3, 8193, "128", 12.5],
@@ -208,6 +211,8 @@ _PARTS = [
     "model.textClassifier.loss.crossEntropy",
     "model.imageClassifier",
     "model.imageClassifier.mlp",
+    "model.tableClassifier",
+    "model.tableClassifier.tabm",
     "model.causalLM",
     "model.causalLM.decoder",
     "model.function",

@@ -9,6 +9,7 @@ _DATA = {"train": {"uri": "s3://data/rows.csv"}}
 MODELS: dict[str, Document] = {
     "textClassifier": {"encoder": {}},
     "imageClassifier": {"mlp": {}},
+    "tableClassifier": {"tabm": {}},
     "causalLM": {"decoder": {}},
     "function": {"name": "train:loop"},
 }
@@ -17,7 +18,7 @@ MODELS: dict[str, Document] = {
 def document(model: str = "textClassifier", name: str = "job") -> Document:
     """A small TrainJob that is valid in a cluster."""
     columns: Document = {"text": ["title"]} if model in ("textClassifier", "causalLM") else {}
-    if model == "textClassifier":
+    if model in ("textClassifier", "tableClassifier"):
         columns["label"] = "tag"
     return {
         "apiVersion": "trainjob.dev/v1alpha1",

@@ -64,6 +64,16 @@ _augmentation = part(augmentation=part(crop=st.floats(0.01, 1), flip=st.floats(0
 _image_classifier = merged(
     _classifier, _augmentation, _pretrained_image | merged(one_of(mlp=_mlp, cnn=_cnn), part(size=_size))
 )
+_table_classifier = merged(
+    _classifier,
+    part(
+        {
+            "tabm": part(
+                members=st.integers(1, 256), blocks=st.integers(1, 64), hiddenSize=positive, embeddingSize=positive
+            )
+        }
+    ),
+)
 _decoder = st.tuples(
     part(layers=positive, dropout=fractions, vocabularySize=st.integers(300, 10**6)), positive, positive
 ).map(lambda found: {**found[0], "heads": found[1], "hiddenSize": 2 * found[1] * found[2]})
@@ -107,6 +117,14 @@ _loaders = ["auto", "rayData", "dataLoader"]
 _cleaning = part(lowercase=booleans, removeURLs=booleans, removeHTML=booleans)
 _bad_rows = part(onBadRows=st.sampled_from(["fail", "drop"]))
 _text_columns = part({"text": _texts, "label": _label_columns}, cleaning=_cleaning)
+_table_columns = part(
+    {"label": _label_columns},
+    features=st.lists(st.sampled_from(["age", "zip code"]), min_size=1, max_size=2, unique=True),
+    columns=st.dictionaries(
+        st.sampled_from(["age", "zip code"]), st.sampled_from(["number", "category", "date", "flag", "ignore"])
+    ),
+)
+_table_data = merged(_dataset("tabular", _loaders, _table_columns), _bad_rows)
 _text_data = merged(_dataset("tabular", _loaders, _text_columns), _bad_rows)
 _language_columns = part({"text": _texts}) | st.sampled_from([{"prompt": "question", "completion": "answer"}])
 _language_data = merged(
@@ -310,20 +328,29 @@ _language_model = part(
 )
 
 
-_classifiers = _spec(
-    "textClassifier",
-    _text_classifier,
-    _metrics,
-    merged(
-        part({"dataset": _text_data}),
-        part(baselines=_baselines("mostFrequent", "tfidf"))
-        | st.builds(dict, baselines=part(languageModel=_language_model)),
-    ),
-) | _spec(
-    "imageClassifier",
-    _image_classifier,
-    _metrics,
-    part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
+_classifiers = (
+    _spec(
+        "textClassifier",
+        _text_classifier,
+        _metrics,
+        merged(
+            part({"dataset": _text_data}),
+            part(baselines=_baselines("mostFrequent", "tfidf"))
+            | st.builds(dict, baselines=part(languageModel=_language_model)),
+        ),
+    )
+    | _spec(
+        "imageClassifier",
+        _image_classifier,
+        _metrics,
+        part({"dataset": _image_data}, baselines=_baselines("mostFrequent", "pixels")),
+    )
+    | _spec(
+        "tableClassifier",
+        _table_classifier,
+        _metrics,
+        part({"dataset": _table_data}, baselines=_baselines("mostFrequent")),
+    )
 )
 _language_metrics = ["validation_loss", "validation_perplexity", "train_loss"]
 _language_models = _spec(

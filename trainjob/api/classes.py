@@ -24,6 +24,7 @@ from trainjob.kinds.classifier import Classifier, ClassWeights, Loss
 from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import CNN, MLP, Augmentation, ImageClassifier, ImageSize
 from trainjob.kinds.model import Model
+from trainjob.kinds.table_classifier.spec import TableClassifier, TabM
 from trainjob.kinds.text_classifier.spec import Encoder, TextClassifier
 from trainjob.schema.base import OneOf, StrictModel
 
@@ -61,6 +62,8 @@ __all__ = [
     "Source",
     "Storage",
     "StrictModel",
+    "TabM",
+    "TableClassifier",
     "TextClassifier",
     "TrainJob",
     "TrainJobSpec",

@@ -69,6 +69,10 @@ class Cleaning(StrictModel):
     """Remove HTML tags and resolve entities."""
 
 
+ColumnType = Literal["number", "category", "date", "flag", "ignore"]
+Columns = Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)]
+
+
 class Dataset(StrictModel):
     """The training, validation and test data."""
 
@@ -81,7 +85,7 @@ class Dataset(StrictModel):
     """The test set, scored once at the end with the best checkpoint."""
     unlabelled: Source | None = None
     """Additional training rows, labeled only by the teacher of `training.distillation`."""
-    text: Annotated[list[Annotated[str, Field(min_length=1)]], Unique, Field(min_length=1)] | None = None
+    text: Columns | None = None
     """Columns with the text, joined by a space; for text classifiers and language models."""
     prompt: Annotated[str, Field(min_length=1)] | None = None
     """Column with a language model's prompt, which is excluded from the loss; needs `completion`."""
@@ -93,6 +97,11 @@ class Dataset(StrictModel):
     image: Annotated[str, Field(min_length=1)] | None = None
     """Column of a table with images, or with their paths relative to the table's folder; for image classifiers.
     Detected by default."""
+    features: Columns | None = None
+    """Columns that a model of tables reads; all but the label by default."""
+    columns: dict[str, ColumnType] | None = None
+    """Types of columns that a model of tables reads, by name; the others' are found in the training rows. number, date
+    (ISO 8601), flag (true or false, yes or no) or category; ignore leaves a column out."""
     label: Annotated[str, Field(min_length=1)] | None = None
     """Column with the label; detected by default for images in a table. For folders of images, the labels are the
     folder names; for IDX files, the IDX labels."""
@@ -133,6 +142,11 @@ class Dataset(StrictModel):
             yield "text", f"names the column {twice} twice"
         if self.image is not None and self.image == self.label:
             yield "image", "must not be the same column as label"
+        if self.label is not None and (self.label in (self.features or []) or self.label in (self.columns or {})):
+            yield (
+                "features" if self.label in (self.features or []) else "columns",
+                f"must not include the label's column, {self.label}: a model that reads the answer learns nothing",
+            )
         if self.label in texts:
             yield (
                 "text",

@@ -8,9 +8,7 @@ _INSTEAD = {
     "multilabel multilabelclassifier textmultilabel": (
         f"a row has one class: train a classifier for each label, or {_OWN_LOOP}"
     ),
-    "tabular table tableclassifier tabularclassifier xgboost": (
-        f"models for tables of numbers are not supported: {_OWN_LOOP}"
-    ),
+    "tabular table tabularclassifier xgboost lightgbm": "for tables, use spec.model.tableClassifier",
     "tokenclassifier tokenclassification ner": (
         f"labels of single words are not supported: {_OWN_LOOP}, or spec.model.causalLM with dataset.prompt and "
         "dataset.completion"
@@ -23,7 +21,8 @@ _INSTEAD = {
     "dpo grpo ppo rlhf reward": f"preference training is not supported: {_OWN_LOOP}",
     "embedding embeddings sentencetransformer": f"embedding models are not supported: {_OWN_LOOP}",
     "task tasktype problemtype": (
-        "the task follows from spec.model: textClassifier, imageClassifier, causalLM, or a function of your own"
+        "the task follows from spec.model: textClassifier, imageClassifier, tableClassifier, causalLM, or a function "
+        "of your own"
     ),
 }
 

@@ -167,6 +167,14 @@ RULES: dict[type[StrictModel], tuple[Rule, ...]] = {
             "must not include the label's column: a model that reads the answer learns nothing",
             "text",
         ),
+        *(
+            Rule(
+                f"!has(self.{field}) || !has(self.label) || !(self.label in self.{field})",
+                "must not include the label's column: a model that reads the answer learns nothing",
+                field,
+            )
+            for field in ("features", "columns")
+        ),
         Rule(
             "!has(self.image) || !has(self.label) || self.image != self.label",
             "must not be the same column as label",

@@ -9,10 +9,11 @@ from trainjob.kinds.classifier import Classifier
 from trainjob.kinds.facts import Facts
 from trainjob.kinds.function.spec import Function
 from trainjob.kinds.image_classifier.spec import ImageClassifier
+from trainjob.kinds.table_classifier.spec import TableClassifier
 from trainjob.kinds.text_classifier.spec import TextClassifier
 from trainjob.schema.base import OneOf
 
-KindSpec = TextClassifier | ImageClassifier | CausalLM | Function
+KindSpec = TextClassifier | ImageClassifier | TableClassifier | CausalLM | Function
 """The section of any kind. The registry of kinds follows from it."""
 
 
@@ -23,6 +24,8 @@ class Model(OneOf):
     """One label for each text."""
     image_classifier: ImageClassifier | None = None
     """One label for each image."""
+    table_classifier: TableClassifier | None = None
+    """One label for each row of a table."""
     causal_lm: Annotated[CausalLM | None, Field(alias="causalLM")] = None
     """A language model that continues texts."""
     function: Function | None = None
@@ -39,7 +42,7 @@ class Model(OneOf):
 
     @property
     def classifier(self) -> Classifier | None:
-        return self.text_classifier or self.image_classifier
+        return self.text_classifier or self.image_classifier or self.table_classifier
 
     @property
     def pretrained(self) -> str | None:

@@ -17,6 +17,16 @@ Gather = Callable[[Any], list[Any]]
 """Gives every rank's value, in order of rank, to every rank. All ranks call it at once."""
 
 
+def of_members(losses: Callable[..., Tensor], answers: Tensor, *others: Tensor) -> Tensor:
+    """The losses of rows [n] that `losses` computes of answers [n, width] and `others` [n, ...]. Of answers of several
+    members of an ensemble, [n, members, width], which learn each by itself, the means of the members' losses."""
+    if answers.dim() == 2:
+        return losses(answers, *others)
+    members = answers.shape[1]
+    repeated = (other.repeat_interleave(members, dim=0) for other in others)
+    return losses(answers.flatten(0, 1), *repeated).unflatten(0, (-1, members)).mean(dim=1)
+
+
 class Tally(Protocol):
     """Accumulates the scores of a model's answers to the batches of a set."""
 

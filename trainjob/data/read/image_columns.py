@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from trainjob.data.read.hub_features import Features, class_names, hub_features
-from trainjob.data.read.json_lines import JSONLinesFile
-from trainjob.data.read.partitions import Partition
 from trainjob.data.read.rows import SourcePart, check_columns
-from trainjob.data.read.tables import CSVFile, ParquetRows
+from trainjob.data.read.table_schema import table_schema
 from trainjob.errors import DataError
 
 _NAMES_OF_IMAGES = ("image", "img", "picture", "photo", "file", "path")
@@ -37,7 +35,7 @@ def image_columns(part: SourcePart, image: str | None, label: str | None, labell
 
     Raises DataError with the line to write, if there are none or several.
     """
-    schema = _schema(part)
+    schema = table_schema(part)
     check_columns([name for name in (image, label if labelled else None) if name], schema.names, part.uri)
     features = hub_features(schema)
     image = image or _only(_likely_images(schema), "image", schema, part.uri)
@@ -55,21 +53,6 @@ def image_columns(part: SourcePart, image: str | None, label: str | None, labell
             f"nor paths of images: {hint} with dataset.image"
         )
     return ImageColumns(image, label, is_path, class_names(features, label or ""))
-
-
-def _schema(part: SourcePart) -> pa.Schema:
-    """The columns of the part's file and of its partition folders. The columns of CSV and JSON Lines are text."""
-    if isinstance(part, Partition):
-        schema = _schema(part.part)
-        for name in part.names:
-            index = schema.get_field_index(name)
-            field = pa.field(name, pa.string())
-            schema = schema.append(field) if index < 0 else schema.set(index, field)
-        return schema
-    if isinstance(part, ParquetRows):
-        return part.schema()
-    assert isinstance(part, CSVFile | JSONLinesFile)
-    return pa.schema([(name, pa.string()) for name in part.names()])
 
 
 def _likely_images(schema: pa.Schema) -> list[str]:

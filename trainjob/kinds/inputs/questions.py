@@ -52,6 +52,16 @@ class Texts(BaseModel):
         return self
 
 
+class TableRows(BaseModel):
+    """Rows of a table."""
+
+    model_config = ConfigDict(extra="forbid")
+    rows: list[Any]
+
+    def as_rows(self) -> Sequence[Row]:
+        return [tuple(vars(row).values()) for row in self.rows]
+
+
 def image_question(most_rows: int) -> type[Images]:
     """Requests with up to `most_rows` images."""
     limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows}
@@ -61,13 +71,24 @@ def image_question(most_rows: int) -> type[Images]:
 def text_question(names: Sequence[str], most_rows: int) -> type[Texts]:
     """Requests with up to `most_rows` texts, or rows of a table with these columns."""
     limits: dict[str, Any] = {"min_length": 1, "max_length": most_rows}
-    columns: dict[str, Any] = {f"column_{index}": (_Cell, Field(alias=name)) for index, name in enumerate(names)}
-    row: Any = create_model("Row", __doc__="The model's columns; others are ignored.", **columns)
+    row = _row(names)
     choices: dict[str, Any] = {
         "texts": (list[_Text] | None, Field(None, **limits)),
         "rows": (list[row] | None, Field(None, **limits)),
     }
     return create_model("Texts", __base__=Texts, **choices)
+
+
+def row_question(names: Sequence[str], most_rows: int) -> type[TableRows]:
+    """Requests with up to `most_rows` rows of a table with these columns."""
+    row = _row(names)
+    rows: Any = (list[row], Field(min_length=1, max_length=most_rows))
+    return create_model("TableRows", __base__=TableRows, rows=rows)
+
+
+def _row(names: Sequence[str]) -> Any:
+    columns: dict[str, Any] = {f"column_{index}": (_Cell, Field(alias=name)) for index, name in enumerate(names)}
+    return create_model("Row", __doc__="The model's columns; others are ignored.", **columns)
 
 
 def text_example(names: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from trainjob.evaluation.predictions import kept_classes, ranked_table
 from trainjob.kinds.targets.class_losses import SampleLosses, distilled_losses, sample_losses
 from trainjob.kinds.targets.one_class import OneClass
 from trainjob.models.classifier import Classifier
-from trainjob.models.objective import Gather
+from trainjob.models.objective import Gather, of_members
 
 if TYPE_CHECKING:
     from trainjob.data.batches.batch import Batch
@@ -59,9 +59,9 @@ class Classification:
 
     def losses(self, answers: Tensor, batch: "Batch") -> Tensor:
         if self._distilled is None:
-            return self._sample_losses(answers, batch.labels)
+            return of_members(self._sample_losses, answers, batch.labels)
         assert batch.teacher is not None
-        return self._distilled(answers, batch.labels, batch.teacher)
+        return of_members(self._distilled, answers, batch.labels, batch.teacher)
 
     def tally(self, device: torch.device) -> ClassTally:
         return ClassTally(self._classes, self._sample_losses, device)

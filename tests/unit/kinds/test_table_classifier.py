@@ -1,0 +1,227 @@
+"""A classifier of the rows of a table: types of columns, what is learned of them, training and predictions."""
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from predictor_runs import make_run
+from preprocessors import input_of
+from trainjob import Predictor
+from trainjob.api import Model, TrainJobSpec
+from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
+from trainjob.data.batches.examples import Examples
+from trainjob.errors import DataError, UserError
+from trainjob.kinds.inputs.table import TableInput
+from trainjob.models import build, load_model, save_model
+from trainjob.models.objective import of_members
+
+COLUMNS = ["id", "age", "income", "city", "member", "since", "empty", "note", "country", "label"]
+TABM = {"tabm": {"members": 3, "hiddenSize": 8, "embeddingSize": 4}}
+
+
+def write_customers(file: Path, rows: int = 200, **changes: dict[int, str]) -> Path:
+    """Customers with columns of each type, some of them missing; `changes` are other cells of a column by row."""
+    chance = random.Random(0)
+    with file.open("w", newline="") as opened:
+        writer = csv.DictWriter(opened, COLUMNS)
+        writer.writeheader()
+        for number in range(rows):
+            age = chance.randrange(18, 90)
+            row = {
+                "id": number,
+                "age": "" if number % 10 == 0 else age,
+                "income": f"{chance.lognormvariate(10, 1):.2f}",
+                "city": chance.choice(["Rome", "Oslo", "Lima", ""]),
+                "member": chance.choice(["yes", "no"]),
+                "since": f"20{chance.randrange(10, 26)}-{chance.randrange(1, 13):02}-15",
+                "note": f"note {number}",
+                "country": "IT",
+                "label": "old" if age > 50 else "young",
+            }
+            writer.writerow(row | {name: cells[number] for name, cells in changes.items() if number in cells})
+    return file
+
+
+def spec_of(file: Path, **dataset: Any) -> TrainJobSpec:
+    return TrainJobSpec.model_validate(document_of(file, **dataset))
+
+
+def document_of(file: Path, **dataset: Any) -> dict[str, Any]:
+    return {
+        "model": {"tableClassifier": TABM},
+        "dataset": {"train": {"uri": str(file)}, "label": "label", "loader": "dataLoader", **dataset},
+    }
+
+
+def fitted_on(file: Path, **dataset: Any) -> tuple[Fitted, TableInput]:
+    fitted = fit(spec_of(file, **dataset))
+    return fitted, input_of(fitted.preprocessor, TableInput)
+
+
+def types(table: TableInput) -> dict[str, str]:
+    return {column.name: column.type for column in table.read}
+
+
+def notes_of(fitted: Fitted) -> list[str]:
+    assert fitted.profile is not None
+    return fitted.profile.notes
+
+
+def test_types_are_found_and_told(tmp_path: Path) -> None:
+    fitted, table = fitted_on(write_customers(tmp_path / "rows.csv"))
+    assert types(table) == {"age": "number", "income": "number", "city": "category", "member": "flag", "since": "date"}
+    assert [feature.part for column in table.read for feature in column.numbers] == [
+        *("value", "missing", "value", "value", "value", "month", "weekday")
+    ]
+    assert table.cardinalities == [4]
+    assert fitted.preprocessor.target.classes == ["old", "young"]
+    notes = notes_of(fitted)
+    assert "2 columns of numbers: age, income" in notes
+    assert "1 column of dates: since" in notes
+    assert notes[4] == (
+        "columns left out: id (numbers the rows), empty (empty), note (identifiers or texts: most rows have a value of "
+        "their own), country (the same in every row)"
+    )
+
+
+def test_types_and_columns_may_be_given(tmp_path: Path) -> None:
+    file = write_customers(tmp_path / "rows.csv")
+    _, table = fitted_on(file, columns={"age": "category", "income": "ignore", "note": "category"})
+    assert types(table)["age"] == types(table)["note"] == "category"
+    assert "income" not in types(table)
+    _, table = fitted_on(file, features=["income", "age"])
+    assert types(table) == {"income": "number", "age": "number"}
+    for dataset, message in [
+        ({"columns": {"agee": "number"}}, 'rows.csv has no column "agee"'),
+        ({"features": ["age"], "columns": {"city": "category"}}, "city, which spec.dataset.features does not name"),
+        ({"features": ["country"]}, r"no column can be learned from: country \(the same in every row\)"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            fit(spec_of(file, **dataset))
+
+
+def test_cells_that_are_no_numbers_are_named_by_row(tmp_path: Path) -> None:
+    file = write_customers(tmp_path / "rows.csv", income={4: "n/a", 6: "abc", 17: "1e5x", 130: "12,5"})
+    with pytest.raises(DataError) as caught:
+        fit(spec_of(file))
+    assert str(caught.value) == (
+        f"spec.dataset.train ({file}): 3 of 200 rows cannot be used\n"
+        '  3 rows: column "income" does not hold a number (correct it, or set dataset.columns to {income: category} or '
+        f'{{income: ignore}}): {file}, row 7: "abc"; {file}, row 18: "1e5x"; {file}, row 131: "12,5"\n'
+        "Correct these rows, or have them left out with `dataset.onBadRows: drop`."
+    )
+    fitted, _ = fitted_on(file, onBadRows="drop")
+    assert sum(fitted.rows.values()) == 197
+    assert sum(map(len, prepare_examples(spec_of(file, onBadRows="drop"), fitted).values())) == 197
+
+
+def test_columns_that_must_be_asked_about_are_refused(tmp_path: Path) -> None:
+    file = write_customers(tmp_path / "rows.csv", age={number: f"{number},5" for number in range(200)})
+    with pytest.raises(DataError, match=r'"age" holds numbers in a spelling that is not read, such as 1,234\.50'):
+        fit(spec_of(file))
+    file.write_text("a,a,label\n1,2,x\n3,4,y\n")
+    with pytest.raises(DataError, match='has 2 columns "a": rename all but one'):
+        fit(spec_of(file))
+
+
+def test_codes_with_leading_zeros_are_categories(tmp_path: Path) -> None:
+    zips = {number: f"0{number % 7}" for number in range(200)}
+    _, table = fitted_on(write_customers(tmp_path / "rows.csv", age=zips))
+    assert types(table)["age"] == "category"
+
+
+def test_a_column_with_very_many_categories_is_limited(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    lines = [f"{number // 3},{'ab'[number % 2]}" for number in range(36_000)]
+    file.write_text("\n".join(["code,label", *(f"c{line}" for line in lines)]))
+    with pytest.raises(DataError, match=r"no column can be learned from: code \(identifiers or texts"):
+        fit(spec_of(file))
+    fitted, table = fitted_on(file, columns={"code": "category"})
+    assert table.cardinalities == [1001]
+    assert 'column "code": only the 1,000 most frequent values are categories of their own' in notes_of(fitted)
+
+
+def cells_of(table: TableInput, **cells: Any) -> dict[str, np.ndarray]:
+    row = table.example()["rows"][0]
+    rows = table.table([row | cells], lambda index: f"row {index + 1}")
+    return table.batch(Examples.from_table(pa.table({"values": table.transform(rows)})))
+
+
+def test_odd_cells_stay_within_what_was_learned(tmp_path: Path) -> None:
+    _, table = fitted_on(write_customers(tmp_path / "rows.csv"))
+    largest = max(max(levels) for levels in table.levels)
+    for odd in ("inf", "1e400", 1e30):
+        assert cells_of(table, income=odd)["numbers"].max() <= largest
+    names = table.read[2].categories
+    assert names is not None
+    assert names.names[0] in ("Rome", "Oslo", "Lima")
+    assert cells_of(table, city="Paris")["categories"].tolist() == [[0]]  # as the most frequent one: none was rare
+    assert cells_of(table, city=None)["categories"].tolist() == [[names.missing]]
+    present, missing = (cells_of(table, age=age)["numbers"][0] for age in (40, float("nan")))
+    assert np.flatnonzero(present != missing).tolist() == [0, 1]  # the number and whether it is missing
+    same = [cells_of(table, member=member, since=since) for member, since in (("yes", "2020-01-15"), ("TRUE", None))]
+    assert same[0]["numbers"][0, 3] == same[1]["numbers"][0, 3]
+    with pytest.raises(UserError, match='row 1: column "age" does not hold a number: "forty"'):
+        cells_of(table, age="forty")
+    with pytest.raises(UserError, match="row 1 has no age and no city; the model takes"):
+        table.table([{"income": 1, "member": "no", "since": ""}], lambda index: f"row {index + 1}")
+    with pytest.raises(UserError, match="takes mappings from column to value, not list"):
+        table.table([[1, 2]], lambda index: f"row {index + 1}")
+
+
+def test_one_fit_is_as_another_and_is_saved(tmp_path: Path) -> None:
+    file = write_customers(tmp_path / "rows.csv")
+    fitted, table = fitted_on(file)
+    assert fitted_on(file)[1] == table
+    fitted.preprocessor.save(tmp_path)
+    assert load_preprocessor(tmp_path) == fitted.preprocessor
+
+
+@pytest.mark.parametrize("loss", ["crossEntropy", "binaryCrossEntropy"])
+@pytest.mark.parametrize("features", [["age", "city"], ["age"], ["city"]])
+def test_members_learn_each_by_itself_and_answer_together(tmp_path: Path, features: list[str], loss: str) -> None:
+    spec = spec_of(write_customers(tmp_path / "rows.csv"), features=features)
+    fitted = fit(spec)
+    model = Model.model_validate({"tableClassifier": TABM | {"loss": {loss: {}}}})
+    module: Any = build(model, fitted.preprocessor)
+    examples = prepare_examples(spec, fitted)["train"]
+    inputs = {name: torch.from_numpy(each) for name, each in fitted.preprocessor.input.batch(examples).items()}
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(3)
+        probabilities = module.eval().probabilities(module(**inputs))
+        expected = module.network(inputs.get("numbers"), inputs.get("categories"))
+    each = expected.softmax(dim=2) if loss == "crossEntropy" else expected.sigmoid()
+    torch.testing.assert_close(probabilities, each.mean(dim=1))
+    save_model(module, fitted.preprocessor, tmp_path / "model")
+    loaded, _ = load_model(tmp_path / "model")
+    torch.testing.assert_close(loaded(**inputs), module(**inputs))
+    assert module.train()(**inputs).shape == (len(examples), 3, 2)
+
+
+def test_the_loss_of_an_ensemble_is_the_mean_of_its_members() -> None:
+    answers, labels = torch.randn(5, 3, 2), torch.tensor([0, 1, 1, 0, 1])
+    losses = torch.nn.CrossEntropyLoss(reduction="none")
+    found = of_members(losses, answers, labels)
+    torch.testing.assert_close(found, torch.stack([losses(answers[:, k], labels) for k in range(3)]).mean(dim=0))
+    torch.testing.assert_close(of_members(losses, answers[:, 0], labels), losses(answers[:, 0], labels))
+
+
+def test_rows_are_predicted_from_mappings_and_tables(tmp_path: Path) -> None:
+    file = write_customers(tmp_path / "rows.csv")
+    predictor = Predictor.load(make_run(tmp_path / "run", document_of(file)))
+    with file.open(newline="") as opened:
+        rows = list(csv.DictReader(opened))[:20]
+    probabilities = predictor.predict_proba(rows)
+    typed = [row | {"age": float(row["age"] or "nan"), "income": float(row["income"])} for row in rows]
+    np.testing.assert_allclose(predictor.predict_proba(typed), probabilities)
+    shuffled = pa.Table.from_pylist(typed).select(list(reversed(COLUMNS)))
+    np.testing.assert_allclose(predictor.predict_proba(shuffled), probabilities)
+    with pytest.raises(UserError, match='has no column "age"'):
+        predictor.predict(shuffled.drop_columns(["age"]))

@@ -1,0 +1,23 @@
+"""Names and types of the columns of a table."""
+
+import pyarrow as pa
+
+from trainjob.data.read.json_lines import JSONLinesFile
+from trainjob.data.read.partitions import Partition
+from trainjob.data.read.rows import SourcePart
+from trainjob.data.read.tables import CSVFile, ParquetRows
+
+
+def table_schema(part: SourcePart) -> pa.Schema:
+    """The columns of the part's file and of its partition folders. The columns of CSV and JSON Lines are text."""
+    if isinstance(part, Partition):
+        schema = table_schema(part.part)
+        for name in part.names:
+            index = schema.get_field_index(name)
+            field = pa.field(name, pa.string())
+            schema = schema.append(field) if index < 0 else schema.set(index, field)
+        return schema
+    if isinstance(part, ParquetRows):
+        return part.schema()
+    assert isinstance(part, CSVFile | JSONLinesFile)
+    return pa.schema([(name, pa.string()) for name in part.names()])

@@ -1,0 +1,166 @@
+"""Rows of a table to numbers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from trainjob.data.arrays import as_lists
+from trainjob.data.batches.examples import Examples
+from trainjob.data.read.image_tables import ReadTable
+from trainjob.data.read.rows import Rows, SourcePart, as_text, check_columns, row_number
+from trainjob.errors import UserError
+from trainjob.kinds.inputs.cells import trimmed
+from trainjob.kinds.inputs.given import as_arrow_table
+from trainjob.kinds.inputs.questions import Question, row_question
+from trainjob.kinds.inputs.table_columns import TableColumn
+
+pc: Any = pyarrow.compute  # whose functions type checkers do not know
+
+PLAIN_CELLS = 20_000_000
+"""Cells that a baseline learns from."""
+EXCERPT_CHARACTERS = 1000
+"""Characters of a row that are kept beside its prediction."""
+_BETWEEN = "\x1f"
+"""Separates cells: a control character that no text contains."""
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """Turns the cells of each row into numbers and numbers of categories."""
+
+    noun: ClassVar[str] = "row"
+    packs: ClassVar[bool] = False
+    value_type: ClassVar[pa.DataType] = pa.float32()
+
+    read: list[TableColumn]
+
+    @property
+    def columns(self) -> list[str]:
+        return [column.name for column in self.read]
+
+    @property
+    def levels(self) -> list[list[float]]:
+        """Of each number that the network takes, the levels of its knots."""
+        return [feature.levels for column in self.read for feature in column.numbers]
+
+    @property
+    def cardinalities(self) -> list[int]:
+        """Of each column of categories, how many there are."""
+        return [column.categories.count for column in self.read if column.categories is not None]
+
+    @property
+    def row_bytes(self) -> int:
+        values = len(self.levels) + len(self.cardinalities)
+        return values * np.float32().itemsize + 2 * np.int64().itemsize
+
+    def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
+        """The cells of all columns."""
+        return table_contents(table, self.columns, where)
+
+    def is_empty(self, content: bytes) -> bool:
+        return not content.strip(_BETWEEN.encode())
+
+    def check(self, rows: Rows) -> None:
+        self.raw(rows.table, rows.where)
+
+    def raw(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[list[np.ndarray]]:
+        """Of each column what `TableColumn.raw` returns. Raises DataError for missing columns, and RowError for a cell
+        that is not of its column's type."""
+        check_columns(self.columns, table.column_names, "the table")
+        return [column.raw(_cells(table, column.name, where), where) for column in self.read]
+
+    def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
+        """Of each row the numbers, then the categories, list<float32>."""
+        numbers, categories = list[np.ndarray](), list[np.ndarray]()
+        for column, values in zip(self.read, self.raw(table, where), strict=True):
+            if column.categories is not None:
+                categories += values
+            for feature, each in zip(column.numbers, values, strict=False):
+                numbers.append(feature.transform(each))
+        rows = np.stack([*numbers, *categories], axis=1, dtype=np.float32, casting="unsafe")
+        return as_lists(rows.reshape(-1), np.full(len(rows), rows.shape[1], np.int64))
+
+    def batch(self, examples: Examples) -> dict[str, np.ndarray]:
+        """`numbers` float32 [n, N] and `categories` int64 [n, M], where there are some."""
+        rows = examples.values.reshape(len(examples), -1)
+        count = len(self.levels)
+        inputs = {"numbers": np.ascontiguousarray(rows[:, :count])} if count else {}
+        return inputs | ({"categories": rows[:, count:].astype(np.int64)} if self.cardinalities else {})
+
+    def table(self, rows: Sequence[Any] | np.ndarray, where: Callable[[int], str]) -> pa.Table:
+        """Mappings from column to value; other columns are ignored."""
+        for index, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise UserError(
+                    f"{where(index)}: the model takes mappings from column to value, not {type(row).__name__}"
+                )
+            if missing := [name for name in self.columns if name not in row]:
+                raise UserError(f"{where(index)} has no {' and no '.join(missing)}; the model takes {self.columns}")
+        return as_arrow_table(
+            lambda: pa.table({name: pa.array([_text(row[name]) for row in rows], pa.string()) for name in self.columns})
+        )
+
+    def parts(self, found: Sequence[SourcePart], column: str | None, read: ReadTable) -> Sequence[SourcePart]:
+        return found
+
+    def question(self, most_rows: int) -> type[Question]:
+        return row_question(self.columns, most_rows)
+
+    def example(self) -> dict[str, Any]:
+        return {"rows": [{column.name: column.example for column in self.read}]}
+
+    @property
+    def form_columns(self) -> list[str]:
+        return self.columns
+
+    def plain(self, rows: Rows) -> pa.Table:
+        """The features of all columns: float64 with NaN for missing values, and int64 for categories."""
+        features = [each for column in self.raw(rows.table, rows.where) for each in column]
+        return pa.table({str(index): each for index, each in enumerate(features)})
+
+    def most_plain_rows(self, width: int) -> int:
+        return PLAIN_CELLS // (len(self.levels) + len(self.cardinalities))
+
+    def cut_share(self, texts: Sequence[str]) -> None:
+        return None
+
+    def check_export(self, folder: Path, texts: Sequence[str]) -> None:
+        """Transformers reads no tables."""
+
+    def excerpts(self, rows: Rows, mistakes: np.ndarray) -> dict[str, pa.Array]:
+        """All cells of each row, with their columns."""
+        cells = [_cells(rows.table, name, rows.where).to_pylist() for name in self.columns]
+        texts = [
+            ", ".join(f"{name}={cell or ''}" for name, cell in zip(self.columns, row, strict=True))
+            for row in zip(*cells, strict=True)
+        ]
+        return {"text": pa.array([text[:EXCERPT_CHARACTERS] for text in texts], pa.string())}
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        return {"columns": [asdict(column) for column in self.read]}
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The input that was saved with these fields of preprocessor.json."""
+        return cls([TableColumn.load(each) for each in state["columns"]])
+
+
+def table_contents(table: pa.Table, columns: Sequence[str], where: Callable[[int], str]) -> list[bytes]:
+    """The cells of these columns of each row."""
+    cells = [_cells(table, name, where) for name in columns]
+    joined = pc.binary_join_element_wise(*cells, _BETWEEN, null_handling="replace", null_replacement="")
+    return joined.cast(pa.binary()).to_pylist()
+
+
+def _cells(table: pa.Table, name: str, where: Callable[[int], str]) -> pa.Array:
+    return trimmed(as_text(table[name], name, where))
+
+
+def _text(value: Any) -> str | None:
+    """A cell that a Python user gives, as CSV files have it."""
+    return None if value is None or value != value else str(value)

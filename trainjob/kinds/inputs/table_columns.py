@@ -1,0 +1,156 @@
+"""Columns of a table as the numbers that a network takes, fitted on training rows."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from trainjob.api.dataset import ColumnType
+from trainjob.data.read.rows import row_number
+from trainjob.errors import RowError
+from trainjob.kinds.inputs.cells import READERS, as_categories
+
+pc: Any = pyarrow.compute  # whose functions type checkers do not know
+
+BINS = 48
+"""A number is embedded piece by piece between so many quantiles of the training rows."""
+MOST_CATEGORIES = 1000
+"""The most frequent values of a column; the others count as one."""
+_NOUNS = {"number": "a number", "date": "a date in ISO 8601, such as 2026-11-28", "flag": "a flag, such as yes or no"}
+
+
+@dataclass(frozen=True)
+class NumberFeature:
+    """A number that is computed from each cell of a column: the cell's own, or a part of a date."""
+
+    part: str
+    """`value`, `month`, `weekday` or `hour`, or `missing`: 1 where the cell is."""
+    typical: float
+    """The median, which stands for missing cells."""
+    knots: list[float]
+    """Quantiles of the training rows, in ascending order."""
+    levels: list[float]
+    """The value of each knot for the network: of a normal distribution at the same quantile. So outliers are at its
+    ends, wherever they are themselves."""
+
+    @classmethod
+    def fit(cls, part: str, values: np.ndarray) -> "NumberFeature | None":
+        """`values` is float64 [n], NaN where missing. None where all are equal."""
+        known = np.clip(values[~np.isnan(values)], np.finfo(np.float64).min, np.finfo(np.float64).max)
+        if not len(known):
+            return None
+        places = np.linspace(0, 1, BINS + 1)
+        knots, index = np.unique(np.quantile(known, places, method="nearest"), return_inverse=True)
+        if len(knots) == 1:
+            return None
+        middles = np.bincount(index, places) / np.bincount(index)
+        normal, edge = NormalDist(), 1 / (2 * BINS)
+        levels = [normal.inv_cdf(float(np.clip(middle, edge, 1 - edge))) for middle in middles]
+        return cls(part, float(np.quantile(known, 0.5, method="nearest")), knots.tolist(), levels)
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """float32 [n] of values float64 [n], NaN where missing."""
+        filled = np.where(np.isnan(values), self.typical, values)
+        return np.interp(filled, self.knots, self.levels).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The values of a column of categories, as numbers from 0."""
+
+    names: list[str]
+    """The most frequent first."""
+    other: int
+    """The number of other values: their own where training rows have some, otherwise that of the most frequent one."""
+    missing: int
+    """The number of missing cells, in the same way."""
+    count: int
+    """How many numbers there are."""
+
+    @classmethod
+    def fit(cls, cells: list[str | None]) -> Self:
+        counts = Counter(cells)
+        missing = counts.pop(None, 0)
+        ordered = sorted(counts, key=lambda name: (-counts[str(name)], str(name)))
+        names = [str(name) for name in ordered if counts[name] > 1 or len(counts) <= 2][:MOST_CATEGORIES]
+        has_others = len(names) < len(counts)
+        other = len(names) if has_others else 0
+        return cls(
+            names,
+            other,
+            len(names) + has_others if missing else other,
+            max(1, len(names) + has_others + bool(missing)),
+        )
+
+    def transform(self, cells: pa.Array) -> np.ndarray:
+        """The number of each cell, int64 [n]; null counts as missing."""
+        numbers = pc.fill_null(pc.index_in(cells, pa.array(self.names, pa.string())), -1).to_numpy(zero_copy_only=False)
+        is_missing = pc.is_null(cells).to_numpy(zero_copy_only=False)
+        return np.where(is_missing, self.missing, np.where(numbers < 0, self.other, numbers)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column that the network reads."""
+
+    name: str
+    type: ColumnType
+    numbers: list[NumberFeature]
+    categories: Categories | None
+    example: str
+    """A cell."""
+
+    @classmethod
+    def fit(cls, name: str, kind: ColumnType, cells: pa.Array) -> "TableColumn | None":
+        """Fits on cells of training rows. None where all are equal. Cells that cannot be read count as missing."""
+        names = as_categories(cells)
+        if kind == "category":
+            values = names.to_pylist()
+            categories = Categories.fit(values)
+            example = next(iter(categories.names), "")
+            return cls(name, kind, [], categories, example) if len(set(values)) > 1 else None
+        parts = _parts(kind, READERS[kind](cells)[0])
+        features = [feature for part, each in parts.items() if (feature := NumberFeature.fit(part, each))]
+        example = next(iter(names.drop_null().to_pylist()), "")
+        return cls(name, kind, features, None, example) if features else None
+
+    def raw(self, cells: pa.Array, where: Callable[[int], str] = row_number) -> list[np.ndarray]:
+        """The values of each feature before they are transformed, float64 [n] with NaN for missing ones, or of the
+        categories, int64 [n]. Raises RowError for the first cell of another type."""
+        if self.categories is not None:
+            return [self.categories.transform(as_categories(cells))]
+        values, is_bad = READERS[self.type](cells)
+        if is_bad.any():
+            raise self._error(int(is_bad.argmax()), cells, where)
+        parts = _parts(self.type, values)
+        return [parts[feature.part] for feature in self.numbers]
+
+    def _error(self, index: int, cells: pa.Array, where: Callable[[int], str]) -> RowError:
+        kind = f'column "{self.name}" does not hold {_NOUNS[self.type]}'
+        shown = f'"{cells[index].as_py()[:100]}"'
+        advice = f"correct it, or set dataset.columns to {{{self.name}: category}} or {{{self.name}: ignore}}"
+        return RowError(f"{where(index)}: {kind}: {shown}; {advice}", where(index), f"{kind} ({advice})", shown)
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """Of the fields that `dataclasses.asdict` made."""
+        numbers = [NumberFeature(**each) for each in state["numbers"]]
+        categories = state["categories"] and Categories(**state["categories"])
+        return cls(**state | {"numbers": numbers, "categories": categories})
+
+
+def _parts(kind: ColumnType, values: np.ndarray) -> dict[str, np.ndarray]:
+    """The numbers that a network may learn from: those of the cells and, of dates in days since 1970, their month from
+    1, weekday from 0 for Monday, and hour; and whether cells are missing. All float64 [n]."""
+    parts, is_missing = {"value": values}, np.isnan(values)
+    if kind == "date":
+        whole = np.floor(np.where(is_missing, 0, values))
+        months = whole.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12 + 1
+        for name, part in (("month", months), ("weekday", (whole + 3) % 7), ("hour", 24 * (values - whole))):
+            parts[name] = np.where(is_missing, np.nan, part)
+    return parts | {"missing": is_missing.astype(np.float64)}

@@ -1,0 +1,1 @@
+"""The table classifier: one label for each row of a table."""

@@ -1,0 +1,75 @@
+"""TabM as a classifier."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from tabm import TabM
+from torch import Tensor
+from torch.nn import functional
+
+from trainjob.api import StrictModel
+from trainjob.api import TableClassifier as Spec
+from trainjob.kinds.inputs.table import TableInput
+from trainjob.kinds.tabm import build_tabm, load_weights, save_weights
+from trainjob.kinds.targets.one_class import OneClass
+from trainjob.models.classifier import Classifier, problem_type
+
+MODEL_TYPE = "trainjob-table-classifier"
+
+
+class TableConfig(StrictModel):
+    """The content of a table classifier's config.json; preprocessor.json has the columns."""
+
+    model_type: Annotated[Literal["trainjob-table-classifier"], Field(alias="model_type")] = MODEL_TYPE
+    """Distinguishes this format from those of transformers."""
+    model: Spec
+    """The TrainJob's `spec.model.tableClassifier`."""
+    classes: list[str]
+    """Class names in the order of the logits."""
+
+
+class TableClassifier(Classifier[TabM]):
+    """The network that `config` describes."""
+
+    def __init__(self, config: TableConfig, table: TableInput) -> None:
+        assert config.model.tabm is not None
+        super().__init__(build_tabm(config.model.tabm, config.model.dropout, table, len(config.classes)))
+        self.config = config
+
+    @property
+    def problem_type(self) -> str:
+        return problem_type(self.config.model.loss)
+
+    def forward(self, numbers: Tensor | None = None, categories: Tensor | None = None) -> Tensor:
+        """Logits float32 of numbers float32 [n, N] and categories int64 [n, M]. In training those of each member of the
+        ensemble, [n, members, C]; otherwise those of the mean of the members' probabilities, [n, C]."""
+        logits = self.network(numbers, categories).float()
+        if self.training:
+            return logits
+        members = math.log(logits.shape[1])
+        if self.problem_type == "single_label_classification":
+            return functional.log_softmax(logits, dim=2).logsumexp(dim=1) - members
+        yes, no = (functional.logsigmoid(each).logsumexp(dim=1) for each in (logits, -logits))
+        return yes - no
+
+    def save(self, folder: Path) -> None:
+        save_weights(self.network, folder)
+        self.save_config(folder)
+
+    def save_config(self, folder: Path) -> None:
+        (folder / "config.json").write_text(self.config.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+
+
+def build(spec: Spec, table: TableInput, target: OneClass) -> TableClassifier:
+    """A new table classifier."""
+    return TableClassifier(TableConfig(model=spec, classes=target.classes), table)
+
+
+def load(folder: Path, table: TableInput) -> TableClassifier:
+    """The table classifier that is saved in `folder`."""
+    config = TableConfig.model_validate_json((folder / "config.json").read_bytes())
+    module = TableClassifier(config, table)
+    load_weights(module.network, folder)
+    return module

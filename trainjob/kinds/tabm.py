@@ -1,0 +1,47 @@
+"""TabM (Gorishniy et al., 2024), the network of the kinds of model for tables."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import safetensors.torch
+import torch
+from rtdl_num_embeddings import PiecewiseLinearEmbeddings
+from tabm import TabM
+
+from trainjob.kinds.inputs.table import TableInput
+
+if TYPE_CHECKING:
+    from trainjob.kinds.table_classifier.spec import TabM as Settings
+
+
+def build_tabm(settings: "Settings", dropout: float, table: TableInput, width: int) -> TabM:
+    """A new network with so many outputs of each member: [n, members, width] of numbers and categories as
+    `TableInput.batch` has them."""
+    return TabM.make(
+        n_num_features=len(table.levels),
+        cat_cardinalities=table.cardinalities,
+        num_embeddings=_embeddings(table.levels, settings.embedding_size) if table.levels else None,
+        d_out=width,
+        k=settings.members,
+        n_blocks=settings.blocks,
+        d_block=settings.hidden_size,
+        dropout=dropout,
+    )
+
+
+def _embeddings(levels: list[list[float]], size: int) -> PiecewiseLinearEmbeddings:
+    device = torch.get_default_device()
+    with warnings.catch_warnings(), torch.device("cpu"):  # which looks at the bins' values, where plans have none
+        warnings.filterwarnings("ignore", ".*only one bin", UserWarning)  # of flags
+        bins = [torch.tensor(each) for each in levels]
+        return PiecewiseLinearEmbeddings(bins, size, activation=False, version="B").to(device)
+
+
+def save_weights(network: TabM, folder: Path) -> None:
+    weights = {name: weight.contiguous() for name, weight in network.state_dict().items()}
+    safetensors.torch.save_file(weights, folder / "model.safetensors")
+
+
+def load_weights(network: TabM, folder: Path) -> None:
+    network.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
