@@ -11,16 +11,17 @@ from typing import Any
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Examples, Fitted, check_unchanged, fit, prepare_datasets, prepare_examples, read_datasets
-from trainjob.data.batches.prepare import Loading, bytes_of_sets
+from trainjob.data.batches.prepare import Loading, bytes_of_sets, prepared_tables
 from trainjob.data.first_pass.fitting import tell_of_data
+from trainjob.data.kept import KEPT
 from trainjob.data.read.chunking import Mapper, one_by_one
 from trainjob.data.read.source import UNLABELLED
 from trainjob.doing import DOING, ROWS
-from trainjob.driver.loader import AUTO, LOCAL, RAY, reason_by_files, reason_by_rows, record_loader
+from trainjob.driver.loader import AUTO, LOCAL, RAY, free_memory, reason_by_files, reason_by_rows, record_loader
 from trainjob.errors import UserError, notify
 from trainjob.interrupts import in_thread, result_of
 from trainjob.kinds.registry import load_kind
-from trainjob.launch.arrays import load_arrays, save_arrays
+from trainjob.launch.arrays import load_arrays, save_tables
 from trainjob.launch.fast.late_datasets import LateDatasets
 from trainjob.launch.local import LocalWorkers
 from trainjob.launch.quick_imports import quick_imports
@@ -38,6 +39,9 @@ from trainjob.worker.outcome import Outcome, Stopped
 
 KEPT_BYTES = 256 * 2**20
 """A set of rows up to this size is read once on every node and kept; a larger one is streamed in every epoch."""
+
+KEPT_SHARE = 0.25
+"""The part of the free memory for what the first pass over the rows keeps for the second, on this machine."""
 
 _LOCAL_MODULES = ("trainjob.worker.train", "ray.tune", "torch.utils.tensorboard.writer")
 """Modules that local workers import in any case: their own, one that Ray Train needs, and one that rank 0 needs."""
@@ -99,14 +103,17 @@ class BuiltInTraining:
         """Trains without Ray: the workers load their libraries while the driver prepares the data. Returns None where
         the rows are too many for that and the loader is `auto`."""
         assert self.spec.dataset is not None
-        with LocalWorkers(self.spec.workers, self.threads, [*_LOCAL_MODULES, *_worker_modules(self.spec)]) as workers:
-            fitted, arrays = self._fitted(), workers.folder / "rows"
-            if self.spec.dataset.loader == AUTO:
-                if not self._stays_local(reason_by_rows(self.spec, fitted)):
-                    return None
-                record_loader(self.run, LOCAL)
-            with self._preparing(fitted):
-                save_arrays(prepare_examples(self.spec, fitted, self._soft_labels(fitted, on_ray=False)), arrays)
+        modules = [*_LOCAL_MODULES, *_worker_modules(self.spec)]
+        with LocalWorkers(self.spec.workers, self.threads, modules) as workers:
+            with KEPT.room(round(KEPT_SHARE * free_memory())):
+                fitted, arrays = self._fitted(), workers.folder / "rows"
+                if self.spec.dataset.loader == AUTO:
+                    if not self._stays_local(reason_by_rows(self.spec, fitted)):
+                        return None
+                    record_loader(self.run, LOCAL)
+                with self._preparing(fitted, twice=False):
+                    soft_labels = self._soft_labels(fitted, on_ray=False)
+                    save_tables(prepared_tables(self.spec, fitted, soft_labels), arrays)
             work = partial(run_worker_job, self._worker_job(fitted, partial(load_arrays, arrays)))
             return self.run_with_retries(partial(workers.run, work)), fitted
 
@@ -147,7 +154,7 @@ class BuiltInTraining:
     def prepare_rows(self, fitted: Fitted, train_rows: Loading | None) -> tuple[WorkerJob, Datasets | None]:
         """A job with the rows in memory; or with datasets, if the loader is Ray Data and there are too many rows."""
         assert self.spec.dataset is not None
-        with self._preparing(fitted):
+        with self._preparing(fitted, twice=self.spec.dataset.loader != LOCAL):
             if self.spec.dataset.loader == LOCAL:
                 return self._worker_job(fitted, put(prepare_examples(self.spec, fitted, train_rows))), None
             datasets = prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver))
@@ -157,9 +164,9 @@ class BuiltInTraining:
             return self._worker_job(fitted, put(read_datasets(datasets))), None
 
     @contextmanager
-    def _preparing(self, fitted: Fitted) -> Generator[None]:
-        """Shows and measures the second pass over the rows. A source that is split is read once for each side."""
-        split = 0 if fitted.split is None else fitted.rows["train"] + fitted.rows["validation"]
+    def _preparing(self, fitted: Fitted, twice: bool) -> Generator[None]:
+        """Shows and measures the second pass over the rows. `twice`: a source that is split is read for each side."""
+        split = 0 if fitted.split is None or not twice else fitted.rows["train"] + fitted.rows["validation"]
         with self.data_time.running():
             DOING.begin("preparing rows", sum(fitted.rows.values()) + split, ROWS)
             yield
@@ -182,7 +189,7 @@ class BuiltInTraining:
             datasets = LateDatasets(scratch)
             getters = {name: datasets.getter(name) for name in fitted.rows if name != UNLABELLED}
             training = self.start_on_workers(self._worker_job(fitted, None, self._streamed(fitted)), getters)
-            with self._preparing(fitted):
+            with self._preparing(fitted, twice=True):
                 datasets.provide(prepare_datasets(self.spec, fitted, train_rows, RowsTo(self.driver)))
             return result_of(training)
 

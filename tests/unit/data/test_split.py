@@ -46,15 +46,13 @@ def test_the_order_of_rows_does_not_matter(
 def test_sides_are_disjoint_and_complete() -> None:
     contents, labels = contents_and_labels({"a": 30, "b": 50})
     split = split_of(contents, labels, 0.3, 1)
-    train, validation = (split.rows_of(side, contents, labels) for side in ("train", "validation"))
+    train, validation = split.sides(contents, labels).values()
     assert sorted([*train, *validation]) == list(range(80))
 
 
 def test_the_seed_picks_the_rows() -> None:
     contents, labels = contents_and_labels({"a": 100, "b": 100})
-    picked = [
-        tuple(split_of(contents, labels, 0.2, seed).rows_of("validation", contents, labels)) for seed in (1, 1, 2)
-    ]
+    picked = [tuple(split_of(contents, labels, 0.2, seed).sides(contents, labels)["validation"]) for seed in (1, 1, 2)]
     assert picked[0] == picked[1]
     assert picked[0] != picked[2]
 
@@ -63,8 +61,8 @@ def test_the_seed_picks_the_rows() -> None:
 def test_equal_rows_stay_together(rows: list[int], fraction: float) -> None:
     contents, labels = [str(row).encode() for row in rows], np.zeros(len(rows), np.int64)
     split = split_of(contents, labels, fraction, 3)
-    train = {rows[index] for index in split.rows_of("train", contents, labels)}
-    validation = {rows[index] for index in split.rows_of("validation", contents, labels)}
+    train = {rows[index] for index in split.sides(contents, labels)["train"]}
+    validation = {rows[index] for index in split.sides(contents, labels)["validation"]}
     assert train
     assert validation
     assert not train & validation

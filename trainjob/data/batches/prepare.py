@@ -59,13 +59,26 @@ def labelled(
 ) -> Iterator[tuple[Rows, np.ndarray | None]]:
     """The usable raw rows and their labels [n, ...]; with `side`, only those on that side of the split. `besides` are
     further columns to read."""
+    for sides in _labelled_sides(parts, fitted, (side,), besides):
+        yield sides[side]
+
+
+def _labelled_sides(
+    parts: Iterable[SourcePart], fitted: Fitted, sides: Sequence[Side | None], besides: Sequence[str] = ()
+) -> Iterator[dict[Side | None, tuple[Rows, np.ndarray | None]]]:
+    """The usable raw rows on each of these sides of the split, None for all rows, and their labels."""
     preprocessor = fitted.preprocessor
     for rows, labels in usable_rows(parts, fitted, fitted.on_bad_row, besides):
-        if fitted.split is not None and side is not None:
-            strata = preprocessor.target.strata(labels, len(rows.table))
-            kept = fitted.split.rows_of(side, preprocessor.input.contents(rows.table, rows.where), strata)
-            rows, labels = rows.take(kept), None if labels is None else labels[kept]
-        yield rows, labels
+        if fitted.split is None or None in sides:
+            yield dict.fromkeys(sides, (rows, labels))
+            continue
+        strata = preprocessor.target.strata(labels, len(rows.table))
+        kept = fitted.split.sides(preprocessor.input.contents(rows.table, rows.where), strata)
+        yield {
+            side: (rows.take(kept[side]), None if labels is None else labels[kept[side]])
+            for side in sides
+            if side is not None
+        }
 
 
 def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Rows, np.ndarray | None]]:
@@ -78,7 +91,28 @@ def read_set(spec: TrainJobSpec, fitted: Fitted, name: str) -> Iterator[tuple[Ro
 def prepare_examples(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> dict[str, Examples]:
     """`train`, `validation` and, where the spec has one, `test`, in memory and in the sources' order. The training rows
     are read as `train` says, where it is given."""
-    return {name: Examples.concat(loader(some)) for name, (some, loader) in _loadings(spec, fitted, train)}
+    sets = dict[str, list[pa.Table]]()
+    for name, table in prepared_tables(spec, fitted, train):
+        sets.setdefault(name, []).append(table)
+    return {name: Examples.concat(tables) for name, tables in sets.items()}
+
+
+def prepared_tables(spec: TrainJobSpec, fitted: Fitted, train: Loading | None = None) -> Iterator[tuple[str, pa.Table]]:
+    """The same rows table by table, each with the name of its set. A source that is split is read once."""
+    assert spec.dataset is not None
+    if train is not None:
+        parts, loader = train
+        yield from (("train", table) for table in loader(parts))
+    for name, source in sources_of(spec.dataset).items():
+        sides: dict[str, Side | None] = {name: None}
+        if name == "train" and fitted.split is not None:
+            sides = {"train": "train", "validation": "validation"}
+        wanted = {each: side for each, side in sides.items() if each != UNLABELLED and not (train and each == "train")}
+        if not wanted:
+            continue
+        for rows_by_side in _labelled_sides(source_parts(spec, source), fitted, list(wanted.values())):
+            for each, side in wanted.items():
+                yield each, prepared(*rows_by_side[side], fitted.preprocessor)
 
 
 def _loadings(spec: TrainJobSpec, fitted: Fitted, train: Loading | None) -> Iterator[tuple[str, Loading]]:

@@ -35,10 +35,10 @@ class Split:
         """bool [n] of hashes uint64 [n] and strata int64 [n]."""
         return row_hashes <= np.array(self.thresholds, np.uint64)[strata]
 
-    def rows_of(self, side: Side, contents: list[bytes], strata: np.ndarray) -> np.ndarray:
-        """Indices of the rows on that side."""
+    def sides(self, contents: list[bytes], strata: np.ndarray) -> dict[Side, np.ndarray]:
+        """Indices of the rows on each side."""
         is_validation = self.is_validation(hashes(contents, self.seed), strata)
-        return np.flatnonzero(is_validation == (side == "validation"))
+        return {"train": np.flatnonzero(~is_validation), "validation": np.flatnonzero(is_validation)}
 
 
 def fit_split(row_hashes: np.ndarray, strata: np.ndarray, count: int, fraction: float, seed: int) -> Split:

@@ -1,7 +1,7 @@
 """Opens images as viewers show them: upright by their EXIF data, transparent parts on white, 16 bits scaled to 8."""
 
 import io
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,8 @@ from trainjob.errors import DataError, RowError
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """The formats that Pillow may detect, whatever the file's name: for others, such as EPS, it starts other programs."""
 BACKGROUND = "white"
+CHANNELS, ALPHA, TURNED, FRAMES = 3, 4, 8, 16
+"""The bits of an image's marks."""
 _DEEP_GREY_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 _GREY_MODES = ("1", "L", "LA", *_DEEP_GREY_MODES)
 _COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
@@ -63,9 +65,7 @@ class Picture:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height."""
-        width, height = self.image.size
-        swaps = self.turn is not None and self.turn in [_TURNS[number] for number in range(_SWAPS_SIDES, 9)]
-        return (height, width) if swaps else (width, height)
+        return self._turned(self.image.size)
 
     @property
     def channels(self) -> int:
@@ -85,10 +85,27 @@ class Picture:
         except Exception:  # whatever a damaged second image makes Pillow raise
             return False
 
+    @property
+    def marks(self) -> int:
+        """The channels, with the bits ALPHA, TURNED and FRAMES for what else is to be told of the image."""
+        return self.channels | ALPHA * self.has_alpha | TURNED * (self.turn is not None) | FRAMES * self.has_frames
+
     def decoded(self, channels: int) -> Image.Image:
         """The image in grey (1) or RGB (3). Raises DataError for one that is damaged."""
         with _sound(self.where):
             return self.in_8_bits().convert("L" if channels == 1 else "RGB")
+
+    def resized(self, channels: int, size: tuple[int, int], scaled: bool) -> Image.Image:
+        """The image in grey (1) or RGB (3), resized to this width and height. If `scaled`, a JPEG file is decoded at
+        the smallest of its own scales (1, 1/2, 1/4, 1/8) that has them. Raises DataError for one that is damaged."""
+        with _sound(self.where):
+            draft = self.image.draft(self.image.mode, self._turned(size)) if scaled else None
+            if draft is None:
+                image = self.decoded(channels)
+                return image if image.size == size else image.resize(size, Image.Resampling.BILINEAR)
+            image = self.image.convert("L" if channels == 1 else "RGB")
+            image = image.resize(self._turned(size), Image.Resampling.BILINEAR, box=draft[1])
+            return image if self.turn is None else image.transpose(self.turn)
 
     def in_8_bits(self) -> Image.Image:
         """The image upright, without transparency, with at most 8 bits a channel. Reads no pixels if nothing has to
@@ -98,6 +115,11 @@ class Picture:
             if self.as_shown and self.has_alpha:
                 image = _on_background(image)
             return image if self.turn is None else image.transpose(self.turn)
+
+    def _turned(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Width and height before or after the image is made upright."""
+        swaps = self.turn is not None and self.turn in [_TURNS[number] for number in range(_SWAPS_SIDES, 9)]
+        return size[::-1] if swaps else size
 
     def _scaled(self) -> Image.Image:
         """A grey image of 16 bits in 8, as Pillow has colour images of 16 bits in 8: their high byte."""
@@ -118,14 +140,14 @@ class Picture:
 
 def pictures(table: pa.Table, where: Callable[[int], str], as_shown: bool = True) -> Iterator[Picture]:
     """The images of the column `image` (see image_files.py). Raises DataError for what cannot be read."""
+    for index, image in enumerate(images_of(table)):
+        yield opened(image, where(index), as_shown)
+
+
+def images_of(table: pa.Table) -> Iterable[bytes | np.ndarray]:
+    """The images of the column `image`: encoded files, or pixels uint8 [H, W] or [H, W, C]."""
     column = table["image"]
-    if isinstance(column.type, pa.FixedShapeTensorType):
-        for index, pixels in enumerate(tensors_of(column)):
-            image = Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
-            yield Picture(image, where(index), as_shown, may_be_turned=False)
-        return
-    for index, data in enumerate(column.to_pylist()):
-        yield _opened(data, where(index), as_shown)
+    return tensors_of(column) if isinstance(column.type, pa.FixedShapeTensorType) else column.to_pylist()
 
 
 def check_pictures(rows: Rows, check: Callable[[Picture], None] = lambda _: None) -> None:
@@ -139,7 +161,11 @@ def check_pictures(rows: Rows, check: Callable[[Picture], None] = lambda _: None
             picture.decoded(picture.channels)
 
 
-def _opened(data: bytes, where: str, as_shown: bool) -> Picture:
+def opened(data: bytes | np.ndarray, where: str, as_shown: bool = True) -> Picture:
+    """One of the `images_of` a table. Raises DataError for a file that cannot be read."""
+    if isinstance(data, np.ndarray):
+        image = Image.fromarray(data[..., 0] if data.shape[2:] == (1,) else data)
+        return Picture(image, where, as_shown, may_be_turned=False)
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):

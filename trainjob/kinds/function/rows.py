@@ -63,7 +63,7 @@ def _load_raw(
         if split is not None and side is not None:
             thresholds, target = split
             labels = None if label is None else target.read(rows, label, refuse)[1]
-            rows = rows.take(thresholds.rows_of(side, _contents(rows), target.strata(labels, len(rows.table))))
+            rows = rows.take(thresholds.sides(_contents(rows), target.strata(labels, len(rows.table)))[side])
         yield rows.table
 
 

@@ -1,26 +1,33 @@
 """The first pass over images: classes, split and preprocessor."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from PIL import Image
 
 from trainjob.api import Dataset, ImageClassifier
 from trainjob.data.first_pass.split import hashes
 from trainjob.data.first_pass.survey import FittedOn, ScannedRows, ScanPlan, nothing, take_survey
 from trainjob.data.read.bad_rows import BadRows, sound_rows
 from trainjob.data.read.chunking import Mapper
-from trainjob.data.read.pictures import BACKGROUND, Picture, check_pictures, pictures
+from trainjob.data.read.pictures import (
+    ALPHA,
+    BACKGROUND,
+    CHANNELS,
+    FRAMES,
+    TURNED,
+    Picture,
+    check_pictures,
+    pictures,
+)
 from trainjob.data.read.rows import Rows, SourcePart, leave_out
+from trainjob.kinds.inputs.decoding import Decoder
 from trainjob.kinds.inputs.image import ImageInput, check_size, image_contents
 from trainjob.kinds.inputs.image_processor import PretrainedImageInput, check_shape, pretrained_processor
 from trainjob.kinds.targets.class_labels import ClassLabels
 
 STATISTICS_ROWS = 10_000
 COLUMNS = ["image", "label"]
-_CHANNELS, _ALPHA, _TURNED, _FRAMES = 3, 4, 8, 16
-"""The bits of an image's mark."""
 
 
 def fit_images(
@@ -30,22 +37,23 @@ def fit_images(
     if model.pretrained is not None:
         return _for_pretrained(dataset, model.pretrained, train, seed, mapped, bad)
     size = (model.size.width, model.size.height) if model.size else _first_size(train)
+    check = partial(check_size, size=size) if model.size is None else _any_size
+    decoder = Decoder(*size, channels=None, check=check)
 
     def scan(rows: Rows) -> ScannedRows[np.ndarray]:
-        found = list(pictures(rows.table, rows.where))
+        found = decoder.decode(rows.table, rows.where)
         return ScannedRows(
             hashes(image_contents(rows.table), seed),
-            lambda index: _moments(found[index].decoded(3)),
-            _marks(found),
+            lambda index: _moments(found[index].pixels),
+            np.array([image.marks for image in found], np.uint8),
         )
 
-    check = check_pictures
-    if model.size is None:
-        check = partial(check_pictures, check=partial(check_size, size=size))
-    plan = ScanPlan(COLUMNS, ClassLabels("label"), scan, STATISTICS_ROWS, check)
+    plan = ScanPlan(
+        COLUMNS, ClassLabels("label"), scan, STATISTICS_ROWS, lambda rows: decoder.decode(rows.table, rows.where)
+    )
     survey, target = take_survey(dataset, train, plan, mapped, bad)
     division = survey.divide(target, dataset.validation.fraction, seed)
-    depth = int(np.max(survey.marks[division.is_training] & _CHANNELS))
+    depth = int(np.max(survey.marks[division.is_training] & CHANNELS))
     mean, square = np.mean(survey.sample.items(division.is_training), axis=0)[:, :depth]
     std = np.sqrt(np.maximum(square - mean**2, 0))
     images = ImageInput(
@@ -56,6 +64,7 @@ def fit_images(
         std=np.where(std > 0, std, 1).tolist(),
         resize=model.size is not None,
         as_shown=True,
+        scaled=True,
     )
     return FittedOn(images, division, survey.digest(target), notes=_notes(survey.marks))
 
@@ -77,7 +86,7 @@ def _for_pretrained(
     processor = pretrained_processor(name)
 
     def scan(rows: Rows) -> ScannedRows[None]:
-        marks = _marks(pictures(rows.table, rows.where))
+        marks = np.array([picture.marks for picture in pictures(rows.table, rows.where)], np.uint8)
         return ScannedRows(hashes(image_contents(rows.table), seed), nothing, marks)
 
     plan = ScanPlan(COLUMNS, ClassLabels("label"), scan, check=partial(check_pictures, check=check_shape))
@@ -86,23 +95,9 @@ def _for_pretrained(
     return FittedOn(PretrainedImageInput.of(processor), division, survey.digest(target), notes=_notes(survey.marks))
 
 
-def _marks(found: Iterable[Picture]) -> np.ndarray:
-    """Channels of each image, whether it has an alpha channel, is turned, and has further frames, uint8 [n]."""
-    return np.array(
-        [
-            picture.channels
-            | _ALPHA * picture.has_alpha
-            | _TURNED * (picture.turn is not None)
-            | _FRAMES * picture.has_frames
-            for picture in found
-        ],
-        np.uint8,
-    )
-
-
 def _notes(marks: np.ndarray) -> list[str]:
     """Notes on the treatment of images with these marks, uint8 [n]."""
-    alpha, turned, frames = (int(np.count_nonzero(marks & bit)) for bit in (_ALPHA, _TURNED, _FRAMES))
+    alpha, turned, frames = (int(np.count_nonzero(marks & bit)) for bit in (ALPHA, TURNED, FRAMES))
     notes: list[str] = []
     if alpha:
         notes.append(f"{alpha:,} of {len(marks):,} images have transparency: transparent parts are {BACKGROUND}")
@@ -113,7 +108,13 @@ def _notes(marks: np.ndarray) -> list[str]:
     return notes
 
 
-def _moments(image: Image.Image) -> np.ndarray:
-    """Mean and mean square of each channel in 0 to 1, float64 [2, 3]."""
-    pixels = np.asarray(image, np.float32).reshape(-1, 3) / 255
-    return np.stack([pixels.mean(0, dtype=np.float64), np.square(pixels).mean(0, dtype=np.float64)])
+def _any_size(_: Picture) -> None:
+    """Accepts every image, which will be resized."""
+
+
+def _moments(pixels: np.ndarray) -> np.ndarray:
+    """Mean and mean square of each channel in 0 to 1, float64 [2, 3], of pixels uint8 [H, W] or [H, W, 3]."""
+    levels = np.arange(256) / 255
+    channels = pixels.reshape(-1, pixels.size // (pixels.shape[0] * pixels.shape[1]))
+    shares = np.stack([np.bincount(channel, minlength=256) for channel in channels.T]) / len(channels)
+    return np.broadcast_to(np.stack([shares @ levels, shares @ levels**2]), (2, 3))

@@ -15,10 +15,11 @@ from trainjob.data.arrays import as_lists
 from trainjob.data.batches.examples import Examples
 from trainjob.data.read.image_files import IDXFiles, ImageFiles, tensors_of
 from trainjob.data.read.image_tables import ReadTable, images_of_tables
-from trainjob.data.read.pictures import Picture, check_pictures, pictures
+from trainjob.data.read.pictures import Picture, pictures
 from trainjob.data.read.rows import Rows, SourcePart, check_columns, row_number
 from trainjob.data.read.thumbnails import thumbnail
 from trainjob.errors import RowError
+from trainjob.kinds.inputs.decoding import Decoder
 from trainjob.kinds.inputs.given import table_of_images
 from trainjob.kinds.inputs.questions import Question, image_question
 
@@ -50,6 +51,9 @@ class ImageInput:
     as_shown: bool = field(default=False, kw_only=True)
     """Whether images are read as viewers show them, upright and on white. Models of earlier versions have learned from
     images as they are stored, and go on with those."""
+    scaled: bool = field(default=False, kw_only=True)
+    """Whether JPEG files are decoded at the smallest of their own scales that has this size. Models of earlier versions
+    have learned from images decoded as a whole, and go on with those."""
 
     @property
     def columns(self) -> list[str]:
@@ -70,7 +74,7 @@ class ImageInput:
 
     def check(self, rows: Rows) -> None:
         """Raises RowError for the first image that cannot be decoded or is of another size."""
-        check_pictures(rows, self._check)
+        self._decoder.decode(rows.table, rows.where)
 
     def transform(self, table: pa.Table, where: Callable[[int], str] = row_number) -> pa.Array:
         """The pixels [H, W, C] of each image, flat, list<uint8>, of the column `image` (see image_files.py).
@@ -78,7 +82,7 @@ class ImageInput:
         Raises DataError for an image that is corrupt or of another size.
         """
         check_columns(self.columns, table.column_names, "the table")
-        rows = [self._pixels(picture).reshape(-1) for picture in pictures(table, where, self.as_shown)]
+        rows = [pixels.reshape(-1) for pixels in self._pixels(table, where)]
         values = np.concatenate([np.empty(0, np.uint8), *rows])
         return as_lists(values, np.array([len(row) for row in rows], np.int64))
 
@@ -87,11 +91,13 @@ class ImageInput:
         if not self.resize:
             check_size(picture, (self.width, self.height))
 
-    def _pixels(self, picture: Picture) -> np.ndarray:
-        self._check(picture)
-        size = (self.width, self.height)
-        image = picture.decoded(self.channels)
-        return np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
+    def _pixels(self, table: pa.Table, where: Callable[[int], str]) -> list[np.ndarray]:
+        """The pixels of each image, uint8 [H, W] or [H, W, 3]."""
+        return [image.pixels for image in self._decoder.take(table, where)]
+
+    @property
+    def _decoder(self) -> Decoder:
+        return Decoder(self.width, self.height, self.channels, self._check, self.as_shown, self.scaled)
 
     def batch(self, examples: Examples) -> dict[str, np.ndarray]:
         """pixel_values uint8 [n, C, H, W]; the model normalizes them, on its device."""

@@ -1,14 +1,17 @@
 """Converts images to the input of a pretrained network with its image processor from transformers."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from PIL import Image
 
-from trainjob.data.read.pictures import Picture
+from trainjob.data.read.pictures import Picture, check_pictures, pictures
+from trainjob.data.read.rows import Rows
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.inputs.image import ImageInput
 from trainjob.pretrained.hub import is_cached_only
@@ -46,7 +49,13 @@ class PretrainedImageInput(ImageInput):
     def _check(self, picture: Picture) -> None:
         check_shape(picture)
 
-    def _pixels(self, picture: Picture) -> np.ndarray:
+    def check(self, rows: Rows) -> None:
+        check_pictures(rows, self._check)
+
+    def _pixels(self, table: pa.Table, where: Callable[[int], str]) -> list[np.ndarray]:
+        return [self._processed(picture) for picture in pictures(table, where, self.as_shown)]
+
+    def _processed(self, picture: Picture) -> np.ndarray:
         self._check(picture)
         return _loaded(self.processor).pixels(picture.decoded(3))
 

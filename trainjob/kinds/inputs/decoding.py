@@ -1,0 +1,93 @@
+"""Decodes images on all cores, at one size, and keeps them for the next pass over the same rows."""
+
+import hashlib
+import os
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from trainjob.data.kept import KEPT
+from trainjob.data.read.pictures import Picture, images_of, opened
+
+
+class DecodedImage(NamedTuple):
+    """An image at the size that a network takes."""
+
+    pixels: np.ndarray
+    """uint8 [H, W] in grey, or [H, W, 3]."""
+    marks: int
+    """`Picture.marks` of its file."""
+
+    @property
+    def channels(self) -> int:
+        return 1 if self.pixels.ndim == 2 else 3
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Brings images to one size. Picklable."""
+
+    width: int
+    height: int
+    channels: int | None
+    """1 for grey, 3 for RGB; None for as many as an image has."""
+    check: Callable[[Picture], None]
+    """Raises RowError for an image whose shape cannot be used."""
+    as_shown: bool = True
+    scaled: bool = True
+    """Whether a JPEG file is decoded at the smallest of its own scales that has this size, rather than as a whole."""
+
+    def decode(self, table: pa.Table, where: Callable[[int], str]) -> list[DecodedImage]:
+        """The images of a table, which are kept. Raises RowError for the first one that cannot be used."""
+
+        def decoded(data: bytes, where: str) -> DecodedImage:
+            key = self._key(data)
+            found = KEPT.get(key)
+            if found is None or not self._fits(found):
+                found = self._decoded(data, where)
+                KEPT.put(key, found, found.pixels.nbytes)
+            return found
+
+        return self._each(decoded, table, where)
+
+    def take(self, table: pa.Table, where: Callable[[int], str]) -> list[DecodedImage]:
+        """The images of a table, which are kept no longer. Raises RowError for the first one that cannot be used."""
+
+        def taken(data: bytes, where: str) -> DecodedImage:
+            found = KEPT.take(self._key(data)) if len(KEPT) else None
+            return found if found is not None and self._fits(found) else self._decoded(data, where)
+
+        return self._each(taken, table, where)
+
+    def _each(
+        self, work: Callable[[bytes, str], DecodedImage], table: pa.Table, where: Callable[[int], str]
+    ) -> list[DecodedImage]:
+        images = images_of(table)
+        if not isinstance(images, list):  # pixels, of which nothing is to be decoded
+            return [self._decoded(pixels, where(index)) for index, pixels in enumerate(images)]
+        return list(_threads(os.getpid()).map(work, images, map(where, range(len(images)))))
+
+    def _fits(self, found: DecodedImage) -> bool:
+        return self.channels in (None, found.channels)
+
+    def _key(self, data: bytes) -> Hashable:
+        digest = hashlib.blake2b(data, digest_size=16).digest()
+        return digest, self.width, self.height, self.as_shown, self.scaled
+
+    def _decoded(self, data: bytes | np.ndarray, where: str) -> DecodedImage:
+        picture, size = opened(data, where, self.as_shown), (self.width, self.height)
+        self.check(picture)
+        image = picture.resized(self.channels or picture.channels, size, self.scaled)
+        return DecodedImage(np.asarray(image), picture.marks)
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    """A thread for each core of this process, or as many as PyTorch and Ray are told to use; a fork has its own."""
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    return ThreadPoolExecutor(int(threads) if threads.isdecimal() else len(os.sched_getaffinity(0)))
