@@ -16,6 +16,7 @@ from trainjob_operator.head import parse_time
 from trainjob_operator.metrics import JOBS
 from trainjob_operator.names import NAME_ANNOTATION
 from trainjob_operator.reconcile import REASONS_TO_DELETE, Key
+from trainjob_operator.train_job import is_managed_by_another
 
 Body = Mapping[str, Any]
 
@@ -41,6 +42,8 @@ class Watcher:
         """Handles an event of a TrainJob. In its status only the trainer's final report matters here, neither progress
         nor the operator's own writes. The exception is a lost head: the trainer may be the first to report that there
         is a new driver, as KubeRay may wait up to 15 minutes before it asks again."""
+        if is_managed_by_another(body):
+            return
         metadata, status = body["metadata"], body.get("status", {})
         key = (metadata["namespace"], metadata["name"])
         self._count(key, None if event["type"] == "DELETED" else status.get("phase") or "Pending")

@@ -30,7 +30,7 @@ from trainjob_operator.render import start_seconds, storage_of, with_storage
 from trainjob_operator.settings import Settings
 from trainjob_operator.snapshot import keep_config
 from trainjob_operator.status import derive, is_starting, same_operator_fields
-from trainjob_operator.train_job import read_train_job, status_patch
+from trainjob_operator.train_job import is_managed_by_another, read_train_job, status_patch
 from trainjob_operator.verdict import DELETING, Observed, is_replaced
 
 STARTING_REQUEUE_SECONDS = 4.0
@@ -62,7 +62,7 @@ class Reconciler:
     async def reconcile(self, key: Key) -> float | None:
         """Returns the seconds until the next reconciliation, or None."""
         body = await self.api.get(TRAIN_JOBS, *key)
-        if body is None:
+        if body is None or is_managed_by_another(body):
             return None
         job, invalid = read_train_job(body)
         if job.spec.cancel:  # suspended first, which lets the workers save a checkpoint

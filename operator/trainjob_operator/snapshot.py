@@ -19,6 +19,7 @@ _ONLY_IN_A_CLUSTER = {
     "pods",
     "deadlines",
     "notify",
+    "managed_by",
     "ttl_after_finished",
     "ray_job_ttl_after_finished",
     "suspend",

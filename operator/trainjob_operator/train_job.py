@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from trainjob.api import Metadata, TrainJob
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.names import OPERATOR
 from trainjob.api.trainjob import TrainJobSpec
 from trainjob.api.trainjob_status import TrainJobStatus, problems
 from trainjob_operator.errors import RayJobError
@@ -29,6 +30,11 @@ def read_train_job(body: Mapping[str, Any]) -> tuple[TrainJob, RayJobError | Non
             spec=TrainJobSpec.model_construct(**_valid_fields(body["spec"])),
         )
         return job, RayJobError("InvalidSpec", problems(error))
+
+
+def is_managed_by_another(body: Mapping[str, Any]) -> bool:
+    """Whether a TrainJob names another controller than this operator, which leaves it alone."""
+    return body["spec"].get("managedBy", OPERATOR) != OPERATOR
 
 
 def status_patch(body: Mapping[str, Any], status: TrainJobStatus) -> list[KubernetesObject]:

@@ -28,6 +28,8 @@ STATUS: Object = {
     "storage": {"uri": "s3://runs", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 2},
     "interruptions": {"count": 1, "lastReason": "OOMKilled", "lastPod": "job-worker", "lastTime": TIME},
+    "waitingSince": TIME,
+    "notifications": [{"id": "1", "receiver": 0, "event": "Failed", "time": TIME, "reason": "AppFailed"}],
     "waiting": [{"reason": "Unschedulable", "pods": 1, "message": "0/1 nodes"}],
     "training": {"stage": "Training", "percent": 10},
 }
@@ -58,8 +60,8 @@ def patch(cluster: ControlPlane, bearer: str, namespace: str, status: Object, na
     return refusal(cluster, bearer, namespace, name, {"status": status}, "application/merge-patch+json")
 
 
-def make_job(cluster: ControlPlane, namespace: str, name: str, status: Object) -> None:
-    cluster.kubectl("apply", "--namespace", namespace, "--filename=-", stdin=json.dumps(document(name)))
+def make_job(cluster: ControlPlane, namespace: str, name: str, status: Object, **spec: Any) -> None:
+    cluster.kubectl("apply", "--namespace", namespace, "--filename=-", stdin=json.dumps(document(name, **spec)))
     change = json.dumps({"status": status})
     options = ("--namespace", namespace, "--subresource=status", "--type=merge", "--patch", change)
     cluster.kubectl("patch", "trainjob", name, *options)

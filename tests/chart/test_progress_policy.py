@@ -28,6 +28,8 @@ OTHER: Object = {
     "storage": {"uri": "s3://elsewhere", "secretName": "s3"},
     "workers": {"desired": 2, "ready": 1},
     "interruptions": {"count": 2, "lastReason": "Deleted", "lastPod": "other", "lastTime": TIME},
+    "waitingSince": "2026-01-02T00:00:00Z",
+    "notifications": [],
     "waiting": [],
 }
 """Another value for every field except `training`."""
@@ -128,6 +130,37 @@ def test_before_there_is_a_head_pod_nobody_reports(cluster: ControlPlane, namesp
     make_pod(cluster, namespace, f"{CLUSTER}-head-x7k2p")
     for bound in ([f"{CLUSTER}-head-x7k2p"], []):
         assert "it has no head pod" in patch(cluster, token(cluster, namespace, "default", *bound), namespace, PROGRESS)
+
+
+@pytest.mark.parametrize("may_update", [False, True])
+def test_another_controller_mirrors_the_status_of_its_own_trainjobs(
+    cluster: ControlPlane, namespace: str, may_update: bool
+):
+    group = "rbac.authorization.k8s.io"
+    cluster.kubectl("create", "serviceaccount", "mirror", "--namespace", namespace)
+    role: Object = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": namespace},
+        "rules": [{"apiGroups": ["trainjob.dev"], "resources": ["trainjobs/status"], "verbs": ["patch", "update"]}],
+    }
+    binding: Object = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": namespace},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": namespace},
+        "subjects": [{"kind": "ServiceAccount", "name": "mirror", "namespace": namespace}],
+    }
+    bearer, finished = token(cluster, namespace, "mirror"), {"phase": "Succeeded"}
+    make_job(cluster, "default", f"own-{namespace}", STATUS)
+    make_job(cluster, "default", f"theirs-{namespace}", STATUS, managedBy="kueue.x-k8s.io/multikueue")
+    if may_update:
+        cluster.apply(role, binding)
+        eventually(lambda: patch(cluster, bearer, "default", finished, name=f"theirs-{namespace}") == "")
+        cluster.kubectl("delete", "clusterrolebinding,clusterrole", namespace)
+    else:
+        assert patch(cluster, bearer, "default", finished, name=f"theirs-{namespace}") != ""
+    assert patch(cluster, bearer, "default", finished, name=f"own-{namespace}") != ""
 
 
 def test_the_test_knows_every_field():

@@ -142,6 +142,7 @@ _WRONG_VALUES: dict[str, list[Any]] = {
         [{"custom": {"name": f"name-{number}"}} for number in range(9)],
         {"mlflow": {"uri": "http://a:1"}},
     ],
+    "managedBy": ["", "kueue", "/kueue", "a/", "A.b/c", "a/b/c", f"a/{'b' * 62}", 1],
     "notify": [
         [{}],
         [{"events": ["Failed"]}],

@@ -225,6 +225,7 @@ def _tracker_name(tracker: Document) -> str:
 
 _whole_life = part(
     tracking=st.lists(_trackers, max_size=3, unique_by=_tracker_name),
+    managedBy=st.sampled_from(["kueue.x-k8s.io/multikueue", "a/B._~-"]),
     notify=st.lists(_notify(), max_size=3),
     retries=st.integers(0, 20),
     deadlines=_deadlines,

@@ -31,6 +31,7 @@ def documents() -> list[dict[str, Any]]:
         metadata = document["metadata"]
         metadata["name"] = f"{metadata['name'][:200].rstrip('.-')}-{len(found)}"
         document["spec"] |= {"suspend": True, "cancel": False}
+        document["spec"].pop("managedBy", None)
         if "nodePool" in document["spec"].get("workers", {}):
             document["spec"]["workers"]["nodePool"] = "a100"
         found.append(document)

@@ -161,6 +161,7 @@ def existing(cluster: Cluster) -> Iterator[Document]:
             "training": {"epochs": 3, "batchSize": 12},
             "model.function.config": {"a": 1},
             "workers.cpus": 1,
+            "requirements": ["einops"],
         },
     )
     cluster.apply({**doc, "metadata": {"name": "existing", "namespace": "default"}})
@@ -194,6 +195,8 @@ def update(api: client.CustomObjectsApi, doc: Document) -> str:
         ("storage", {"storage.secretName": "s3"}),
         ("storage", {"storage": ...}),
         ("pods", {"pods": {"env": [{"name": "A"}]}}),
+        ("requirements", {"requirements": ["einops>=0.8"]}),
+        ("managedBy", {"managedBy": "kueue.x-k8s.io/multikueue"}),
         ("tracking", {"tracking": [{"mlflow": {"uri": "http://mlflow:5000"}}]}),
     ],
 )

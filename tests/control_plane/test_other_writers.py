@@ -6,6 +6,7 @@ import pytest
 from operator_process import SETTINGS, operator
 
 from cluster.jobs import Jobs, eventually
+from trainjob.crd.definition import UNSEEN
 
 CHANGES = 5
 
@@ -98,3 +99,14 @@ def is_changed(jobs: Jobs) -> bool:
     found = jobs.get("rayjobs", "probe")
     jobs.cluster.delete("rayjobs", jobs.namespace, "probe")
     return found is not None and found["spec"]["entrypoint"] == "true"
+
+
+@pytest.mark.operated
+def test_a_trainjob_of_another_controller_is_left_alone(jobs: Jobs):
+    jobs.create("theirs", managedBy="kueue.x-k8s.io/multikueue")
+    jobs.create("own", managedBy="trainjob.dev/operator")
+    jobs.until("own", phase="Pending", reason="PodsStarting")
+    jobs.patch("trainjobs", "theirs", {"spec": {"suspend": True}})
+    jobs.patch("trainjobs", "own", {"spec": {"suspend": True}})
+    jobs.until("own", phase="Suspended")
+    assert (jobs.get("rayjobs", "theirs"), jobs.events("theirs"), jobs.status("theirs")) == (None, [], UNSEEN)

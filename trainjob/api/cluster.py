@@ -28,6 +28,7 @@ OWN_VOLUMES = ("trainjob", "trainjob-storage", *SCRATCH)
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
+CONTROLLER = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9._~-]+$"
 DURATION = r"^[1-9][0-9]{0,3}[smhd]$"
 QUANTITY = r"^((0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,11}(\.[0-9]{1,3})?)(k|M|G|T|Ki|Mi|Gi|Ti)|[1-9][0-9]{6,14})$"
 """A number below a million needs a unit, because 16 alone is probably 16Gi without its unit."""

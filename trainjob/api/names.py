@@ -4,6 +4,8 @@ from pathlib import Path
 
 GROUP, VERSION, KIND, PLURAL = "trainjob.dev", "v1alpha1", "TrainJob", "trainjobs"
 """A TrainJob's type in Kubernetes."""
+OPERATOR = f"{GROUP}/operator"
+"""Value of `spec.managedBy` of TrainJobs that the operator is to reconcile; the default."""
 UID_LABEL = f"{GROUP}/uid"
 """On a RayJob and its pods: the TrainJob's UID."""
 SUBMITTER_CONTAINER = "ray-job-submitter"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from trainjob.api.baselines import Baselines
-from trainjob.api.cluster import CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
+from trainjob.api.cluster import CONTROLLER, CPUs, Deadlines, Duration, Pods, Quantity, ResourceName
 from trainjob.api.code import Code, Requirement
 from trainjob.api.dataset import Dataset
 from trainjob.api.expressions import attribute_of
@@ -84,6 +84,9 @@ class TrainJobSpec(StrictModel):
     notify: Receivers | None = None
     """Who is told when the job ends, is interrupted or waits too long; by default the operator's setting. It can be
     changed. Only in a cluster."""
+    managed_by: Annotated[str, Field(max_length=63, pattern=CONTROLLER)] | None = None
+    """Controller of the job, such as `kueue.x-k8s.io/multikueue`: if it is not `trainjob.dev/operator`, the operator
+    leaves the job alone. Only in a cluster."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often a failed run is restarted; it resumes from its latest checkpoint."""
     pods: Pods = Pods()

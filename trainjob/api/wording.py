@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from trainjob.api.cluster import CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
+from trainjob.api.cluster import CONTROLLER, CPUS, DURATION, IMAGE, QUANTITY, RESOURCE_NAME
 from trainjob.api.code import REF, REQUIREMENT, SUBFOLDER
 from trainjob.api.document import FieldPath, dotted
 from trainjob.api.missing_tasks import instead_of
@@ -21,6 +21,7 @@ from trainjob.schema.uris import ARCHIVE_URI, DATA_URI, ENDPOINT, FOLDER_URI, GI
 
 PATTERNS = {
     RESOURCE_NAME: "lower-case letters, digits, '-' and '.', with a letter or digit at both ends of every part",
+    CONTROLLER: "the name of a controller with its domain, such as kueue.x-k8s.io/multikueue",
     DURATION: "a number of seconds, minutes, hours or days, such as 90s, 30m, 6h or 7d",
     QUANTITY: "a number of bytes, such as 500M, 1.5Gi or 8000000000",
     CPUS: "a number of CPU cores, such as 2, 0.5 or 500m",

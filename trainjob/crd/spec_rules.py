@@ -1,9 +1,12 @@
 """The rules of a whole spec: those of `trainjob.api`, and which fields cannot change."""
 
+from pydantic.fields import FieldInfo
+
 from trainjob.api.expressions import escaped
 from trainjob.api.notify import Receiver
 from trainjob.api.spec_rules import IMMUTABLE, SPEC_RULES
 from trainjob.api.tracking import Tracker
+from trainjob.api.wording import nested_model
 from trainjob.crd.rule import IMMUTABLE_FIELDS, Rule
 from trainjob.schema.base import OneOf
 
@@ -16,6 +19,15 @@ def _same_presence(field: str) -> Rule:
     return Rule(f"has(self.{field}) == has(oldSelf.{field})", IMMUTABLE, field)
 
 
+def _is_value(field: str, info: FieldInfo) -> bool:
+    """Whether a field has no model of its own whose rules could compare it, or is a list."""
+    return field in ITEMS or nested_model(info.annotation) is None
+
+
+def _same_value(field: str) -> Rule:
+    return Rule(f"!has(self.{field}) || !has(oldSelf.{field}) || self.{field} == oldSelf.{field}", IMMUTABLE, field)
+
+
 def exactly_one(model: type[OneOf], parent: str) -> str:
     """In CEL, whether exactly one choice of `parent`, an object of this model, is set."""
     choices = ", ".join(f"has({parent}.{escaped(model.in_yaml(name))})" for name in model.choice_fields())
@@ -23,9 +35,8 @@ def exactly_one(model: type[OneOf], parent: str) -> str:
 
 
 RULES_OF_SPEC: tuple[Rule, ...] = (
-    *(_same_presence(name) for name, info in IMMUTABLE_FIELDS.items() if info.default is None),
-    Rule("has(self.tracking) == has(oldSelf.tracking)", IMMUTABLE, "tracking"),
-    Rule("!has(self.tracking) || !has(oldSelf.tracking) || self.tracking == oldSelf.tracking", IMMUTABLE, "tracking"),
+    *(_same_presence(name) for name, info in IMMUTABLE_FIELDS.items() if info.default is None or name in ITEMS),
+    *(_same_value(name) for name, info in IMMUTABLE_FIELDS.items() if _is_value(name, info)),
     *(
         Rule(
             f"!has(self.{field}) || self.{field}.all(one, {exactly_one(model, 'one')})",

@@ -47,6 +47,13 @@ def test_a_job_that_nobody_has_seen():
     assert lines[-2:] == ["Next", "  trainjob wait tags -n team"]
 
 
+def test_a_job_of_another_controller():
+    found = job()
+    found.document["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    lines = described(found)
+    assert lines[1].startswith("Phase       none yet: the operator leaves the job to kueue.x-k8s.io/multikueue")
+
+
 def test_a_job_that_waits_says_why_and_what_to_do():
     waiting = [{"reason": "ImagePullBackOff", "pods": 3, "message": "manifest for x:1 not found " * 5}]
     lines = described(job(phase="Pending", reason="ImagePullBackOff", message="3 pods", attempt=1, waiting=waiting))

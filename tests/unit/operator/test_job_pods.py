@@ -310,6 +310,7 @@ def assert_driver_reads(job: TrainJob, head: Object, path: Path) -> None:
             "cancel",
             "head",
             "notify",
+            "managed_by",
             "pods",
             "deadlines",
             "ttl_after_finished",
