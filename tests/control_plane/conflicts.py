@@ -132,6 +132,8 @@ CONFLICTS: list[tuple[str, str, dict[str, Any]]] = [
     ("tableClassifier", "model.tableClassifier", {"model.tableClassifier.tabm": ...}),
     ("tableClassifier", "dataset", {"dataset": ...}),
     ("tableClassifier", "dataset.label", {"dataset.label": ...}),
+    ("tableClassifier", "baselines.tfidf", {"baselines": {"tfidf": {}}}),
+    ("textClassifier", "baselines.lightgbm", {"baselines": {"lightgbm": {}}}),
     ("tableClassifier", "dataset.text", {"dataset.text": ["title"]}),
     ("tableClassifier", "dataset.features", {"dataset.features": ["age", "tag"]}),
     ("tableClassifier", "dataset.columns", {"dataset.columns": {"tag": "number"}}),

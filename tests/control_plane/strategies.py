@@ -350,7 +350,7 @@ _classifiers = (
         "tableClassifier",
         _table_classifier,
         _metrics,
-        part({"dataset": _table_data}, baselines=_baselines("mostFrequent")),
+        part({"dataset": _table_data}, baselines=_baselines("mostFrequent", "linear", "lightgbm")),
     )
 )
 _language_metrics = ["validation_loss", "validation_perplexity", "train_loss"]

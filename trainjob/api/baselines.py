@@ -24,6 +24,15 @@ class Pixels(StrictModel):
     """Logistic regression on the pixels of the image, shrunk to at most 32 by 32."""
 
 
+class Linear(StrictModel):
+    """A linear model on the columns of a table: logistic regression for classes."""
+
+
+class LightGBM(StrictModel):
+    """Gradient boosted trees by LightGBM on the columns of a table. Of three settings, the one with the lowest
+    validation loss is taken; the validation rows also determine the number of trees."""
+
+
 class LanguageModel(StrictModel):
     """A large language model prompted with the classes and, optionally, examples."""
 
@@ -63,6 +72,10 @@ class Baselines(StrictModel):
     """Logistic regression on TF-IDF weights of words and word pairs; for text classifiers."""
     pixels: Pixels | None = None
     """Logistic regression on the pixels of the image, shrunk to at most 32 by 32; for image classifiers."""
+    linear: Linear | None = None
+    """A linear model on the columns of a table; for table classifiers."""
+    lightgbm: LightGBM | None = None
+    """Gradient boosted trees by LightGBM on the columns of a table; for table classifiers."""
 
     language_model: LanguageModel | None = None
     """A large language model prompted with the classes and, optionally, examples; for text classifiers."""

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from trainjob.baselines.boosting import predict_by_boosting
 from trainjob.baselines.rows import Sampled
+from trainjob.baselines.table_features import linear_features
 from trainjob.kinds.kind import Target
 
 MOST_FEATURES = 50_000
@@ -49,13 +51,23 @@ def pixels(train: Sampled, held: Sampled) -> tuple[Any, Any]:
     return np.asarray(train.values) / 255, np.asarray(held.values) / 255
 
 
-FEATURES: dict[str, Callable[[Sampled, Sampled], tuple[Any, Any]]] = {"tfidf": tfidf, "pixels": pixels}
+FEATURES: dict[str, Callable[[Sampled, Sampled], tuple[Any, Any]]] = {
+    "tfidf": tfidf,
+    "pixels": pixels,
+    "linear": linear_features,
+}
 """The features [n, f] of the training rows and of the held-out rows for a linear model, by the baseline's name."""
 
 
-def predict_held_out(name: str, train: Sampled, held: Sampled, target: Target) -> HeldOutPredictions:
-    """The predictions of a linear model on FEATURES or, of another name, of one that looks at no row."""
-    if name not in FEATURES:
+def predict_held_out(
+    name: str, train: Sampled, held: Sampled, target: Target, validation: Callable[[], Sampled]
+) -> HeldOutPredictions:
+    """The predictions of boosting, of a linear model on FEATURES or, of another name, of one that looks at no row.
+    `validation` reads the rows by which boosting is stopped."""
+    if name == "lightgbm":
+        guesses = predict_by_boosting(train, validation(), held, target)
+        is_sample = len(train.rows) < train.of_rows
+    elif name not in FEATURES:
         guesses, is_sample = target.constant(len(held.labels)), False
     else:
         features, held_features = FEATURES[name](train, held)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -89,7 +90,8 @@ def _predict(
 ) -> HeldOutPredictions:
     model = job.spec.baselines.language_model if job.spec.baselines else None
     if name != "languageModel" or model is None:
-        return predict_held_out(name, train, held, fitted.preprocessor.target)
+        validation = partial(sample, job.spec, fitted, "validation")
+        return predict_held_out(name, train, held, fitted.preprocessor.target, validation)
     from trainjob.baselines.language_model.classify import classify
 
     return classify(model, run, fitted.preprocessor.target.classes, train, held, job.spec.training.seed)

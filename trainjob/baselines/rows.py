@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 
 from trainjob.api import TrainJobSpec
 from trainjob.data import Fitted
@@ -18,8 +19,8 @@ MOST_ROWS = 50_000
 class Sampled:
     """Rows of a set, all or a random sample, in the set's order."""
 
-    values: list[str] | np.ndarray
-    """Cleaned texts, or pixels uint8 [n, features]."""
+    values: list[str] | np.ndarray | pa.Table
+    """Cleaned texts, pixels uint8 [n, features], or the columns of a table."""
     labels: np.ndarray
     """[n, ...]."""
     rows: np.ndarray
@@ -35,7 +36,7 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
     """
     total = fitted.rows[name]
     chosen = drawn(total, most_rows(fitted), spec.training.seed)
-    values: list[list[str] | np.ndarray] = []
+    values: list[list[str] | np.ndarray | pa.Table] = []
     labels: list[np.ndarray] = []
     for rows, own in taken(read_set(spec, fitted, name), chosen):
         values.append(fitted.preprocessor.input.plain(rows))
@@ -69,7 +70,10 @@ def taken(tables: Iterator[tuple[Rows, np.ndarray | None]], chosen: np.ndarray) 
             yield rows.take(here), labels[here]
 
 
-def _joined(values: list[list[str] | np.ndarray]) -> list[str] | np.ndarray:
+def _joined(values: "list[list[str] | np.ndarray | pa.Table]") -> list[str] | np.ndarray | pa.Table:
     texts = [each for each in values if isinstance(each, list)]
-    arrays = [each for each in values if not isinstance(each, list)]
+    arrays = [each for each in values if isinstance(each, np.ndarray)]
+    tables = [each for each in values if isinstance(each, pa.Table)]
+    if tables:
+        return pa.concat_tables(tables).combine_chunks()
     return np.concatenate(arrays) if arrays else list(chain.from_iterable(texts))

@@ -9,7 +9,8 @@ from trainjob.cli.cluster_options import Context, Namespace
 from trainjob.cli.named_run import RunName, named_run
 from trainjob.cli.options import Overrides
 from trainjob.cli.output import console, printable_json
-from trainjob.errors import UserError
+from trainjob.errors import UserError, listed
+from trainjob.kinds import KINDS
 from trainjob.runs.files import TRAINJOB
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def baseline(
     baselines = job.spec.baselines
     chosen = baselines if baselines is not None and baselines.named else usual_baselines(job.spec.model)
     if chosen is None:
-        raise UserError(f"{run}: this model has no baselines; they are for textClassifier and imageClassifier")
+        kinds = [name for name, facts in KINDS.items() if facts.baselines]
+        raise UserError(f"{run}: this model has no baselines; they are for {listed(kinds)}")
     with locked(folder):
         comparison = compare_with_baselines(job, folder, chosen.named)
         if overrides:

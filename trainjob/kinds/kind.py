@@ -104,8 +104,9 @@ class Input(Protocol):
         """The columns that people fill in on the page of `trainjob serve`; empty where they choose a file."""
         ...
 
-    def plain(self, rows: "Rows") -> "list[str] | np.ndarray":
-        """The features for a baseline: the text of each row, or numbers, [n, features]."""
+    def plain(self, rows: "Rows") -> "list[str] | np.ndarray | pa.Table":
+        """The features for a baseline: the text of each row, numbers [n, features], or the columns of a table: float64
+        with NaN for missing numbers, and int64 for categories."""
         ...
 
     def most_plain_rows(self, width: int) -> int:

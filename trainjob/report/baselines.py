@@ -23,6 +23,19 @@ def comparison_table(comparison: Comparison) -> list[tuple[str, ...]]:
     ]
 
 
+def better_baseline(comparison: Comparison) -> str:
+    """A sentence about the best of the baselines that are clearly better than the model; empty if none is."""
+    leads = {each.name: each.lead.main for each in comparison.baselines if each.lead and each.lead.verdict == "worse"}
+    if not leads:
+        return ""
+    name = min(leads, key=lambda name: leads[name].value)
+    lead = Estimate(value=-leads[name].value, low=-leads[name].high, high=-leads[name].low)
+    return (
+        f"Prefer {name} to this model: its {comparison.model.main} is better by {lead.in_words()} on "
+        f"{count(comparison.rows)} {comparison.set_name} rows."
+    )
+
+
 PER_ROWS = 1000
 CASCADE_HEADINGS = (
     "Sure from",

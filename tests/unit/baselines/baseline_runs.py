@@ -16,18 +16,21 @@ from trainjob.runs.predictions import write_predictions
 from trainjob.storage import Folder
 
 TEXT = {"textClassifier": {"encoder": {"layers": 1, "hiddenSize": 16, "heads": 2, "vocabularySize": 400}}}
+TABLE = {"tableClassifier": {"tabm": {"members": 2, "hiddenSize": 8}}}
 IMAGE = {"imageClassifier": {"mlp": {"hidden": [8]}}}
 
 
 def write_run(folder: Path, kind: str, data: Path, has_test: bool = True, **spec: Any) -> tuple[TrainJob, Folder]:
     """A finished run in `folder`, on the sets in the folder `data`; `spec` are further fields."""
-    ending = ".csv" if kind == "text" else ""
+    ending = "" if kind == "image" else ".csv"
     dataset: dict[str, Any] = {"train": {"uri": str(data / f"train{ending}")}}
     if has_test:
         dataset["test"] = {"uri": str(data / f"test{ending}")}
     if kind == "text":
         dataset |= {"text": ["title", "body"], "label": "label"}
-    spec = {"model": TEXT if kind == "text" else IMAGE, "dataset": dataset} | spec
+    if kind == "table":
+        dataset |= {"label": "label"}
+    spec = {"model": {"text": TEXT, "image": IMAGE, "table": TABLE}[kind], "dataset": dataset} | spec
     document = {"apiVersion": "trainjob.dev/v1alpha1", "kind": "TrainJob", "metadata": {"name": "run"}}
     job = with_defaults(TrainJob.model_validate(document | {"spec": spec}))
     run = Folder(str(folder / "run"))

@@ -45,7 +45,7 @@ class TableClassifier(Classifier):
         ),
         metrics=METRICS,
         abilities=frozenset({"tuning", "distillation", "compression"}),
-        usual_baselines=("mostFrequent",),
+        usual_baselines=("mostFrequent", "linear", "lightgbm"),
     )
 
     tabm: TabM | None = None

@@ -1,7 +1,7 @@
 """Each row has one class of several."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -122,6 +122,15 @@ class OneClass:
     def linear(self, features: Any, labels: np.ndarray, held: Any) -> Guesses:
         probabilities = logistic_regression(features, labels, held, len(self.classes))
         return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1))
+
+    def boosted(self, predict: Callable[[dict[str, Any]], np.ndarray]) -> Guesses:
+        """A baseline of trees: `predict` returns LightGBM's predictions for its parameters."""
+        if len(self.classes) == 2:
+            second = predict({"objective": "binary"})
+            probabilities = np.stack([1 - second, second], axis=1)
+        else:
+            probabilities = predict({"objective": "multiclass", "num_class": len(self.classes)})
+        return Guesses(probabilities.argmax(axis=1), probabilities.max(axis=1).astype(np.float32))
 
     def decoded(self, predictions: pa.Table) -> pa.Table:
         return with_names(predictions, self.classes)

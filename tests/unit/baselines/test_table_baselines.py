@@ -1,0 +1,106 @@
+"""Baselines of tables: equal to what scikit-learn and LightGBM compute of the same rows."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+from baseline_runs import write_run
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from trainjob.baselines import boosting
+from trainjob.baselines.compare import compare_with_baselines
+from trainjob.baselines.rows import sample
+from trainjob.data import Fitted
+from trainjob.report.baselines import better_baseline
+from trainjob.report.render import write_report
+from trainjob.runs.predictions import read_predictions
+from trainjob.storage import Folder
+
+NUMBERS = 5
+KINDS_OF_CELLS = ["round", "long", "flat"]
+
+
+@pytest.fixture(scope="module")
+def tumors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """scikit-learn's breast cancer set with five of its columns, and one of categories."""
+    found: Any = load_breast_cancer()
+    folder = tmp_path_factory.mktemp("tumors")
+    values, labels = found["data"][:, :NUMBERS], np.array(["malignant", "benign"])[found["target"]]
+    for name, rows in (("train", slice(400)), ("test", slice(400, None))):
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([*(f"number {index}" for index in range(NUMBERS)), "shape", "label"])
+            for row, label in zip(values[rows], labels[rows], strict=True):
+                writer.writerow([*row.tolist(), KINDS_OF_CELLS[int(row[0]) % 3], label])
+    return folder
+
+
+def table_of(job: Any, run: Folder, name: str) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """Numbers, categories and labels of the rows of a set, of the files themselves, in the run's order."""
+    fitted = Fitted.load(run / "fitted")
+    sampled: Any = sample(job.spec, fitted, name)
+    numbers = np.stack([sampled.values[index].to_numpy() for index in range(NUMBERS)], axis=1)
+    codes = sampled.values[NUMBERS].to_numpy()
+    names: Any = fitted.preprocessor.input
+    return numbers, [names.read[NUMBERS].categories.names[code] for code in codes], sampled.labels
+
+
+def test_they_are_those_of_scikit_learn_and_lightgbm(
+    tmp_path: Path, tumors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boosting, "SETTINGS", ({},))
+    job, run = write_run(tmp_path, "table", tumors)
+    found = {each.name: each for each in compare_with_baselines(job, run, ["linear", "lightgbm"]).baselines}
+    assert [each.error for each in found.values()] == ["", ""]
+    (x, kinds, y), (tx, test_kinds, ty), (vx, val_kinds, vy) = (
+        table_of(job, run, name) for name in ("train", "test", "validation")
+    )
+    with (tumors / "test.csv").open() as file:
+        assert np.array_equal(tx, [[float(cell) for cell in row[:NUMBERS]] for row in list(csv.reader(file))[1:]])
+    with_kinds = [np.column_stack([numbers.astype(object), names]) for numbers, names in ((x, kinds), (tx, test_kinds))]
+    transformer: Any = make_column_transformer((StandardScaler(), list(range(NUMBERS))), (OneHotEncoder(), [NUMBERS]))
+    linear = LogisticRegression(C=10, solver="saga", max_iter=300, random_state=0, tol=1e-4)
+    features = transformer.fit_transform(with_kinds[0]).astype(np.float32)
+    with pytest.warns(Warning, match="max_iter"):
+        linear.fit(features, y)
+    expected = linear.predict(transformer.transform(with_kinds[1]).astype(np.float32))
+    check(found["linear"], read_predictions(run, "linear"), ty, expected)
+
+    codes = [np.array([KINDS_OF_CELLS.index(name) for name in names]) for names in (kinds, test_kinds, val_kinds)]
+    trees: Any = lightgbm.LGBMClassifier(n_estimators=2000, learning_rate=0.05, random_state=0, verbosity=-1)
+    trees.fit(
+        np.column_stack([x, codes[0]]),
+        y,
+        eval_X=np.column_stack([vx, codes[2]]),
+        eval_y=vy,
+        categorical_feature=[NUMBERS],
+        callbacks=[lightgbm.early_stopping(50, verbose=False)],
+    )
+    check(found["lightgbm"], read_predictions(run, "lightgbm"), ty, trees.predict(np.column_stack([tx, codes[1]])))
+    probabilities = trees.predict_proba(np.column_stack([tx, codes[1]])).max(axis=1)
+    np.testing.assert_allclose(read_predictions(run, "lightgbm")["probability"].to_numpy(), probabilities, atol=1e-6)
+
+
+def check(baseline: Any, predictions: Any, labels: np.ndarray, expected: np.ndarray) -> None:
+    names = np.array(["benign", "malignant"])
+    assert predictions["prediction"].to_pylist() == names[expected].tolist()
+    assert baseline.standing.accuracy.value == pytest.approx(accuracy_score(labels, expected), abs=1e-6)
+    assert baseline.standing.f1.value == pytest.approx(f1_score(labels, expected, average="macro"), abs=1e-6)
+
+
+def test_the_report_begins_with_a_baseline_that_is_better(tmp_path: Path, tumors: Path) -> None:
+    job, run = write_run(tmp_path, "table", tumors)  # with a model that guesses
+    found = compare_with_baselines(job, run, ["mostFrequent"])
+    assert better_baseline(found) == ""
+    found = compare_with_baselines(job, run, ["mostFrequent", "lightgbm"])
+    assert better_baseline(found).startswith("Prefer lightgbm to this model: its F1 is better by 0.")
+    write_report(run)
+    report = run.read("report.html").decode()
+    assert report.index("Prefer lightgbm") < report.index('class="tile')

@@ -1,0 +1,68 @@
+"""Gradient boosting by LightGBM, which is imported when it is needed, as a baseline for tables."""
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from trainjob.baselines.rows import Sampled
+from trainjob.baselines.table_features import as_matrix, categorical
+from trainjob.kinds.kind import Guesses, Target
+
+ROUNDS, PATIENCE = 2000, 50
+"""Most trees for each class; fitting stops if the validation loss has not fallen for the second number of trees."""
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"num_leaves": 7, "min_data_in_leaf": 5},
+    {"num_leaves": 15, "min_data_in_leaf": 10, "feature_fraction": 0.5},
+)
+"""Of these, the one with the lowest validation loss is taken. What they do not name has LightGBM's default."""
+FIXED: dict[str, Any] = {
+    "learning_rate": 0.05,
+    "seed": 0,
+    "verbosity": -1,
+    "deterministic": True,
+    "force_row_wise": True,  # equal results in every run
+}
+
+Predict = Callable[[dict[str, Any]], np.ndarray]
+"""LightGBM's predictions for the held-out rows with an objective: [n], or [n, classes] of several."""
+
+
+class BoostedTarget(Protocol):
+    """A target of tables."""
+
+    def boosted(self, predict: Predict) -> Guesses: ...
+
+
+def predict_by_boosting(train: Sampled, validation: Sampled, held: Sampled, target: Target) -> Guesses:
+    """The predictions of trees that are fitted on the training rows; validation rows decide how many there are."""
+
+    def predict(objective: dict[str, Any]) -> np.ndarray:
+        return _fitted(objective, train, validation).predict(as_matrix(held.values))
+
+    return cast("BoostedTarget", target).boosted(predict)
+
+
+def _fitted(objective: dict[str, Any], train: Sampled, validation: Sampled) -> Any:
+    """The best of SETTINGS, which predicts with as many trees as were best."""
+    import lightgbm
+
+    best: tuple[float, Any] | None = None
+    for settings in SETTINGS:
+        rows = lightgbm.Dataset(
+            as_matrix(train.values), train.labels, categorical_feature=categorical(train.values), params=FIXED
+        )
+        model = lightgbm.train(
+            FIXED | {"num_threads": len(os.sched_getaffinity(0))} | objective | settings,
+            rows,
+            ROUNDS,
+            [rows.create_valid(as_matrix(validation.values), validation.labels)],
+            callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
+        )
+        (loss,) = model.best_score["valid_0"].values()
+        if best is None or loss < best[0]:
+            best = loss, model
+    assert best is not None
+    return best[1]
