@@ -98,7 +98,7 @@ def test_an_operator_that_does_not_work(jobs: Jobs, trainjob: Command, monkeypat
     make_ready(jobs)
     assert "there is no Lease trainjob-operator" in examined(trainjob)["operator"]["message"]
     lease(jobs, "2026-01-02T03:04:05.000000Z")
-    assert "no replica works: the Lease trainjob-operator was last" in examined(trainjob)["operator"]["message"]
+    assert "no replica works: the Lease trainjob-operator is last renewed " in examined(trainjob)["operator"]["message"]
     lease(jobs, "2999-01-02T03:04:05.000000Z")
     found = examined(trainjob)
     assert found["operator"]["message"] == f"0.0.9, ready in the namespace {jobs.namespace}"
@@ -153,4 +153,5 @@ def test_a_wrong_use(trainjob: Command, tmp_path: Path):
     assert missing.error.startswith("there is no kubeconfig at ")
     assert trainjob("doctor", "--secret", "s3").error == "--secret goes with --storage URI"
     assert trainjob("doctor", "--storage", "https://runs").error.startswith("--storage: ")
+    assert trainjob("doctor", "--storage", "runs").error.startswith("--storage: a pod cannot reach runs; ")
     assert trainjob("doctor", "--timeout", "soon").code == 2

@@ -91,6 +91,8 @@ def _storage(uri: str | None, secret: str | None) -> "Storage | None":
         if secret is not None:
             raise UserError("--secret goes with --storage URI")
         return None
+    if "://" not in uri:
+        raise UserError(f"--storage: a pod cannot reach {uri}; give it as s3:// or gs://, or a volume in a FILE")
     try:
         return Storage.model_validate({"uri": uri} | ({"secretName": secret} if secret is not None else {}))
     except ValidationError as error:

@@ -1,5 +1,6 @@
 """The API server, the TrainJob type, the operator and KubeRay."""
 
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -180,10 +181,11 @@ def _lease_problem(subject: Subject) -> str:
     try:
         first = lease()
         age = _age(first)
-        if age is not None and age > _RENEWED_SECONDS:
+        if age > _RENEWED_SECONDS:
             time.sleep(_RENEWAL_SECONDS)  # this machine's clock may be wrong
             if lease()["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]:
-                return f"no replica works: the Lease {_LEASE} was last renewed {age / 60:.0f} minutes ago"
+                since = f"last renewed {age / 60:.0f} minutes ago" if age < math.inf else "held by none"
+                return f"no replica works: the Lease {_LEASE} is {since}"
     except NotFound:
         return f"no replica works: there is no Lease {_LEASE}"
     except ClusterError:
@@ -191,8 +193,9 @@ def _lease_problem(subject: Subject) -> str:
     return ""
 
 
-def _age(lease: KubernetesObject) -> float | None:
-    renewed = lease["spec"].get("renewTime")
-    if renewed is None or not lease["spec"].get("holderIdentity"):
-        return _RENEWED_SECONDS * 2.0
-    return (datetime.now(UTC) - datetime.fromisoformat(renewed)).total_seconds()
+def _age(lease: KubernetesObject) -> float:
+    """Seconds since the Lease was renewed; infinite if no replica holds it."""
+    spec = lease.get("spec") or {}
+    if "renewTime" not in spec or not spec.get("holderIdentity"):
+        return math.inf
+    return (datetime.now(UTC) - datetime.fromisoformat(spec["renewTime"])).total_seconds()

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kubernetes.utils.quantity import parse_quantity
+
 from trainjob.api.cluster import KubernetesObject
 from trainjob.api.resources import Resource
 from trainjob.cluster.errors import NotPermitted
@@ -90,7 +92,7 @@ def _allocatable(node: KubernetesObject) -> dict[str, Any]:
 
 
 def _amount(found: Sequence[KubernetesObject], resource: str) -> int:
-    return sum(int(_allocatable(node).get(resource, 0)) for node in found)
+    return sum(int(parse_quantity(_allocatable(node).get(resource, 0))) for node in found)
 
 
 def _taints(node: KubernetesObject) -> list[dict[str, str]]:

@@ -26,10 +26,15 @@ _LATEST_SECONDS = 30
 _FINAL_REASONS = ("CreateContainerConfigError", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _IMAGE_REASONS = ("ErrImagePull", *_FINAL_REASONS[1:])
 
+STORAGE_FAILED = 3
+"""Exit code of the program."""
 WRITE_AND_READ = """
 import os, signal, sys
 from trainjob.errors import UserError
-signal.signal(signal.SIGTERM, lambda *_: sys.exit("was stopped while it waited for the storage"))
+def fail(message):
+    print(message, file=sys.stderr)
+    sys.exit(3)
+signal.signal(signal.SIGTERM, lambda *_: fail("the storage did not answer in time"))
 uri, endpoint = sys.argv[1:]
 if uri:
     from trainjob.storage import Folder
@@ -41,9 +46,9 @@ if uri:
         finally:
             folder.delete(name)
     except UserError as error:
-        sys.exit(str(error))
+        fail(error)
     if found != data:
-        sys.exit("what was read is not what was written")
+        fail("what was read is not what was written")
 """
 
 
@@ -87,7 +92,7 @@ def probe(subject: Subject, seconds: int, on_wait: Callable[[str], None]) -> Ite
     image = pod["spec"]["containers"][0]["image"]
     try:
         subject.connection.request("POST", _JOBS, subject.namespace, body=job)
-        yield from _outcome(image, storage, *_wait(subject, name, seconds, on_wait))
+        yield from outcome(image, storage, *_wait(subject, name, seconds, on_wait))
     except NotPermitted as error:
         yield unknown("image", f"no pod can be started to try it: {error}")
     finally:
@@ -149,7 +154,7 @@ def _ended(pod: KubernetesObject | None) -> dict[str, Any] | None:
     return next((each["state"]["terminated"] for each in statuses if "terminated" in each.get("state", {})), None)
 
 
-def _outcome(
+def outcome(
     image: str, storage: Storage | None, pod: KubernetesObject | None, reason: tuple[str, str] | None
 ) -> Iterator[Finding]:
     where = storage and (storage.uri or f"the PersistentVolumeClaim {storage.persistent_volume_claim}")
@@ -160,14 +165,17 @@ def _outcome(
         remedy = known.remedy if known is not None else "wait longer: --timeout 10m"
         yield wrong("image" if why in _IMAGE_REASONS else "pod", f"{image}: {why}: {message}", remedy)
         return
-    yield ok("image", f"{image} can be pulled")
-    if where is None:
-        return
     remedy = "check the URI, spec.storage.endpoint and the keys in the Secret spec.storage.secretName"
-    if ended is None:
-        yield wrong("storage", f"{where}: no answer when the time was over", remedy)
-    elif ended["exitCode"] != 0:
-        lines = (ended.get("message") or ended.get("reason") or "").strip().splitlines() or ["no message"]
-        yield wrong("storage", f"{where}: {lines[-1]} (exit code {ended['exitCode']})", remedy)
-    else:
+    code = ended["exitCode"] if ended is not None else None
+    lines = ((ended or {}).get("message") or (ended or {}).get("reason") or "").strip().splitlines()
+    said = lines[-1] if lines else "no answer when the time was over"
+    if code not in (None, 0, STORAGE_FAILED):
+        yield wrong(
+            "image", f"{image} cannot run a job: {said} (exit code {code})", "build the image with trainjob in it"
+        )
+        return
+    yield ok("image", f"a pod runs with {image}")
+    if where is not None and code != 0:
+        yield wrong("storage", f"{where}: {said}", remedy)
+    elif where is not None:
         yield ok("storage", f"{where}: a pod has written, read and deleted a file")

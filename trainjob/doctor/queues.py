@@ -64,11 +64,11 @@ def _queues(subject: Subject, asked: str | None) -> Iterator[Finding]:
 
 def integration(config: str) -> Finding:
     """Whether Kueue's configuration has it manage RayJobs."""
-    found: list[str] = []
-    for document in yaml.safe_load_all(config):
-        if isinstance(document, dict):
-            found += (document.get("integrations") or {}).get("frameworks") or ()
-    if _INTEGRATION in found:
+    try:
+        documents = [each for each in yaml.safe_load_all(config) if isinstance(each, dict)]
+    except yaml.YAMLError as error:
+        return unknown("Kueue", f"its configuration is not YAML: {error}")
+    if any(_INTEGRATION in ((each.get("integrations") or {}).get("frameworks") or ()) for each in documents):
         return ok("Kueue", "manages RayJobs")
     remedy = f"add it to integrations.frameworks: kubectl edit configmap {_CONFIG} -n {_NAMESPACE}"
     return wrong("Kueue", f"its integration {_INTEGRATION} is off, so queues do not hold TrainJobs", remedy)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from trainjob.api.storage import Storage
 from trainjob.cli.doctor import finding_lines
 from trainjob.cluster.connection import connect
 from trainjob.cluster.errors import ClusterUnreachable
@@ -19,7 +20,7 @@ from trainjob.doctor.components import missing_fields, numbers
 from trainjob.doctor.findings import Finding, ok, wrong
 from trainjob.doctor.nodes import node_findings
 from trainjob.doctor.permissions import OPERATOR
-from trainjob.doctor.probe import WRITE_AND_READ
+from trainjob.doctor.probe import STORAGE_FAILED, WRITE_AND_READ, outcome
 from trainjob.doctor.queues import integration
 from trainjob_operator.settings import NodePool
 
@@ -107,6 +108,7 @@ def test_kueue_without_rayjobs():
     assert integration(config.format(", ray.io/rayjob")).state == "ok"
     for other in (config.format(""), "integrations:\n", "", "text"):
         assert integration(other).state == "wrong"
+    assert integration("a: b: c").state == "unknown"
 
 
 def test_the_operators_rules_are_the_charts():
@@ -128,7 +130,51 @@ def test_the_pods_program_leaves_nothing_in_the_storage(tmp_path: Path):
     assert tried("") == (0, "")
     (tmp_path / "file").write_text("")
     code, said = tried(str(tmp_path / "file"))
-    assert (code, said.count("\n"), "file" in said) == (1, 1, True), said
+    assert (code, said.count("\n"), "file" in said) == (STORAGE_FAILED, 1, True), said
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (
+            {"terminated": {"exitCode": 0}},
+            [("image", "ok", "a pod runs with image"), ("storage", "ok", "s3://runs: a pod")],
+        ),
+        (
+            {"terminated": {"exitCode": STORAGE_FAILED, "message": "retries\ns3://runs: no such bucket\n"}},
+            [("image", "ok", "a pod runs"), ("storage", "wrong", "s3://runs: s3://runs: no such bucket")],
+        ),
+        (
+            {"terminated": {"exitCode": 1, "message": "ModuleNotFoundError: No module named 'trainjob'"}},
+            [
+                (
+                    "image",
+                    "wrong",
+                    "image cannot run a job: ModuleNotFoundError: No module named 'trainjob' (exit code 1)",
+                )
+            ],
+        ),
+        (
+            {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+            [("image", "wrong", "image cannot run a job: OOMKilled (exit code 137)")],
+        ),
+        ({"running": {}}, [("image", "ok", "a pod"), ("storage", "wrong", "s3://runs: no answer when the time was")]),
+    ],
+)
+def test_how_the_pod_has_ended(state: dict[str, Any], said: list[tuple[str, str, str]]):
+    pod = {"status": {"phase": "Running", "containerStatuses": [{"name": "doctor", "state": state}]}}
+    results = list(outcome("image", Storage(uri="s3://runs"), pod, None))
+    assert [(each.check, each.state) for each in results] == [(check, state) for check, state, _ in said]
+    assert all(each.message.startswith(text) for each, (_, _, text) in zip(results, said, strict=True)), results
+    without_storage = list(outcome("image", None, pod, None))
+    assert [each.check for each in without_storage] == ["image"]
+
+
+def test_a_pod_that_does_not_start_says_why():
+    pulled = outcome("image", None, {"status": {"phase": "Pending"}}, ("ImagePullBackOff", "not found"))
+    assert [each[:3] for each in pulled] == [("image", "wrong", "image: ImagePullBackOff: not found")]
+    full = outcome("image", None, {"status": {"phase": "Pending"}}, ("Unschedulable", "0/3 nodes"))
+    assert [each[:3] for each in full] == [("pod", "wrong", "image: Unschedulable: 0/3 nodes")]
 
 
 def test_a_finding_fits_the_terminal_and_its_remedy_can_be_copied():
