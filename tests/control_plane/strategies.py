@@ -203,6 +203,9 @@ _trackers = one_of(
         register=names,
         secretName=names,
     ),
+    trackio=part(
+        {}, uri=st.just("http://trackio:7860"), project=st.text("ab /", min_size=1, max_size=9), secretName=names
+    ),
     custom=part({"name": st.text("abc.", min_size=1, max_size=9)}, options=labels),
 )
 
@@ -220,7 +223,7 @@ def _notify(draw: st.DrawFn) -> Document:
 
 
 def _tracker_name(tracker: Document) -> str:
-    return tracker["custom"]["name"] if "custom" in tracker else "mlflow"
+    return tracker["custom"]["name"] if "custom" in tracker else next(iter(tracker))
 
 
 _whole_life = part(

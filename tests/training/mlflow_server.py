@@ -1,9 +1,7 @@
-"""An MLflow server of its own environment, and an HTTP proxy in front of it that is slow or refuses."""
+"""An MLflow server in an environment of its own, and an HTTP proxy in front of it that is slow or refuses."""
 
-import fcntl
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,26 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+from own_environment import environment
+
 from cluster.component import free_ports
-from servers.programs import CACHE
 
-VERSION = "3.17.2"
 START_SECONDS = 300
-
-
-def _program() -> Path:
-    """The server's command, installed in the cache folder. Its packages do not agree with those that are tested."""
-    folder = CACHE.parent / f"mlflow-{VERSION}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            uv = Path(sys.executable).parent / "uv"
-            subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], check=True)
-            install = [uv, "pip", "install", "--quiet", "--system-certs", "--python", folder / "bin" / "python"]
-            subprocess.run([*install, f"mlflow=={VERSION}"], check=True)
-            (folder / "complete").touch()
-    return folder / "bin" / "mlflow"
 
 
 class Server:
@@ -45,7 +28,17 @@ class Server:
         """Starts the server, again with the same data, and waits until it answers."""
         store = ["--backend-store-uri", "sqlite:///runs.db", "--artifacts-destination", "artifacts"]
         self._process = subprocess.Popen(
-            [_program(), "server", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1", *store],
+            [
+                environment("mlflow==3.17.2") / "mlflow",
+                "server",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(self.port),
+                "--workers",
+                "1",
+                *store,
+            ],
             cwd=self._folder,
             env=os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"},
             stdout=self._log,

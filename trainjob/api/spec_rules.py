@@ -185,7 +185,7 @@ _TUNES_WIDTHS_THAT_FIT = Expression(
     lambda spec: not _wrong_widths(spec),
 )
 _USERS_LOOPS = [name for name, kind in KINDS.items() if kind.is_users_loop]
-_TRACKER_NAME = "(has({0}.custom) ? {0}.custom.name : has({0}.mlflow) ? 'mlflow' : '')"
+_TRACKER_NAME = "(has({0}.custom) ? {0}.custom.name : has({0}.mlflow) ? 'mlflow' : has({0}.trackio) ? 'trackio' : '')"
 _HAS_TRACKERS_OF_DIFFERENT_NAMES = Expression(
     "(!has(self.tracking) || self.tracking.all(one, self.tracking.exists_one(other, "
     f"{_TRACKER_NAME.format('one')} == {_TRACKER_NAME.format('other')})))",

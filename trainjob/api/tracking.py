@@ -34,6 +34,21 @@ class MLflow(StrictModel):
     environment provides them."""
 
 
+class Trackio(StrictModel):
+    """A Trackio server, or the local store."""
+
+    variables: ClassVar[tuple[str, ...]] = ("TRACKIO_WRITE_TOKEN",)
+    """Environment variables with credentials."""
+
+    uri: Annotated[str | None, Field(max_length=2048, pattern=PLAIN_ENDPOINT)] = None
+    """URL of a self-hosted server, without its write token, such as http://trackio:7860. Without it, the run is written
+    to the local store, in TRACKIO_DIR or ~/.cache/huggingface/trackio."""
+    project: _Name | None = None
+    """The project; by default the TrainJob's name."""
+    secret_name: ResourceName | None = None
+    """Secret with TRACKIO_WRITE_TOKEN; on a laptop, the environment provides it."""
+
+
 class CustomTracker(StrictModel):
     """A tracker of another Python package."""
 
@@ -50,12 +65,14 @@ class Tracker(OneOf):
 
     mlflow: MLflow | None = None
     """An MLflow tracking server; needs the package mlflow-skinny (`trainjob[mlflow]`)."""
+    trackio: Trackio | None = None
+    """Trackio; needs the package trackio (`trainjob[trackio]`)."""
     custom: CustomTracker | None = None
     """A tracker of another Python package."""
 
     @property
     def name(self) -> str:
-        """`mlflow`, or the name of a custom tracker."""
+        """`mlflow`, `trackio`, or the name of a custom tracker."""
         return self.custom.name if self.custom is not None else self.chosen
 
     @property

@@ -140,6 +140,7 @@ def test_a_trackers_package_that_is_missing_is_named(tmp_path: Path, calls: Any)
     [
         ([{"mlflow": {"uri": "http://a:1"}}, {"mlflow": {"uri": "http://b:1"}}], "names a tracker twice"),
         ([{"mlflow": {"uri": "http://a:1"}}, {"custom": {"name": "mlflow"}}], "names a tracker twice"),
+        ([{"trackio": {}}, {"trackio": {"uri": "http://b:1"}}], "names a tracker twice"),
         ([{"mlflow": {"uri": "http://me:secret@a:1"}}], "uri"),
         ([{"mlflow": {"uri": "http://a:1?token=secret"}}], "uri"),
         ([{"mlflow": {"uri": "mlruns"}}], "uri"),
