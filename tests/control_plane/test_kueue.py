@@ -9,14 +9,16 @@ import json
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Command
 
 from cluster.client import Cluster
 from cluster.component import Component, free_ports
 from cluster.control_plane import ControlPlane
-from cluster.jobs import Jobs, eventually
+from cluster.jobs import Jobs, document, eventually
 from servers.programs import sources
 
 pytestmark = [pytest.mark.operated, pytest.mark.nightly]
@@ -144,6 +146,28 @@ def test_a_job_waits_for_quota_and_says_so(jobs: Jobs, quota: Quota):
     quota.set(100)
     jobs.until(phase="Pending", reason="PodsStarting")
     eventually(lambda: len(jobs.cluster.find("pods", jobs.namespace)) == 2)
+
+
+def test_the_doctor_checks_the_queue(jobs: Jobs, trainjob: Command, quota: Quota, tmp_path: Path):
+    file = tmp_path / "job.yaml"
+
+    def found(queue: str) -> dict[str, str]:
+        job = document("job", {"labels": {"kueue.x-k8s.io/queue-name": queue}}, pods={"image": "none"})
+        file.write_text(json.dumps(job))
+        said = trainjob("doctor", str(file), "--output", "json", "--timeout", "1s")
+        return {each["check"]: each["message"] for each in json.loads(said.out)}
+
+    assert eventually(lambda: found("queue")["queues"] == "queue is active", because=lambda: str(found("queue")))
+    assert found("another")["queues"] == f"there is no LocalQueue another in {jobs.namespace}; there are: queue"
+    integrations = {"integrations": {"frameworks": ["batch/job"]}}
+    configuration = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": json.dumps(integrations)}}
+    metadata = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    assert "cannot be read" in found("queue")["Kueue"]
+    jobs.cluster.apply(configuration | {"metadata": metadata})
+    assert found("queue")["Kueue"].startswith("its integration ray.io/rayjob is off")
+    jobs.cluster.delete("configmaps", "kueue-system", "kueue-manager-config")
+    jobs.kubectl("patch", "localqueue", "queue", "--type=merge", "-p", '{"spec": {"stopPolicy": "Hold"}}')
+    eventually(lambda: found("queue")["queues"].startswith("queue is not active: "))
 
 
 def test_time_in_the_queue_does_not_count_against_the_deadline(jobs: Jobs, quota: Quota):
