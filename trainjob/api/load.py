@@ -55,9 +55,9 @@ def load_trainjob(path: Path, overrides: Sequence[str] = ()) -> TrainJob:
     return _loaded(read_document(path, KIND), Path(os.path.abspath(path)).parent, overrides)
 
 
-def trainjob_of(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> TrainJob:
-    """The same of a file's content; relative paths are relative to the current folder."""
-    return _loaded(parse(as_text(content), position_in_content), Path.cwd(), overrides)
+def trainjob_of(content: Mapping[str, Any], overrides: Sequence[str] = (), folder: Path | None = None) -> TrainJob:
+    """The same of a file's content; relative paths are relative to a folder, which is the current one by default."""
+    return _loaded(parse(as_text(content), position_in_content), folder or Path.cwd(), overrides)
 
 
 def _loaded(document: Document, folder: Path, overrides: Sequence[str]) -> TrainJob:

@@ -22,6 +22,7 @@ from trainjob.cli.doctor import doctor
 from trainjob.cli.evaluate import evaluate
 from trainjob.cli.events import events
 from trainjob.cli.get import get
+from trainjob.cli.init import init
 from trainjob.cli.list import list_
 from trainjob.cli.logs import logs
 from trainjob.cli.merge import merge
@@ -50,6 +51,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 EXAMPLES = {
+    init: """
+        trainjob init rows.csv
+        trainjob init images --output trainjob.yaml
+        trainjob init customers.parquet --label churned --output trainjob.yaml""",
     run: """
         trainjob run trainjob.yaml
         trainjob run trainjob.yaml --set spec.training.epochs=3 --workers 1

@@ -28,6 +28,7 @@ HEAVY = ("torch", "ray", "transformers", "pyarrow", "numpy", "matplotlib", "skle
 
 
 COMMANDS = (
+    "init",
     "run",
     "validate",
     "plan",

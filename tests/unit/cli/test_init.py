@@ -1,0 +1,144 @@
+"""TrainJobs that `trainjob init` proposes: valid, honest about what is guessed, and as the data needs them."""
+
+import csv
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from tiny_sets import write_digits, write_texts
+from trainjob.api.load import load_trainjob
+from trainjob.cli.app import app
+from trainjob.data import fit
+
+CHANCE = random.Random(0)
+
+
+def init(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["init", *map(str, arguments)])
+
+
+def proposal(folder: Path, data: Path, *arguments: Any) -> tuple[dict[str, Any], str]:
+    """The spec that is proposed, which is valid, and the text of the file."""
+    file = folder / "proposed.yaml"
+    done = init(data, "-o", file, "--force", *arguments)
+    assert done.exit_code == 0, done.output + str(done.exception)
+    spec = load_trainjob(file).spec
+    return spec.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True), file.read_text()
+
+
+def write(file: Path, header: list[str], rows: Iterable[list[Any]]) -> Path:
+    with file.open("w", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return file
+
+
+def customers(folder: Path) -> Path:
+    rows = ([n, CHANCE.randrange(90), CHANCE.choice("AB"), CHANCE.choice(["yes", "no"]), n / 7] for n in range(100))
+    return write(folder / "customers.csv", ["id", "age", "city", "churned", "income"], rows)
+
+
+def test_a_table_with_a_label(tmp_path: Path) -> None:
+    spec, text = proposal(tmp_path, customers(tmp_path), "--label", "churned")
+    assert spec["model"] == {"tableClassifier": {"tabm": {}}}
+    assert spec["dataset"] == {"train": {"uri": str(tmp_path / "customers.csv")}, "label": "churned"}
+    assert text.startswith("# train 80 rows, validation 20 rows\n# 2 classes, with so many training rows:")
+    assert "# columns left out: id (numbers the rows)\n" in text
+    assert "train: {uri: customers.csv}" in text  # relative to the file
+
+
+def test_a_label_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
+    done = init(customers(tmp_path))
+    assert done.exit_code == 1
+    assert "could be city, churned: name it, as with `--label churned`" in str(done.exception)
+
+
+def test_a_label_that_is_guessed_is_said_to_be(tmp_path: Path) -> None:
+    rows = ([CHANCE.random(), CHANCE.choice("ab"), CHANCE.choice("xyz")] for _ in range(60))
+    spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["size", "shape", "kind"], rows))
+    assert spec["dataset"]["label"] == "kind"
+    assert "label: kind  # GUESSED: the last column with few different values; it could also be shape\n" in text
+
+
+def test_rows_that_cannot_be_used_are_dropped_and_named(tmp_path: Path) -> None:
+    rows: list[list[Any]] = [[CHANCE.random(), "ab"[number % 2]] for number in range(60)]
+    rows[7], rows[9] = ["high", "a"], [1.0, "only one"]
+    spec, text = proposal(tmp_path, write(tmp_path / "rows.csv", ["size", "label"], rows))
+    assert spec["dataset"]["onBadRows"] == "drop"
+    assert 'row 8: "high"' in text
+    assert '(class "only one" has one row)' in text
+
+
+def test_texts(tmp_path: Path) -> None:
+    spec, text = proposal(tmp_path, write_texts(tmp_path) / "train.csv")
+    assert spec["model"] == {"textClassifier": {"encoder": {}}}
+    assert (spec["dataset"]["text"], spec["dataset"]["label"]) == (["title", "body"], "label")
+    spec, text = proposal(tmp_path, tmp_path / "train.csv", "--kind", "causalLM")
+    assert spec["model"] == {"causalLM": {"decoder": {}}}
+    assert "GUESSED: a language model learns the texts" in text
+
+
+@pytest.mark.filterwarnings("ignore::trainjob.errors.Notice")
+def test_images(tmp_path: Path) -> None:
+    spec, text = proposal(tmp_path, write_digits(tmp_path / "digits"))
+    assert spec["model"] == {"imageClassifier": {"cnn": {}}}
+    assert "# train 576 rows, validation 144 rows, test 181 rows\n" in text
+    Image.new("L", (40, 30)).save(tmp_path / "digits/train/digit-0/large.png")
+    spec, text = proposal(tmp_path, tmp_path / "digits")
+    assert spec["model"]["imageClassifier"]["size"] == {"height": 16, "width": 16}
+    assert "2 different sizes" in text
+    fit(load_trainjob(tmp_path / "proposed.yaml", [f"spec.dataset.train.uri={tmp_path}/digits/train"]).spec)
+
+
+def test_conversations_and_pairs(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
+    chats = tmp_path / "chats.jsonl"
+    chats.write_text("\n".join(json.dumps({"id": number, "messages": messages}) for number in range(30)))
+    spec, _ = proposal(tmp_path, chats)
+    assert spec["dataset"]["messages"] == "messages"
+    assert spec["model"]["causalLM"]["lora"] == {}
+    pairs = ([f"How much is {n}?", f"It is {n} in all"] for n in range(30))
+    spec, _ = proposal(tmp_path, write(tmp_path / "pairs.csv", ["question", "answer"], pairs))
+    assert (spec["dataset"]["prompt"], spec["dataset"]["completion"]) == ("question", "answer")
+
+
+def test_odd_names_stay_in_their_places(tmp_path: Path) -> None:
+    rows = ([CHANCE.random(), CHANCE.choice(["a", "b"])] for _ in range(60))
+    data = write(tmp_path / "Röws: 1 #2.csv", ["size\n# x", "yes"], rows)
+    spec, text = proposal(tmp_path, data, "--label", "yes")
+    assert spec["dataset"] == {"train": {"uri": str(data)}, "label": "yes"}
+    assert text.count("\n#") == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("", [], "is empty: not even a header"),
+        ("a,b\n", [], "has no rows that can be read"),
+        ("a,label\n1,x\n2,y\n", ["--label", "lable"], "did you mean label?"),
+        ("a,label\n1,x\n2,y\n", ["--kind", "svm"], "must be one of textClassifier, imageClassifier, tableClassifier"),
+        ("a,target\n0.1,0.25\n0.2,0.75\n0.3,0.5\n", [], '"target" has its own value in most rows, or fractions'),
+        ("a,label\n1,x\n2,y\n", ["--kind", "imageClassifier"], "none of the columns looks like images or their paths"),
+    ],
+)
+def test_data_that_fits_no_model_is_refused(tmp_path: Path, content: str, arguments: list[str], message: str) -> None:
+    (tmp_path / "rows.csv").write_text(content)
+    done = init(tmp_path / "rows.csv", *arguments)
+    assert done.exit_code == 1
+    assert message in str(done.exception)
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    data = customers(tmp_path)
+    for output, message in [(data, "exists: --force replaces it"), (tmp_path, "it is a folder")]:
+        done = init(data, "--label", "churned", "-o", output)
+        assert done.exit_code == 1
+        assert message in str(done.exception)
+    assert data.read_text().startswith("id,age")

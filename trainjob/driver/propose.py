@@ -1,0 +1,115 @@
+"""Proposes a TrainJob for data of which nothing is known, and tries it as far as its first pass over the rows."""
+
+import os
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from trainjob.api import TrainJob
+from trainjob.api.load import trainjob_of
+from trainjob.driver.check import CheckedData, check_data
+from trainjob.errors import DataError, UserError
+from trainjob.kinds import PACKAGES
+from trainjob.kinds.look import Look, Proposal, Unsuitable, look
+
+DROP = "onBadRows"
+
+
+def proposed(data: str, kind: str | None, label: str | None, folder: Path) -> str:
+    """The YAML of a TrainJob for `data`, whose relative paths start at `folder`. Raises UserError where no kind of
+    model fits, or the data cannot be used."""
+    looked = look(data)
+    chosen = _chosen(looked, kind, label)
+    uri = data if "://" in data else os.path.relpath(data, folder)
+    document = _document(chosen, uri, data)
+    try:
+        checked = _checked(document, folder)
+    except DataError:
+        chosen.dataset[DROP], chosen.comments[DROP] = "drop", "leaves out the rows that cannot be used, see above"
+        document = _document(chosen, uri, data)
+        checked = _checked(document, folder)
+    return "\n".join(_lines(document, chosen, checked)) + "\n"
+
+
+def _chosen(looked: Look, kind: str | None, label: str | None) -> Proposal:
+    """The likeliest proposal, or that of a kind."""
+    makers = {name: f"{package}.propose" for name, package in PACKAGES.items() if find_spec(f"{package}.propose")}
+    if kind is not None and kind not in makers:
+        raise UserError(f"--kind {kind}: must be one of {', '.join(makers)}")
+    proposals: list[Proposal] = []
+    problems: dict[str, str] = {}
+    for name, module in makers.items():
+        if kind in (None, name):
+            try:
+                proposals.append(import_module(module).propose(looked, label))
+            except Unsuitable as error:
+                problems[name] = str(error)
+    if not proposals:
+        reasons = "\n".join(f"  {name}: {problem}" for name, problem in problems.items())
+        raise UserError(f"{looked.uri}: no kind of model fits as it is\n{reasons}")
+    return max(proposals, key=lambda each: each.fit)
+
+
+def _document(chosen: Proposal, uri: str, data: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "trainjob.dev/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": _name(data)},
+        "spec": {
+            "model": chosen.model,
+            "dataset": {"train": {"uri": uri}, **chosen.dataset},
+            "training": chosen.training,
+            "storage": {"uri": "runs"},
+        },
+    }
+
+
+def _name(data: str) -> str:
+    """A name for a TrainJob of this data."""
+    words = re.findall(r"[a-z0-9]+", PurePosixPath(data.partition("?")[0].rstrip("/")).name.partition(".")[0].lower())
+    return "-".join(words)[:40].strip("-") or "model"
+
+
+def _checked(document: dict[str, Any], folder: Path) -> CheckedData | None:
+    """The rows of the data, as the TrainJob reads them. None for a pretrained model, whose files need not be there."""
+    job: TrainJob = trainjob_of(document, folder=folder)
+    return None if job.spec.model.pretrained else check_data(job)
+
+
+def _lines(document: dict[str, Any], chosen: Proposal, checked: CheckedData | None) -> Iterator[str]:
+    found = [f"{name} {rows:,} rows" for name, rows in checked.rows.items()] if checked else []
+    fitted = checked.fitted if checked else None
+    words = fitted.preprocessor.target.in_words() if fitted else None
+    remarks = [remark.text for remark in fitted.profile.remarks] if fitted and fitted.profile else []
+    for note in [", ".join(found), words or "", *chosen.notes, *remarks]:
+        if note:
+            yield f"# {_plain(note)}"
+    spec = document["spec"]
+    yield from (f"{name}: {document[name]}" for name in ("apiVersion", "kind"))
+    yield from ("metadata:", f"  name: {_flow(document['metadata']['name'])}", "spec:", "  model:")
+    (kind, model), *_ = spec["model"].items()
+    yield f"    {kind}:{_comment(chosen.comments.get('model', ''))}"
+    yield from (f"      {name}: {_flow(value)}" for name, value in model.items())
+    for part in ("dataset", "training", "storage"):
+        yield f"  {part}:"
+        for name, value in spec[part].items():
+            yield f"    {name}: {_flow(value)}{_comment(chosen.comments.get(name, ''))}"
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**9, sort_keys=False)
+    return text.strip().removesuffix("...").strip()
+
+
+def _comment(text: str) -> str:
+    return f"  # {_plain(text)}" if text else ""
+
+
+def _plain(text: str) -> str:
+    """On one line and without control characters, so that it stays in its comment."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())

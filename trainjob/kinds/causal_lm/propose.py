@@ -1,0 +1,43 @@
+"""Proposes a language model for data of which nothing is known."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from trainjob.kinds.look import Look, Proposal, Unsuitable
+
+PRETRAINED = "Qwen/Qwen2.5-0.5B-Instruct"
+_PAIRS = (("prompt", "completion"), ("instruction", "output"), ("instruction", "response"), ("question", "answer"))
+_TUNED: dict[str, Any] = {"causalLM": {"pretrained": PRETRAINED, "lora": {}}}
+_COMMENT = "an adapter of a small chat model; choose a larger one if a GPU has room (`trainjob plan`)"
+
+
+def propose(look: Look, label: str | None) -> Proposal:
+    """Raises Unsuitable for data without conversations and texts."""
+    if label is not None:
+        raise Unsuitable("a language model has no label")
+    chats = [name for name, kind in look.nested.items() if _is_chat(kind)]
+    if chats:
+        return _proposal(3, _TUNED, {"messages": chats[0]}, _COMMENT)
+    for prompt, completion in _PAIRS:
+        if prompt in look.columns and completion in look.columns and completion in look.texts:
+            return _proposal(2, _TUNED, {"prompt": prompt, "completion": completion}, _COMMENT)
+    if look.has_images or not look.texts:
+        raise Unsuitable("no column holds texts of several words, or conversations of objects with role and content")
+    comment = f"trained from scratch; `pretrained: {PRETRAINED}` instead knows several languages"
+    note = "GUESSED: a language model learns the texts, because no column is clearly a label; --label names one."
+    return _proposal(0, {"causalLM": {"decoder": {}}}, {"text": look.texts}, comment, [note])
+
+
+def _proposal(
+    fit: int, model: dict[str, Any], dataset: dict[str, Any], comment: str, notes: Sequence[str] = ()
+) -> Proposal:
+    return Proposal(fit, model, dataset, {"epochs": 3}, {"model": comment}, list(notes))
+
+
+def _is_chat(kind: pa.DataType) -> bool:
+    if not pa.types.is_list(kind) and not pa.types.is_large_list(kind):
+        return False
+    names = {each.name for each in kind.value_type.fields} if pa.types.is_struct(kind.value_type) else set()
+    return {"role", "content"} <= names

@@ -1,0 +1,180 @@
+"""A look at data of which nothing is known, by which each kind of model proposes a TrainJob: `propose` of the module
+`propose` in the kind's folder."""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from trainjob.api import Dataset, Source
+from trainjob.data.read.image_files import IDXFiles, ImageFiles
+from trainjob.data.read.json_lines import JSONLinesFile
+from trainjob.data.read.partitions import Partition
+from trainjob.data.read.rows import SourcePart, as_text, check_columns, leave_out
+from trainjob.data.read.source import parts
+from trainjob.data.read.split_folders import with_split_folders
+from trainjob.data.read.table_schema import table_schema
+from trainjob.errors import DataError, Notice, UserError
+from trainjob.kinds.inputs.cells import as_categories, trimmed
+from trainjob.kinds.inputs.column_types import Found
+
+LOOKED_AT = 20_000
+"""Rows that are read, at most."""
+WORDS_OF_TEXT, WORDS_OF_TITLE = 3, 2
+"""A column whose cells have so many words on average holds texts, or titles if most of them are different."""
+MOST_CLASSES = 50
+"""A label that is picked by its values has at most so many."""
+_NAMES_OF_LABELS = (
+    *("label", "labels", "class", "classname", "target", "category", "y", "tag", "outcome", "sentiment", "intent"),
+    *("species", "diagnosis"),
+)
+
+
+class Unsuitable(UserError):
+    """A kind of model does not fit the data."""
+
+
+@dataclass
+class Column:
+    """A column of the rows that were read."""
+
+    found: Found = field(default_factory=Found)
+    words: int = 0
+    """Words of all cells."""
+
+    @property
+    def is_text(self) -> bool:
+        cells = self.found.cells
+        is_unique = self.found.words is None or len(self.found.words) > cells / 2
+        words = WORDS_OF_TITLE if is_unique else WORDS_OF_TEXT
+        return bool(cells) and self.found.others > cells / 2 and self.words >= words * cells
+
+    @property
+    def classes(self) -> int | None:
+        """The number of different values; None where they are too many to be classes, or numbers that measure
+        something."""
+        words = self.found.words
+        if words is None or len(words) > self.found.cells / 2:
+            return None
+        is_measured = any(re.fullmatch(r"[+-]?\d*\.\d+", word) for word in words)
+        return None if is_measured and len(words) > 2 else len(words)
+
+
+@dataclass(frozen=True)
+class Look:
+    """The first rows of the training data."""
+
+    uri: str
+    parts: Sequence[SourcePart]
+    columns: dict[str, Column] = field(default_factory=dict[str, Column])
+    """The columns of a table without those of `nested`; empty for images."""
+    nested: dict[str, pa.DataType] = field(default_factory=dict[str, pa.DataType])
+    """The columns that hold lists, objects and bytes."""
+
+    @property
+    def has_images(self) -> bool:
+        return isinstance(self.parts[0], ImageFiles | IDXFiles)
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns with texts of several words."""
+        return [name for name, column in self.columns.items() if column.is_text]
+
+    def label(self, given: str | None) -> tuple[str, str]:
+        """The column with the class of each row, and the reason. Raises Unsuitable where none is likely, or several
+        are."""
+        if given is not None:
+            check_columns([given], list(self.columns), self.uri)
+            return given, ""
+        called = [name for name in self.columns if re.sub(r"[^a-z]", "", name.lower()) in _NAMES_OF_LABELS]
+        if len(called) == 1:
+            return called[0], ""
+        few = [
+            name
+            for name, column in self.columns.items()
+            if not column.is_text and 2 <= (column.classes or 0) <= MOST_CLASSES
+        ]
+        likely = called or few
+        if len(likely) == 1:
+            return likely[0], "GUESSED: the only column with few different values"
+        if not called and few and few[-1] == list(self.columns)[-1]:
+            others = _listed(few[:-1])
+            return few[-1], f"GUESSED: the last column with few different values; it could also be {others}"
+        problem = (
+            f"could be {_listed(likely)}" if likely else f"is not clear from the values of {_listed(self.columns)}"
+        )
+        example = (likely or list(self.columns) or ["COLUMN"])[-1]
+        raise Unsuitable(f"the column with the class of each row {problem}: name it, as with `--label {example}`")
+
+
+@dataclass
+class Proposal:
+    """The parts of a TrainJob for the data."""
+
+    fit: int
+    """How likely it is that this kind of model is wanted, from 0 for a guess to 3 where it can be nothing else."""
+    model: dict[str, Any]
+    """`spec.model`."""
+    dataset: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of `spec.dataset` besides `train`."""
+    training: dict[str, Any] = field(default_factory=dict[str, Any])
+    """`spec.training`."""
+    comments: dict[str, str] = field(default_factory=dict[str, str])
+    """Comments on `model` and on fields of the dataset."""
+    notes: list[str] = field(default_factory=list[str])
+    """Comments at the top."""
+
+
+def look(uri: str) -> Look:
+    """Reads the first rows at the URI. Raises DataError where there are none, StorageError where they cannot be
+    reached."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Notice)  # given again when the TrainJob's data is read
+        dataset, _ = with_split_folders(Dataset(train=Source(uri=uri)), None)
+        found = parts(dataset.train, None, labelled=False)
+    if isinstance(found[0], ImageFiles | IDXFiles):
+        return Look(uri, found)
+    schema = _schema(found[0])
+    names = [name for name in schema.names if not _is_nested(schema.field(name).type)]
+    check_columns(names, schema.names, found[0].uri)
+    columns = _columns(found, names) if names else {}
+    return Look(uri, found, columns, {name: schema.field(name).type for name in schema.names if name not in names})
+
+
+def _columns(found: Sequence[SourcePart], names: list[str]) -> dict[str, Column]:
+    columns, read = {name: Column() for name in names}, 0
+    for part in found:
+        for rows in part.read(names, leave_out):
+            for name, column in columns.items():
+                cells = trimmed(as_text(rows.table[name], name, rows.where))
+                column.found.add(cells)
+                column.words += sum(len(cell.split()) for cell in as_categories(cells).drop_null().to_pylist())
+            read += len(rows.table)
+            if read >= LOOKED_AT:
+                return columns
+    if not read:
+        raise DataError(f"{found[0].uri} has no rows that can be read")
+    return columns
+
+
+def _schema(part: SourcePart) -> pa.Schema:
+    """Names and types of the columns. Those of JSON Lines are as the first rows have them."""
+    if isinstance(part.part if isinstance(part, Partition) else part, JSONLinesFile):
+        first = next(iter(part.read(None, leave_out)), None)
+        if first is not None:
+            return first.table.schema
+    return table_schema(part)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return pa.types.is_nested(kind) or is_binary
+
+
+def _listed(names: Any) -> str:
+    """The first ten names."""
+    some = list(names)
+    return ", ".join(some[:10]) + (f" or {len(some) - 10} others" if len(some) > 10 else "")

@@ -1,0 +1,28 @@
+"""Proposes a text classifier for data of which nothing is known."""
+
+from trainjob.kinds.look import Look, Proposal, Unsuitable
+
+
+def propose(look: Look, label: str | None) -> Proposal:
+    """Raises Unsuitable for data without texts, and where the label is not clear."""
+    if look.has_images or not look.texts:
+        raise Unsuitable("no column holds texts of several words")
+    label, why = look.label(label)
+    texts = [name for name in look.texts if name != label]
+    if not texts:
+        raise Unsuitable(f'no column but "{label}" holds texts of several words')
+    if look.columns[label].classes is None:
+        raise Unsuitable(f'"{label}" has its own value in most rows, or fractions, so it is no class')
+    others = [name for name in look.columns if name not in (*texts, label)]
+    return Proposal(
+        fit=2,
+        model={"textClassifier": {"encoder": {}}},
+        dataset={"text": texts, "label": label},
+        training={"epochs": 10, "earlyStopping": {"patience": 3}},
+        comments={
+            "model": "trained from scratch; `pretrained: distilbert/distilbert-base-uncased` instead knows English",
+            "text": "joined by a space" if len(texts) > 1 else "",
+            "label": why,
+        },
+        notes=[f"Not read: {', '.join(others)}."] if others else [],
+    )
