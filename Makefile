@@ -90,7 +90,7 @@ bench: $(VENV)/dev.stamp  ## Run most benchmarks (see docs/benchmarks.md)
 	$(BIN)/python examples/make_docstrings.py
 	$(BIN)/python benchmarks/baseline_tfidf.py examples/data/docstrings/train.csv examples/data/docstrings/test.csv \
 		--text docstring --label package
-	set -e; for name in text_throughput beside_hf loop_overhead startup memory language_model small_models serving tuning; do $(BIN)/python benchmarks/$$name.py; done
+	set -e; for name in text_throughput beside_hf loop_overhead startup images memory language_model small_models serving tuning; do $(BIN)/python benchmarks/$$name.py; done
 	PYTHONPATH=hack:tests $(BIN)/python benchmarks/operator_figures.py
 
 gpu-carry: $(VENV)/dev.stamp  ## Pack the packages that benchmarks/gpu.py needs on a machine without network

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 def continue_texts(run: "Folder", data: str | None, texts: list[str], output: Path, sampling: dict[str, Any]) -> None:
     """Continues the texts, or the rows of `data`, with a language model."""
-    from trainjob.generator import TextGenerator
+    from trainjob.launch.quick_imports import quick_imports
 
-    generator = TextGenerator.load(run.uri, run.endpoint)
+    with quick_imports():
+        from trainjob.generator import TextGenerator
+
+        generator = TextGenerator.load(run.uri, run.endpoint)
     if data is not None:
         rows = write(_continued(generator, data, output, sampling), data, output)
         say(f"{rows:,} continuations written to {output}")

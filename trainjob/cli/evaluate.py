@@ -30,7 +30,10 @@ def evaluate(
 
     It computes in the precision in which the run was scored.
     """
-    from trainjob.evaluate import evaluate as score
+    from trainjob.launch.quick_imports import quick_imports
+
+    with quick_imports():
+        from trainjob.evaluate import evaluate as score
 
     scores = score(named_run(run, context, namespace), data, variant)
     if as_json:

@@ -31,9 +31,12 @@ def classify(
     output: Path,
 ) -> None:
     """Shows the answers to texts or images, or writes those to the rows of `data` to `output`."""
-    from trainjob.predictor import Predictor
+    from trainjob.launch.quick_imports import quick_imports
 
-    predictor = Predictor.load(run.uri, run.endpoint, variant)
+    with quick_imports():
+        from trainjob.predictor import Predictor
+
+        predictor = Predictor.load(run.uri, run.endpoint, variant)
     noun = predictor.preprocessor.input.noun
     second = None if cascade is None else _cascade(run, predictor.preprocessor, cascade)
     if data is not None:
