@@ -112,7 +112,7 @@ def test_kueue_without_rayjobs():
 
 
 def test_the_operators_rules_are_the_charts():
-    text = re.search(r'define "trainjob.rules" -}}\n(.*?){{- end', HELPERS.read_text(), re.DOTALL)
+    text = re.search(r'define "trainjob.rules" -}}\n(.*?){{- (?:with|end)', HELPERS.read_text(), re.DOTALL)
     assert text is not None
     assert [
         (rule["apiGroups"][0], rule["resources"][0], tuple(rule["verbs"])) for rule in yaml.safe_load(text[1])
