@@ -1,12 +1,15 @@
 """`trainjob plan`"""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainjob.cli.cluster_options import Context, Namespace, open_client
+from trainjob.cli.doctor import finding_lines
 from trainjob.cli.options import Overrides, TrainJobFile
-from trainjob.cli.output import printable_json, say
+from trainjob.cli.output import console, printable_json, say
 
 if TYPE_CHECKING:
     from trainjob.plan.plan import Plan
@@ -24,6 +27,11 @@ def plan(
     measure: Annotated[
         bool, typer.Option("--measure", help="Also take a few real steps on this machine, and estimate the hours.")
     ] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Also show what nodes, quotas and queue of a cluster have for it now.")
+    ] = False,
+    context: Context = None,
+    namespace: Namespace = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the rows, steps and memory that a TrainJob needs.
@@ -39,15 +47,24 @@ def plan(
     from trainjob.plan.plan import make_plan
 
     job = load_trainjob(file, overrides)
-    capacity = capacity_of(job.spec.workers, gpu_memory)
+    room = None
+    if cluster or context is not None or namespace is not None:
+        from trainjob.doctor.room import room_for
+
+        room = room_for(open_client(context, namespace or job.metadata.namespace).connection, job)
+    capacity = capacity_of(job.spec.workers, gpu_memory, room.gpu_memory if room is not None else None)
     with preparing(job.metadata.name):
         found = check_data(job)
         made = make_plan(job, found, capacity, worker_threads(job.spec) if measure else None)
     if as_json:
-        say(printable_json(made.model_dump_json(by_alias=True, indent=2)))
+        found_there = {} if room is None else {"cluster": [each._asdict() for each in room.findings]}
+        say(printable_json(json.dumps(made.model_dump(mode="json", by_alias=True) | found_there, indent=2)))
         return
     for name, text in _lines(made):
         say(f"{name:{_NAME_WIDTH}}{text}")
+    for each in room.findings if room is not None else ():
+        for line in finding_lines(each, console().width):
+            say(line)
     if found.fitted is not None:
         tell_of_data(found.fitted)
 

@@ -36,7 +36,7 @@ def nodes(subject: Subject) -> Iterator[Finding]:
 
 def node_findings(found: Sequence[KubernetesObject], pools: Mapping[str, NodePool]) -> Iterator[Finding]:
     """The nodes and pools, from the cluster's objects."""
-    usable = [node for node in found if _is_usable(node)]
+    usable = [node for node in found if is_usable(node)]
     gpus = _gpus(usable)
     message = f"{len(usable)} of {len(found)} ready; {gpus or 'no GPUs'}"
     if not usable:
@@ -67,7 +67,8 @@ def _pool(check: str, pool: NodePool, usable: Sequence[KubernetesObject]) -> Fin
     return ok(check, f"{len(open_to_pods)} ready; {_gpus(open_to_pods)}")
 
 
-def _is_usable(node: KubernetesObject) -> bool:
+def is_usable(node: KubernetesObject) -> bool:
+    """Whether a node is ready and takes new pods."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return is_ready and not (node.get("spec") or {}).get("unschedulable")
@@ -75,27 +76,28 @@ def _is_usable(node: KubernetesObject) -> bool:
 
 def _gpus(found: Sequence[KubernetesObject]) -> str:
     """The allocatable GPUs by resource, and the taints of their nodes."""
-    names = dict.fromkeys(name for node in found for name in _allocatable(node) if name.startswith(_GPUS))
+    names = dict.fromkeys(name for node in found for name in allocatable(node) if name.startswith(_GPUS))
     texts: list[str] = []
     for name in names:
         having = [node for node in found if _amount([node], name)]
         if not having:
             continue
-        taints = Counter(taint["key"] for node in having for taint in _taints(node))
+        taints = Counter(taint["key"] for node in having for taint in taints_of(node))
         tainted = f" (taints: {', '.join(taints)})" if taints else ""
         texts.append(f"{_amount(found, name)} {name} on {len(having)} node{'s' if len(having) > 1 else ''}{tainted}")
     return ", ".join(texts)
 
 
-def _allocatable(node: KubernetesObject) -> dict[str, Any]:
+def allocatable(node: KubernetesObject) -> dict[str, Any]:
     return (node.get("status") or {}).get("allocatable") or {}
 
 
 def _amount(found: Sequence[KubernetesObject], resource: str) -> int:
-    return sum(int(parse_quantity(_allocatable(node).get(resource, 0))) for node in found)
+    return sum(int(parse_quantity(allocatable(node).get(resource, 0))) for node in found)
 
 
-def _taints(node: KubernetesObject) -> list[dict[str, str]]:
+def taints_of(node: KubernetesObject) -> list[dict[str, str]]:
+    """The taints that keep pods away."""
     return [taint for taint in (node.get("spec") or {}).get("taints") or () if taint["effect"] in _REPELLING]
 
 
@@ -103,12 +105,12 @@ def _repelling(node: KubernetesObject, pool: NodePool) -> list[str]:
     """The node's taints that keep the pool's pods away."""
     return [
         f"{taint['key']}:{taint['effect']}"
-        for taint in _taints(node)
-        if not any(_tolerates(each, taint) for each in pool.tolerations)
+        for taint in taints_of(node)
+        if not any(tolerates(each, taint) for each in pool.tolerations)
     ]
 
 
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":

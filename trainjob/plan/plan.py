@@ -130,7 +130,7 @@ def make_plan(job: TrainJob, found: CheckedData, capacity: int | None, threads: 
     with local_model(spec, weights=False) as model:
         traced = Traced(spec, model, fitted.preprocessor, examples, _dtype(spec), capacity)
         steps = steps_of(spec, fitted, examples, read)
-        update = {"steps": steps, "notes": list(_notes(spec)), **_memory(traced)}
+        update = {"steps": steps, "notes": list(_notes(spec, capacity)), **_memory(traced)}
     if threads is not None:
         DOING.begin("measuring steps")
         seconds = seconds_per_batch(traced, threads) * spec.training.gradient_accumulation
@@ -165,7 +165,9 @@ def _memory(traced: Traced) -> dict[str, Any]:
     return known | {"memory": need, "fits": fits, "alternatives": alternatives}
 
 
-def _notes(spec: TrainJobSpec) -> Iterator[str]:
+def _notes(spec: TrainJobSpec, capacity: int | None) -> Iterator[str]:
+    if spec.workers.gpus and capacity is None:
+        yield "the GPUs' memory is unknown: --gpu-memory 80Gi shows whether a worker fits, as does --cluster"
     if spec.tuning is not None:
         yield "the plan is of one trial with the values of the TrainJob; trials with other values differ"
     if spec.training.early_stopping is not None:
