@@ -33,7 +33,11 @@ def head_uid(pods: Sequence[Object], cluster: str | None, before: TrainJobStatus
     """UID of the head pod of the RayCluster `cluster`, identified by its owner, as names and labels can be forged. If
     there is none at the moment, or pods cannot be read, the UID in `before`."""
     heads = [pod for pod in pods if cluster is not None and _is_head_of(pod, cluster)]
-    newest = max(heads, key=lambda head: ("deletionTimestamp" not in head["metadata"], _created(head)), default=None)
+    newest = max(
+        heads,
+        key=lambda head: ("deletionTimestamp" not in head["metadata"], head["metadata"].get("creationTimestamp", "")),
+        default=None,
+    )
     if newest is not None:
         return newest["metadata"]["uid"]
     return before.head_pod_uid if cluster is not None and cluster == before.ray_cluster_name else None
@@ -45,10 +49,6 @@ def _is_head_of(pod: Object, cluster: str) -> bool:
     is_owned = (owner.get("kind"), owner.get("name")) == ("RayCluster", cluster)
     is_ray_owner = owner.get("apiVersion", "").startswith("ray.io/")
     return is_owned and is_ray_owner and metadata.get("labels", {}).get("ray.io/node-type") == "head"
-
-
-def _created(pod: Object) -> str:
-    return pod["metadata"].get("creationTimestamp", "")
 
 
 def ran_out_of_memory(head: Object) -> bool:

@@ -58,7 +58,11 @@ def with_notifications(
     events = [*_events(before, status)]
     due = [
         *((number, event) for event in events for number, each in enumerate(receivers) if event.name in each.events),
-        *((number, _waiting_event(status)) for number, time in _waiting_times(status, receivers) if time <= now),
+        *(
+            (number, _Event(WAITING, status.reason or "", status.message or ""))
+            for number, time in _waiting_times(status, receivers)
+            if time <= now
+        ),
     ]
     if not due:
         return status
@@ -86,10 +90,6 @@ def _events(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[_Event]:
         yield _Event("Interrupted", after.interruptions.last_reason, interruption_message(after.interruptions))
     if enters_phase(before, after) and after.phase is not None:
         yield _Event(after.phase, after.reason or "", after.message or "")
-
-
-def _waiting_event(status: TrainJobStatus) -> _Event:
-    return _Event(WAITING, status.reason or "", status.message or "")
 
 
 def _waiting_times(status: TrainJobStatus, receivers: Sequence[Receiver]) -> Iterator[tuple[int, datetime]]:

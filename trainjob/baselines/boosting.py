@@ -17,7 +17,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"num_leaves": 7, "min_data_in_leaf": 5},
     {"num_leaves": 15, "min_data_in_leaf": 10, "feature_fraction": 0.5},
 )
-"""Of these, the one with the lowest validation loss is taken. What they do not name has LightGBM's default."""
+"""Candidates; the one with the lowest validation loss is used. Other parameters have LightGBM's defaults."""
 FIXED: dict[str, Any] = {
     "learning_rate": 0.05,
     "seed": 0,
@@ -46,7 +46,7 @@ def predict_by_boosting(train: Sampled, validation: Sampled, held: Sampled, targ
 
 
 def _fitted(objective: dict[str, Any], train: Sampled, validation: Sampled) -> Any:
-    """The best of SETTINGS, which predicts with as many trees as were best."""
+    """The best model of SETTINGS, cut to its best number of trees."""
     import lightgbm
 
     best: tuple[float, Any] | None = None

@@ -1,4 +1,4 @@
-"""The rows that baselines learn from and are scored on, as they are before the model's tokenizer sees them."""
+"""The rows that baselines learn from and are scored on, before tokenization."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ class Sampled:
     labels: np.ndarray
     """[n, ...]."""
     rows: np.ndarray
-    """Their places in the set, int64 [n]."""
+    """Indices of the rows in the set, int64 [n]."""
     of_rows: int
-    """Rows of the set."""
+    """The number of rows in the set."""
 
 
 def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
-    """The rows of the set `name`, as many as a baseline deals with in seconds, drawn by the training's seed.
+    """Draws rows of the set `name` with the training's seed, at most as many as a baseline learns from in seconds.
 
-    Raises DataError for rows that cannot be used, StorageError where they cannot be reached.
+    Raises DataError for rows that cannot be used, StorageError if they cannot be read.
     """
     total = fitted.rows[name]
     chosen = drawn(total, most_rows(fitted), spec.training.seed)
@@ -46,7 +46,7 @@ def sample(spec: TrainJobSpec, fitted: Fitted, name: str) -> Sampled:
 
 
 def most_rows(fitted: Fitted) -> int:
-    """The number of rows of a set that are worth their time; more classes make each row slower."""
+    """The most rows of a set that a baseline learns from in seconds; more classes make each row slower."""
     preprocessor = fitted.preprocessor
     return max(1, min(MOST_ROWS, preprocessor.input.most_plain_rows(preprocessor.target.width)))
 

@@ -141,7 +141,7 @@ def _reported_epoch(status: TrainingStatus) -> str:
 
 def is_placed(status: TrainingStatus) -> bool:
     """Whether the progress of training, or of a phase beside it, is known."""
-    return status.phase is not None or (status.stage == "Training" and status.step > 0)
+    return status.phase is not None or _trains(status)
 
 
 def measured_phase(status: TrainingStatus) -> Phase | None:

@@ -74,17 +74,13 @@ def train_tuned(job: TrainJob, training: BuiltInTraining, snapshots: Snapshots) 
         lower_is_better=checkpoints.lower_is_better,
     )
     result_of(in_thread(searching))
-    snapshots.search(_best_follows)
+    snapshots.search(lambda: Phase(name="starting the best trial's evaluation"))
     searched = time.perf_counter() - started
     best = board.best()
     _promote_trial(training.run, trial_folder(training.run, best.number))
     chosen = with_parameters(job, best.parameters)
     outcome = result_of(training.start_on_workers(replace(worker_job, spec=chosen.spec, trains=False), datasets))
     return Tuned(chosen, outcome, fitted, searched)
-
-
-def _best_follows() -> Phase:
-    return Phase(name="starting the best trial's evaluation")
 
 
 def with_parameters(job: TrainJob, parameters: Mapping[str, Any]) -> TrainJob:

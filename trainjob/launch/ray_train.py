@@ -19,7 +19,7 @@ SECONDS_BETWEEN_RESIZES = 60.0
 """How long an elastic job's workers train at least before more of them are started in their place."""
 
 SECONDS_TO_NOTICE = 5.0
-"""How long a worker that has lost its connection to another waits: Ray is to notice first that the other has died."""
+"""How long a worker waits after losing its connection to another one, so that Ray first notices the other's death."""
 
 
 def run_on_ray(

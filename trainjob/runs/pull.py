@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from threading import Event, Lock
 from typing import BinaryIO, NamedTuple
@@ -73,7 +74,7 @@ def pull(run: Folder, target: Path, part: Part, on_progress: OnProgress) -> Pull
     files = _files_of(run, part)
     with _prepared(target, run.uri):
         with storage_errors(str(target)):
-            in_place = concurrently(_Check(target), files)
+            in_place = concurrently(partial(_is_in_place, target), files)
             missing = [file for file, is_there in zip(files, in_place, strict=True) if not is_there]
             _check_room(target, missing)
         copier = _Copier(run, target, files, missing, on_progress)
@@ -168,21 +169,16 @@ def _check_room(target: Path, missing: list[_File]) -> None:
         raise StorageError(f"{target} needs {needed / 1e9:.1f} GB more, and its disk has {free / 1e9:.1f} GB free")
 
 
-class _Check:
-    """Checks whether a file is in place and unchanged."""
-
-    def __init__(self, target: Path) -> None:
-        self._target = target
-
-    def __call__(self, file: _File) -> bool:
-        local = self._target / file.name
-        if not local.is_file() or local.stat().st_size != file.size:
-            return False
-        if file.sha256 is None:
-            return local.stat().st_mtime_ns == file.modified
-        interrupts.check()
-        with local.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
+def _is_in_place(target: Path, file: _File) -> bool:
+    """Whether the local folder has the file unchanged."""
+    local = target / file.name
+    if not local.is_file() or local.stat().st_size != file.size:
+        return False
+    if file.sha256 is None:
+        return local.stat().st_mtime_ns == file.modified
+    interrupts.check()
+    with local.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
 
 
 class _Copier:

@@ -44,7 +44,7 @@ class LogTarget:
 @contextmanager
 def captured(output: LogTarget, rank: int) -> Generator[None]:
     """Redirects standard output and error of this process and its children to `rank-N.log` in the attempt's folder,
-    for the time of the block. On object storage the file is uploaded every few seconds and at the end.
+    during the block. On object storage the file is uploaded every few seconds and at the end.
 
     Raises UserError if the run's folder is gone.
     """
@@ -63,8 +63,7 @@ def captured(output: LogTarget, rank: int) -> Generator[None]:
 
 
 class LineReader:
-    """Splits output that is read in pieces into lines. Of a line that a progress bar has drawn several times, the last
-    state is shown."""
+    """Splits chunks of output into lines. If a progress bar has redrawn a line, its last state is shown."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show, self._rest = show, ""
@@ -139,7 +138,7 @@ class _RotatingLog:
 
     @contextmanager
     def followed(self) -> Generator[None]:
-        """Sends and rotates the log in a thread, which owns file descriptors 1 and 2 for the time of the block."""
+        """Sends and rotates the log in a thread, which owns file descriptors 1 and 2 during the block."""
         thread = threading.Thread(target=self._follow, daemon=True)
         thread.start()
         try:
@@ -158,7 +157,7 @@ class _RotatingLog:
         self.file.close()
         if self._remote is not None:
             return
-        with suppress(OSError):  # others may have printed
+        with suppress(OSError):  # other ranks may have logs here
             if self._first.stat().st_size == 0:
                 self._first.unlink()
                 self._folder.rmdir()
@@ -212,9 +211,9 @@ class _RotatingLog:
         """Downloads the log that this rank wrote in the same attempt, before its workers were restarted."""
         if self._remote is None:
             return
-        there = self._remote.list()
+        names = self._remote.list()
         for path in (self._first, self._last, self._before):
-            if path.name in there:
+            if path.name in names:
                 self._remote.download(path.name, path)
 
     def _upload(self) -> None:

@@ -160,11 +160,11 @@ def _build_trainer(job: WorkerJob, rank: int, store: CheckpointStore, reporter: 
 def _device(job: WorkerJob) -> torch.device:
     """The device that Ray Train has chosen. In a process of Ray Tune's that trains by itself, Ray Train cannot be
     asked."""
-    return device_of(job.spec.workers) if job.in_ray_train else device_of(job.spec.workers, _only_gpu)
-
-
-def _only_gpu() -> torch.device:
-    return torch.device("cuda", 0)
+    return (
+        device_of(job.spec.workers)
+        if job.in_ray_train
+        else device_of(job.spec.workers, lambda: torch.device("cuda", 0))
+    )
 
 
 def _resume(trainer: Trainer, store: CheckpointStore) -> str | None:

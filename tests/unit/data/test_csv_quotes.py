@@ -20,8 +20,8 @@ HEADER = "text,label\n"
 def found(text: str, pieces: int = 1 << 20) -> dict[int, tuple[str, int]]:
     check, content = QuoteCheck(","), text.encode()
     for start in range(0, len(content), pieces):
-        check.look_at(content[start : start + pieces])
-    check.look_at(b"")
+        check.feed(content[start : start + pieces])
+    check.feed(b"")
     return {row: (bad.kind, bad.lines) for row, bad in check.bad.items()}
 
 

@@ -16,7 +16,7 @@ from trainjob.errors import RowError
 
 
 class BadCSVRows:
-    """Finds such rows while a file is read. Rows count from 1 after the header."""
+    """Finds unreadable rows while a file is read. Rows count from 1 after the header."""
 
     def __init__(self, uri: str, on_bad: OnBadRow, delimiter: str, skipped: int) -> None:
         """`skipped` is the number of lines before the header."""
@@ -85,7 +85,7 @@ class _Watched(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         content = self._stream.read(size)
-        self._check.look_at(content)
+        self._check.feed(content)
         return content
 
 

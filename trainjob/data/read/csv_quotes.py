@@ -51,7 +51,7 @@ class QuoteCheck:
     """`_lines` at the beginning of that value."""
     _has_begun: bool = False
 
-    def look_at(self, piece: bytes) -> None:
+    def feed(self, piece: bytes) -> None:
         """Takes the next bytes of the file; empty at its end."""
         if not self._has_begun:
             piece, self._has_begun = piece.removeprefix(codecs.BOM_UTF8), True

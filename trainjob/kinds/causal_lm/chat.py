@@ -19,7 +19,7 @@ from trainjob.kinds.causal_lm.conversations import (
     Conversation,
     Message,
     arguments_of,
-    says_nothing,
+    is_empty,
 )
 from trainjob.kinds.causal_lm.piece_tokenizer import Pieces
 from trainjob.pretrained.tokenizers import TEMPLATE
@@ -92,7 +92,7 @@ class ChatTemplate:
             kind = f'no message has the role "{ASSISTANT}"{without}: there is nothing to learn'
             roles = ", ".join(dict.fromkeys(message["role"] for message in conversation.messages))
             raise RowError(f"{where}: {kind}; the roles are {roles}", where, kind, f"the roles are {roles}")
-        if all(says_nothing(conversation.messages[number]) for number in answers):
+        if all(is_empty(conversation.messages[number]) for number in answers):
             kind = "the assistant's messages are empty: there is nothing to learn"
             raise RowError(f"{where}: {kind}", where, kind)
         rendering = self._rendering(conversation, where)

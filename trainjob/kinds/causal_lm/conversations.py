@@ -1,5 +1,4 @@
-"""Conversations as rows hold them: messages, and the tools that the assistant may call, as OpenAI's fine-tuning has
-them."""
+"""Conversations in rows: messages, and the tools that the assistant may call, in the format of OpenAI's fine-tuning."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ WEIGHT = "weight"
 _TEXT_PARTS = ("text", "input_text", "output_text")
 """Types of a content's parts in OpenAI's APIs."""
 _UNTRAINED = ("train", "training", "loss")
-"""Fields that say in the formats of Axolotl, ms-swift and XTuner whether a message is learned."""
+"""Fields in the formats of Axolotl, ms-swift and XTuner that say whether a message is learned."""
 _SHAPE = '[{"role": "user", "content": "…"}, …]'
 _TOOL_SHAPE = '[{"type": "function", "function": {"name": "…", "parameters": {…}}}, …]'
 
@@ -24,7 +23,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Conversation:
-    """Checked; objects hold no nulls."""
+    """A checked conversation. Its objects hold no nulls."""
 
     messages: list[Message]
     tools: list[dict[str, Any]] = field(default_factory=list)
@@ -39,15 +38,15 @@ class Conversation:
             if message["role"] == ASSISTANT and message.get(WEIGHT) != 0
         ]
 
-    def asked(self) -> "Conversation":
+    def as_prompt(self) -> "Conversation":
         """The conversation up to the last message that is not the assistant's; all of it if there is none."""
         others = [index for index, message in enumerate(self.messages, start=1) if message["role"] != ASSISTANT]
         return replace(self, messages=self.messages[: others[-1]]) if others else self
 
 
 def parsed(columns: Mapping[str, str | None], where: str) -> Conversation:
-    """A conversation of a row: JSON of `messages` and, where there are any, of TOOLS and PARALLEL. Raises DataError,
-    which names the row by `where`, for what is none."""
+    """The conversation in a row's columns: JSON of `messages` and, if present, of TOOLS and PARALLEL. Raises DataError
+    if they do not form one; `where` is the row's location, for the message."""
     return checked({name: _parsed(text, name, where) for name, text in columns.items()}, where)
 
 
@@ -65,8 +64,8 @@ def checked(row: Mapping[str, Any], where: str) -> Conversation:
 
 
 def without_nulls(value: Any) -> Any:
-    """Without the fields of objects that are null, which Parquet has where other rows have a value; lists keep theirs,
-    and so does JSON in a text."""
+    """Removes null fields from objects, which Parquet adds if other rows have a value. Keeps nulls in lists and in JSON
+    texts."""
     if isinstance(value, dict):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
@@ -126,7 +125,7 @@ def _checked_message(found: Any, where: str) -> Message:
     return message
 
 
-def says_nothing(message: Message) -> bool:
+def is_empty(message: Message) -> bool:
     """Whether a checked message has neither a content nor calls, reasoning or the like."""
     others = any(value for name, value in message.items() if name not in ("role", "content", "name", WEIGHT))
     return not (others or message.get("content", "").strip())

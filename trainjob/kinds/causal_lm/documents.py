@@ -85,7 +85,7 @@ class Layout:
     def prompts(self, table: pa.Table, where: Where = row_number) -> list[Prompt]:
         """The prompt of each row; an answer at a conversation's end is left out."""
         if self.form == "messages":
-            return [conversation.asked() for conversation in self._conversations(table, where)]
+            return [conversation.as_prompt() for conversation in self._conversations(table, where)]
         return [*joined_texts(table, self.prompt_columns, where)]
 
     def _conversations(self, table: pa.Table, where: Where) -> list[Conversation]:
