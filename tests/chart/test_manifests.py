@@ -17,6 +17,7 @@ from cluster.jobs import eventually
 from pages import trainjob_of, yaml_of
 from servers.programs import requirement, sources
 from trainjob.api import TrainJob
+from trainjob.cluster.volume_reader import reader_pod
 from trainjob_operator.render import render as render_ray_job
 from trainjob_operator.render import with_storage
 from trainjob_operator.settings import Settings
@@ -95,9 +96,17 @@ def test_a_pod_that_reads_a_volume_is_admitted_where_pods_are_restricted(cluster
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": labels}})
     eventually(lambda: cluster.kubectl("get", "serviceaccount", "default", "--namespace=restricted"))
-    pod = (MANIFESTS / "volume-reader.yaml").read_text().replace("IMAGE", "registry.example/trainjob:1")
+    [document] = [
+        each for each in documents((MANIFESTS / "examples/quickstart.yaml").read_text()) if each["kind"] == "TrainJob"
+    ]
+    job = TrainJob.model_validate(document | {"metadata": {"name": "digits", "namespace": "restricted", "uid": "1"}})
+    head = render_ray_job(job, Settings(image="registry.example/trainjob:1"))["spec"]["rayClusterSpec"]["headGroupSpec"]
+    spec = reader_pod(head["template"]["spec"], "/mnt/storage/digits-1")
+    [container] = spec["containers"]
+    assert container["volumeMounts"] == [{"name": "trainjob-storage", "mountPath": "/mnt/storage", "readOnly": True}]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reader"}, "spec": spec}
     options = ("--dry-run=server", "--validate=strict", "--namespace=restricted", "--filename=-")
-    assert "volume-reader" in cluster.kubectl("create", *options, stdin=pod)
+    assert "reader" in cluster.kubectl("create", *options, stdin=json.dumps(pod))
 
 
 def test_there_is_an_example_of_each_kind():

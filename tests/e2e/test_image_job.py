@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from cluster.jobs import eventually
 from e2e.object_store import BUCKET
 from e2e.train_jobs import LONG, Status, TrainJobs
-from pages import ROOT
 from tiny_sets import write_digits
 from trainjob import Predictor
 
@@ -45,20 +45,18 @@ def test_a_driver_that_runs_out_of_memory_is_tried_again_and_its_model_copied_fr
     assert len(jobs.pods("worker")) == 2
     training = jobs.until_phase("Succeeded")["training"]
     assert training["evaluation"]["test_accuracy"] > 0.5
-    checkpoint = Path(training["bestCheckpoint"]["uri"])
-    assert checkpoint.is_relative_to("/mnt/storage")
-    _copy_from_volume(jobs, checkpoint.relative_to("/mnt/storage").parts[0], tmp_path / "run")
-    assert Predictor.load(tmp_path / "run").classes == [f"digit-{number}" for number in range(5)]
+    assert Path(training["bestCheckpoint"]["uri"]).is_relative_to("/mnt/storage")
+    jobs.trainjob("pull", "job", str(tmp_path / "pulled"))
+    assert Predictor.load(tmp_path / "pulled").classes == [f"digit-{number}" for number in range(5)]
+    report = ["pull", "job", str(tmp_path / "report"), "--what", "report"]
+    assert "digit-4" in Path(jobs.trainjob(*report).strip(), "report.html").read_text()
+    eventually(lambda: not _readers(jobs), LONG, lambda: f"pods are left: {_readers(jobs)}")
 
 
-def _copy_from_volume(jobs: TrainJobs, run: str, target: Path) -> None:
-    """Copies the run by the quickstart's commands."""
-    jobs.until_gone()
-    image = jobs.ray_job()["spec"]["submitterPodTemplate"]["spec"]["containers"][0]["image"]
-    pod = (ROOT / "manifests" / "volume-reader.yaml").read_text().replace("IMAGE", image)
-    jobs.kubectl("apply", "--filename=-", stdin=pod)
-    jobs.kubectl("wait", "--for=condition=Ready", "pod/volume-reader", f"--timeout={LONG}s")
-    jobs.kubectl("cp", f"volume-reader:/mnt/storage/{run}", str(target))
+def _readers(jobs: TrainJobs) -> list[str]:
+    """The pods that have read the volume."""
+    names = [pod["metadata"]["name"] for pod in jobs.cluster.find("pods", jobs.namespace)]
+    return [name for name in names if name.startswith("trainjob-reader-")]
 
 
 def _four_are_ready(status: Status, before: str) -> bool:

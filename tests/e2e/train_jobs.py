@@ -1,8 +1,10 @@
 """TrainJobs on a cluster that runs pods."""
 
 import json
+import os
 import secrets
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -150,6 +152,18 @@ class TrainJobs(Jobs):
         selector = f"ray.io/cluster={cluster}" + (f",ray.io/node-type={kind}" if kind else "")
         found = self.cluster.find("pods", self.namespace, labels=selector)
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def credentials(self) -> dict[str, str]:
+        """Variables with which this machine reaches the object store."""
+        return self.store.server.credentials | {"AWS_ENDPOINT_URL": self.store.server.endpoint}
+
+    def trainjob(self, *arguments: str) -> str:
+        """The standard output of a command on the jobs, as a user gives it on this machine."""
+        environment = os.environ | self.credentials() | {"KUBECONFIG": str(self.cluster.kubeconfig)}
+        command = [sys.executable, "-m", "trainjob", *arguments, "--namespace", self.namespace]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONG)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     @contextmanager
     def phases(self, name: str = "job") -> Generator[list[str]]:

@@ -81,7 +81,7 @@ def logs(
     options = repeated(context, namespace)
     has_ended = (lambda: client.job(job.name, job.namespace).has_ended) if follow else None
     try:
-        _show_workers(job_folder(job, options), ranks, attempt, show, has_ended)
+        _show_workers(job_folder(client, job, options), ranks, attempt, show, has_ended)
     except StorageError as error:
         raise UserError(
             f"{error}\nRank 0's lines are also in the driver's log: trainjob logs {name}{options} --driver"

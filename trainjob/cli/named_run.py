@@ -46,10 +46,11 @@ def named_run(name: str, context: str | None, namespace: str | None) -> "Folder"
             raise UserError(f"the folder {name} here holds no run; the TrainJob of this name is `-n NAMESPACE {name}`")
         return folder
     try:
-        job = open_client(context, namespace).job(name)
+        client = open_client(context, namespace)
+        job = client.job(name)
     except UserError as error:
         if context is None and namespace is None:
             message = f"there is no folder {name} here; as for a TrainJob of this name: {error}"
             raise type(error)(message) from None
         raise
-    return started_run(job, repeated(context, namespace))
+    return started_run(client, job, repeated(context, namespace))

@@ -43,7 +43,8 @@ def pull(
     if is_path(name):
         source = open_folder(name)
     else:  # also if there is a folder of this name, into which an earlier pull has copied the run
-        source = started_run(open_client(context, namespace).job(name), repeated(context, namespace))
+        client = open_client(context, namespace)
+        source = started_run(client, client.job(name), repeated(context, namespace))
     from trainjob.runs.pull import pull as copy
 
     target = folder or Path(os.path.basename(name.rstrip("/")))

@@ -85,8 +85,9 @@ class AsyncJob(JobState):
                 yield line
 
     async def run(self) -> Run:
-        """The job's run in its storage. Raises UserError if there is none yet, or if it is on a volume."""
-        return Run(await asyncio.to_thread(started_run, self._found))
+        """The job's run in its storage. Raises UserError if there is none yet. A volume is read by
+        a pod, which is deleted when this process ends."""
+        return Run(await asyncio.to_thread(started_run, self._cluster, self._found))
 
     async def metrics(self) -> "pd.DataFrame":
         """What was measured at each step and after each epoch, a row for each; `kind` tells which."""
@@ -106,7 +107,7 @@ class AsyncJob(JobState):
                 raise UserError("the copy was cancelled; the same call continues it")
 
         try:
-            return await asyncio.to_thread(pull, self._found, folder, what, stop_if_cancelled)
+            return await asyncio.to_thread(pull, self._cluster, self._found, folder, what, stop_if_cancelled)
         finally:
             is_cancelled.set()
 

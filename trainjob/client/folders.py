@@ -3,11 +3,17 @@
 import os
 from typing import TYPE_CHECKING
 
-from trainjob.errors import UserError
+from trainjob.api.names import run_name
+from trainjob.errors import UserError, notify
 
 if TYPE_CHECKING:
     from trainjob.cluster import Job
+    from trainjob.cluster.client import Client
+    from trainjob.cluster.volume_reader import VolumeReader
     from trainjob.storage import Folder
+
+_readers: "dict[str, VolumeReader]" = {}
+"""Pods that read volumes, by the URI of the run that they serve."""
 
 
 def open_folder(uri: str, endpoint: str | None = None) -> "Folder":
@@ -22,27 +28,24 @@ def open_folder(uri: str, endpoint: str | None = None) -> "Folder":
     return Folder(uri, None if "AWS_ENDPOINT_URL" in os.environ else endpoint)
 
 
-def job_folder(job: "Job", options: str = "") -> "Folder":
-    """The folder of a job's run; `options` name the cluster and namespace in commands that errors suggest.
+def job_folder(client: "Client", job: "Job", options: str = "") -> "Folder":
+    """The folder of a job's run; `options` name the cluster and namespace in commands that errors suggest. A volume is
+    read by a pod, which is deleted when this process ends; a notice says what the pod waits for.
 
-    Raises UserError if the job has no storage yet, or has it on a volume."""
+    Raises UserError if the job has no storage yet; ClusterError if the pod cannot be started."""
     storage, run = job.status.storage, job.run
     if storage is None or run is None:
         raise UserError(f"{job.name} has no storage yet: `trainjob describe {job.name}{options}` shows why")
     if storage.uri is None:
-        raise UserError(
-            f"the run of {job.name} is on the PersistentVolumeClaim {storage.persistent_volume_claim}, which only pods "
-            "can read: copy it with the pod of manifests/volume-reader.yaml, as docs/quickstart.md shows, and give the "
-            "copied folder"
-        )
+        return _volume_folder(client, job)
     return open_folder(run, storage.endpoint)
 
 
-def started_run(job: "Job", options: str = "") -> "Folder":
+def started_run(client: "Client", job: "Job", options: str = "") -> "Folder":
     """The same for a job that has begun to train. Raises UserError if it has not."""
     from trainjob.runs.files import ATTEMPTS
 
-    run = job_folder(job, options)
+    run = job_folder(client, job, options)
     if not run.exists(ATTEMPTS):
         if job.has_ended:
             raise UserError(
@@ -53,3 +56,20 @@ def started_run(job: "Job", options: str = "") -> "Folder":
             f"`trainjob describe {job.name}{options}` shows why"
         )
     return run
+
+
+def _volume_folder(client: "Client", job: "Job") -> "Folder":
+    """The folder, from a pod that is started first unless this process has one."""
+    assert job.status.storage is not None
+    claim, run = job.status.storage.persistent_volume_claim, run_name(job.name, job.uid)
+    folder = open_folder(f"volume://{job.namespace}/{claim}/{run}")
+    if folder.uri not in _readers:
+        from trainjob.cluster.volume_reader import VolumeReader
+        from trainjob.storage.filesystem import mount
+        from trainjob.storage.volume import volume_filesystem
+
+        reader = VolumeReader(client, job, notify)
+        reader.start()
+        mount(folder.uri, volume_filesystem(reader.pool, folder.uri.partition("://")[2]))
+        _readers[folder.uri] = reader
+    return folder

@@ -94,17 +94,23 @@ def log_lines(cluster: Cluster, job: Found, follow: bool) -> Iterator[str]:
     lines = driver_lines(cluster, job, follow, None, lambda _: None)
     if lines is not None:
         return (line.decode(errors="replace") for line in lines)
-    folder = started_run(job)
+    folder = started_run(cluster, job)
     if (attempt := chosen_attempt(folder, None)) is None:
         return iter(())
     logs = attempt_folder(folder, attempt)
     return iter(RankLog(logs, 0).read(logs.sizes()).decode(errors="replace").splitlines())
 
 
-def pull(job: Found, folder: str | PathLike[str] | None, what: Part, on_progress: Callable[[int, int], None]) -> Path:
+def pull(
+    cluster: Cluster,
+    job: Found,
+    folder: str | PathLike[str] | None,
+    what: Part,
+    on_progress: Callable[[int, int], None],
+) -> Path:
     """Copies a part of the job's run into a folder, by default one of the job's name, and returns the folder."""
     from trainjob.runs.pull import pull
 
     target = Path(folder or job.name)
-    pull(started_run(job), target, what, on_progress)
+    pull(started_run(cluster, job), target, what, on_progress)
     return target

@@ -69,8 +69,9 @@ class Job(JobState):
         return log_lines(self._cluster, self._found, follow)
 
     def run(self) -> Run:
-        """The job's run in its storage. Raises UserError if there is none yet, or if it is on a volume."""
-        return Run(started_run(self._found))
+        """The job's run in its storage. Raises UserError if there is none yet. A volume is read by
+        a pod, which is deleted when this process ends."""
+        return Run(started_run(self._cluster, self._found))
 
     def metrics(self) -> "pd.DataFrame":
         """What was measured at each step and after each epoch, a row for each; `kind` tells which."""
@@ -83,7 +84,7 @@ class Job(JobState):
     def pull(self, folder: str | PathLike[str] | None = None, what: Part = "model") -> Path:
         """Copies the model, the report or all files of the run into a folder, by default one of the job's name, and
         returns the folder. See `trainjob.runs.pull`."""
-        return pull(self._found, folder, what, lambda *_: None)
+        return pull(self._cluster, self._found, folder, what, lambda *_: None)
 
     def suspend(self) -> None:
         """Deletes the job's pods until it is resumed."""

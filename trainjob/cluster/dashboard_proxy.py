@@ -12,12 +12,11 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from urllib3 import HTTPConnectionPool
-from urllib3.connection import HTTPConnection
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from trainjob.cluster.errors import ClusterError
+from trainjob.cluster.forwarded import ForwardedPool
 
 ADDRESS = "127.0.0.1"
 _HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")
@@ -40,7 +39,7 @@ class DashboardProxy(ThreadingHTTPServer):
     def __init__(self, port: int, connect: Callable[[], socket.socket], token: str | None) -> None:
         """`connect` opens a connection to the dashboard. Raises OSError if `port` is in use; 0 is any free one."""
         super().__init__((ADDRESS, port), _Handler)
-        self._upstream, self._token = _Upstream(connect), token
+        self._upstream, self._token = ForwardedPool(connect), token
         path = f"{_LINK}{secrets.token_urlsafe(32)}"
         self.link = f"http://{ADDRESS}:{self.server_port}{path}"
         self._unused_links = {path}
@@ -87,19 +86,6 @@ class DashboardProxy(ThreadingHTTPServer):
         """Says nothing of a browser that has gone."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
-
-
-class _Upstream(HTTPConnectionPool):
-    """Connections to the dashboard, which are used again."""
-
-    def __init__(self, connect: Callable[[], socket.socket]) -> None:
-        super().__init__("localhost", maxsize=8)
-
-        class Connection(HTTPConnection):
-            def connect(self) -> None:
-                self.sock = connect()
-
-        self.ConnectionCls = Connection  # pyrefly: ignore[bad-assignment]
 
 
 class _Handler(BaseHTTPRequestHandler):

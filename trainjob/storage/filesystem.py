@@ -32,10 +32,17 @@ _REMEDIES = {
     r"Permission denied": "permission denied",
 }
 """Remedies by patterns in the libraries' messages."""
+_mounted: dict[str, fs.FileSystem] = {}
+"""Filesystems of volumes, by the URI of the folder that they hold."""
+
+
+def mount(uri: str, filesystem: fs.FileSystem) -> None:
+    """Lets `open_filesystem` open URIs below `uri`, a volume://."""
+    _mounted[uri] = filesystem
 
 
 def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSystem, str]:
-    """The filesystem of a local path, `s3://` or `gs://` URI, and the path in it.
+    """The filesystem of a local path, `s3://`, `gs://` or mounted URI, and the path in it.
 
     S3 takes credentials from AWS_* in the environment and its server from `endpoint` or AWS_ENDPOINT_URL.
     Raises StorageError for any other scheme.
@@ -52,6 +59,9 @@ def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSyste
             return _gcs(), rest.rstrip("/")
         if scheme == "hf":
             return _hub(), rest.rstrip("/")
+        for mounted, filesystem in _mounted.items():
+            if f"{uri}/".startswith(f"{mounted}/"):
+                return filesystem, rest.rstrip("/")
     raise StorageError(f"{uri}: {scheme}:// is not supported; use a path, s3:// or gs://")
 
 
