@@ -64,7 +64,7 @@ def doctor(
         found.append(finding)
         if output is None:
             first, *more = finding_lines(finding, width)
-            typer.secho(printable(first), fg=_COLOURS[finding.state])
+            typer.echo(typer.style(first[0], fg=_COLOURS[finding.state]) + printable(first[1:]))
             for line in more:
                 say(line)
     if output is not None:

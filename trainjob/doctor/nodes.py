@@ -58,7 +58,11 @@ def _pool(check: str, pool: NodePool, usable: Sequence[KubernetesObject]) -> Fin
     if not open_to_pods:
         taints = ", ".join(dict.fromkeys(taint for node in own for taint in _repelling(node, pool)))
         where = f"settings.nodePools.{check.removeprefix('node pool ')}.tolerations"
-        return wrong(check, f"its nodes have taints that it does not tolerate: {taints}", f"add them to {where}")
+        return wrong(
+            check,
+            f"its nodes have taints that it does not tolerate: {taints}",
+            f"add them to {where} of the chart, and upgrade it",
+        )
     if not _amount(open_to_pods, pool.gpu_resource):
         count = f"{len(open_to_pods)} node{'s' if len(open_to_pods) > 1 else ''}"
         return unknown(

@@ -31,7 +31,7 @@ OPERATOR: list[Rule] = [
     ("", "events", ("list", "create")),
     ("kueue.x-k8s.io", "workloads", ("list", "patch")),
 ]
-"""The rules of the chart's role."""
+"""The rules of the chart's role, without those that depend on its values."""
 
 _REVIEWS = "/apis/authorization.k8s.io/v1"
 

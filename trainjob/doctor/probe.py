@@ -157,7 +157,9 @@ def _ended(pod: KubernetesObject | None) -> dict[str, Any] | None:
 def outcome(
     image: str, storage: Storage | None, pod: KubernetesObject | None, reason: tuple[str, str] | None
 ) -> Iterator[Finding]:
-    where = storage and (storage.uri or f"the PersistentVolumeClaim {storage.persistent_volume_claim}")
+    where = ""
+    if storage is not None:
+        where = storage.uri or f"the PersistentVolumeClaim {storage.persistent_volume_claim}"
     ended = _ended(pod)
     if ended is None and (pod is None or pod.get("status", {}).get("phase") != "Running"):
         why, message = reason or ("Starting", "the pod had not started when the time was over")
@@ -175,7 +177,7 @@ def outcome(
         )
         return
     yield ok("image", f"a pod runs with {image}")
-    if where is not None and code != 0:
-        yield wrong("storage", f"{where}: {said}", remedy)
-    elif where is not None:
+    if where and code != 0:
+        yield wrong("storage", said if where in said else f"{where}: {said}", remedy)
+    elif where:
         yield ok("storage", f"{where}: a pod has written, read and deleted a file")

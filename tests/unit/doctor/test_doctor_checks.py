@@ -142,7 +142,7 @@ def test_the_pods_program_leaves_nothing_in_the_storage(tmp_path: Path):
         ),
         (
             {"terminated": {"exitCode": STORAGE_FAILED, "message": "retries\ns3://runs: no such bucket\n"}},
-            [("image", "ok", "a pod runs"), ("storage", "wrong", "s3://runs: s3://runs: no such bucket")],
+            [("image", "ok", "a pod runs"), ("storage", "wrong", "s3://runs: no such bucket")],
         ),
         (
             {"terminated": {"exitCode": 1, "message": "ModuleNotFoundError: No module named 'trainjob'"}},
