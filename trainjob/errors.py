@@ -58,10 +58,10 @@ class StorageUnreachable(StorageError, TransientError):
     """The storage server does not answer, or cannot serve requests at the moment."""
 
 
-def listed(names: Sequence[str]) -> str:
-    """The names for a message: the first ones, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def listed(names: Sequence[str], shown: int = _SHOWN) -> str:
+    """The first names for a message, and the number of the others."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
 def is_transient(error: BaseException) -> bool:

@@ -11,9 +11,9 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from trainjob.data import Preprocessor
 from trainjob.errors import UserError
-from trainjob.kinds.causal_lm.documents import Prompt
 from trainjob.kinds.causal_lm.generation import special_tokens_only, stop_token_ids
 from trainjob.kinds.causal_lm.network import CausalLM
+from trainjob.kinds.causal_lm.row_layout import Prompt
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.models import load_language_model
 from trainjob.runs.model import local_copy, model_folder

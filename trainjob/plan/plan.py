@@ -12,7 +12,7 @@ from trainjob.data.batches.loaders import Shard
 from trainjob.data.batches.prepare import prepared, read_set
 from trainjob.doing import DOING, ROWS
 from trainjob.driver.check import CheckedData
-from trainjob.plan.fit import Alternative, Fit, alternatives_of, how_it_fits
+from trainjob.plan.gpu_fit import Alternative, Fit, alternatives_of, how_it_fits
 from trainjob.plan.memory import NotTraceable, Traced
 from trainjob.plan.speed import seconds_per_batch
 from trainjob.precision import PRECISIONS, resolve_precision

@@ -32,7 +32,7 @@ _DTYPES = {
 
 
 @dataclass(frozen=True)
-class Rows:
+class LocalRows:
     """Consecutive rows of a tensor on this rank."""
 
     local: Tensor
@@ -45,16 +45,16 @@ class Rows:
         return self.local.shape[0] if self.local.dim() else 1
 
 
-def local_rows(tensor: Tensor) -> Rows:
+def local_rows(tensor: Tensor) -> LocalRows:
     """The rows that are on this rank, in the tensor's own memory."""
     if not isinstance(tensor, DTensor):
-        return Rows(tensor.detach(), 0)
+        return LocalRows(tensor.detach(), 0)
     (chunk,) = tensor.__create_chunk_list__()
     with torch.no_grad():
-        return Rows(tensor.to_local(), chunk.offsets[0])
+        return LocalRows(tensor.to_local(), chunk.offsets[0])
 
 
-def rows_to_write(tensor: Tensor, rank: int, ranks: int, *, replicated: bool) -> Rows | None:
+def rows_to_write(tensor: Tensor, rank: int, ranks: int, *, replicated: bool) -> LocalRows | None:
     """The rows that this rank writes, so that the ranks together write each row once. Rank 0 writes a tensor that is
     not `replicated`, which has other values on other ranks, such as the running statistics of batch normalization."""
     if isinstance(tensor, DTensor):
@@ -66,7 +66,7 @@ def rows_to_write(tensor: Tensor, rank: int, ranks: int, *, replicated: bool) ->
         return local_rows(tensor) if rank == 0 else None
     size = -(-len(tensor) // ranks)
     local = tensor.detach()[rank * size : (rank + 1) * size]
-    return Rows(local, rank * size) if len(local) or rank == 0 else None
+    return LocalRows(local, rank * size) if len(local) or rank == 0 else None
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class RowsCopy:
     name: str
     shape: tuple[int, ...]
     """The shape of the whole tensor."""
-    rows: Rows
+    rows: LocalRows
 
     def in_host_memory(self) -> TensorRows:
         local, start = self.rows.local, self.rows.start
@@ -93,7 +93,9 @@ def copy_rows(module: Trainable[Any], optimizer: Optimizer, rank: int, ranks: in
     ]
     on_gpu = [rows.local for _, _, rows in found if rows.local.is_cuda]
     stays = bool(on_gpu) and 2 * sum(each.nbytes for each in on_gpu) <= torch.cuda.mem_get_info(on_gpu[0].device)[0]
-    copies = deque(RowsCopy(name, shape, Rows(_copy(rows.local, stays), rows.start)) for name, shape, rows in found)
+    copies = deque(
+        RowsCopy(name, shape, LocalRows(_copy(rows.local, stays), rows.start)) for name, shape, rows in found
+    )
     if on_gpu:
         torch.cuda.synchronize(on_gpu[0].device)
     return copies

@@ -18,7 +18,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 from preprocessors import labels_after, language_model
 from trainjob.data import Examples
 from trainjob.data.batches.examples import IGNORED
-from trainjob.kinds.causal_lm.documents import Form
+from trainjob.kinds.causal_lm.row_layout import Form
 from trainjob.kinds.causal_lm.tokens import TokensInput, train_byte_bpe
 
 pytestmark = pytest.mark.filterwarnings(r"ignore::FutureWarning:(trl|transformers)\.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from trainjob.data.arrays import as_numpy
 from trainjob.data.read.rows import Rows, as_text
-from trainjob.errors import RowError
+from trainjob.errors import RowError, listed
 
 _SHOWN = 10
 _HINTED = 5
@@ -48,7 +48,7 @@ def label_errors(rows: Rows, column: str, bad: np.ndarray, classes: list[str] | 
             yield RowError(f"{location}: {kind}: fill it in or drop the row", location, kind)
             continue
         close = difflib.get_close_matches(label, classes or [], n=1) if number < _HINTED else []
-        known = f'did you mean "{close[0]}"?' if close else f"known labels are {_shortened(classes or [])}"
+        known = f'did you mean "{close[0]}"?' if close else f"known labels are {listed(classes or [], _SHOWN)}"
         message = f'{location}: the label "{label}" does not occur in the training rows; {known}'
         yield RowError(message, location, "the label does not occur in the training rows", f'"{label}", {known}')
 
@@ -66,8 +66,3 @@ def _encoded(rows: Rows, column: str) -> tuple[list[str], np.ndarray]:
     """Distinct names, "" for empty ones, and the index of each row's name."""
     texts = as_text(rows.table[column], column, rows.where).combine_chunks().dictionary_encode("encode")
     return [(name or "").strip() for name in texts.dictionary.to_pylist()], as_numpy(texts.indices)
-
-
-def _shortened(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -18,8 +18,8 @@ from trainjob.doing import DOING
 from trainjob.errors import listed
 from trainjob.kinds.causal_lm.chat import ChatTemplate
 from trainjob.kinds.causal_lm.conversation_notes import conversation_notes
-from trainjob.kinds.causal_lm.documents import Layout, layout_of
 from trainjob.kinds.causal_lm.ends import note_missing_turn_end
+from trainjob.kinds.causal_lm.row_layout import RowLayout, layout_of
 from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 from trainjob.kinds.inputs.text import text_contents
 from trainjob.kinds.targets.no_labels import NoLabels
@@ -91,11 +91,11 @@ def _sound_of(parts: list[SourcePart], tokens: TokensInput) -> tuple[np.ndarray,
     return np.concatenate(sound), bad
 
 
-def _scan_texts(seed: int, layout: Layout, shorten: Callable[[str], str]) -> Callable[[Rows], ScannedRows[str]]:
+def _scan_texts(seed: int, layout: RowLayout, shorten: Callable[[str], str]) -> Callable[[Rows], ScannedRows[str]]:
     """Hashes the rows' texts and samples each text as `shorten` returns it."""
 
     def scan(rows: Rows) -> ScannedRows[str]:
-        texts, marks = layout.sources_and_marks(rows.table, rows.where)
+        texts, marks = layout.raw_texts_and_marks(rows.table, rows.where)
         return ScannedRows(hashes(text_contents(texts), seed), lambda index: shorten(texts[index]), marks)
 
     return scan

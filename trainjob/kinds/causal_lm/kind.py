@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainjob.api import CausalLM, Dataset, Source
 from trainjob.data.read.rows import SourcePart
-from trainjob.kinds.causal_lm.documents import layout_of
 from trainjob.kinds.causal_lm.fit import fit_language_model
+from trainjob.kinds.causal_lm.row_layout import layout_of
 from trainjob.kinds.causal_lm.tokens import TokensInput
 from trainjob.kinds.inputs.parts import table_parts
 from trainjob.kinds.kind import Kind

@@ -15,9 +15,9 @@ from trainjob.data.batches.examples import Examples
 from trainjob.data.read.rows import Rows, row_number
 from trainjob.errors import DataError, RowError
 from trainjob.kinds.causal_lm.chat import ChatTemplate, template_of
-from trainjob.kinds.causal_lm.documents import Form, Layout, Prompt, opening
 from trainjob.kinds.causal_lm.packing import MOST_TOKENS, code_matrix, document_starts, pack, unpacked
 from trainjob.kinds.causal_lm.piece_tokenizer import PieceTokenizer
+from trainjob.kinds.causal_lm.row_layout import Form, Prompt, RowLayout, prompt_text
 from trainjob.kinds.inputs.text import text_contents
 from trainjob.kinds.inputs.text_columns import TextColumns
 from trainjob.pretrained.tokenizers import load_tokenizer, padded_length, save_tokenizer, special_token_id
@@ -40,8 +40,8 @@ class TokensInput(TextColumns):
     tokens must not change when a run continues on another day. None for the current ones."""
 
     @property
-    def layout(self) -> Layout:
-        return Layout(self.form, self.columns)
+    def layout(self) -> RowLayout:
+        return RowLayout(self.form, self.columns)
 
     @property
     def end_token_id(self) -> int:
@@ -65,7 +65,7 @@ class TokensInput(TextColumns):
 
     def contents(self, table: pa.Table, where: Callable[[int], str] = row_number) -> list[bytes]:
         """The content by which the split identifies rows: the text."""
-        return text_contents(self.layout.sources(table, where))
+        return text_contents(self.layout.raw_texts(table, where))
 
     def check(self, rows: Rows) -> None:
         """Raises RowError for the first row from which nothing can be learned."""
@@ -89,7 +89,7 @@ class TokensInput(TextColumns):
         """The tokens of each prompt, for the model to continue. A prompt is a text or, for a model that learned
         messages, also a conversation; a text then counts as a user's message. Raises DataError for others."""
         if self.form == "messages":
-            texts = [opening(prompt, self._asking_chat, where(row)) for row, prompt in enumerate(prompts)]
+            texts = [prompt_text(prompt, self._asking_chat, where(row)) for row, prompt in enumerate(prompts)]
             return self._asking_chat.control_tokens.ids(texts, where)
         texts = [_checked_text(prompt, where(row)) for row, prompt in enumerate(prompts)]
         return [[self.begin_token_id, *tokens] for tokens in self._tokens(texts)]
@@ -138,7 +138,7 @@ class TokensInput(TextColumns):
 
     def plain(self, rows: Rows) -> list[str]:
         """The text of each row."""
-        return self.layout.sources(rows.table, rows.where)
+        return self.layout.raw_texts(rows.table, rows.where)
 
     def most_plain_rows(self, width: int) -> int:
         """Returns None: no baseline learns from tokens."""

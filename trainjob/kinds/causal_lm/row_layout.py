@@ -24,7 +24,7 @@ Where = Callable[[int], str]
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """The columns of a row and their contents: one or more texts, a prompt and a completion, or messages with their
     tools."""
 
@@ -46,18 +46,18 @@ class Layout:
         """Columns that may be missing."""
         return self.nested[1:]
 
-    def sources(self, table: pa.Table, where: Where = row_number) -> list[str]:
+    def raw_texts(self, table: pa.Table, where: Where = row_number) -> list[str]:
         """The raw text of each row, which identifies it."""
         if self.form == "text":
             return joined_texts(table, self.columns, where)
-        return [_source(row) for row in zip(*self._values(table, where), strict=True)]
+        return [_raw_text(row) for row in zip(*self._values(table, where), strict=True)]
 
-    def sources_and_marks(self, table: pa.Table, where: Where = row_number) -> tuple[list[str], np.ndarray]:
-        """The sources, and the features of each row that the first pass counts, uint16 [n]: 0 if it has no text."""
+    def raw_texts_and_marks(self, table: pa.Table, where: Where = row_number) -> tuple[list[str], np.ndarray]:
+        """The raw texts, and the features of each row that the first pass counts, uint16 [n]: 0 if it has no text."""
         if self.form == "messages":
             rows = list(zip(*self._values(table, where), strict=True))
-            return [_source(row) for row in rows], conversation_marks(rows)
-        texts = self.sources(table, where)
+            return [_raw_text(row) for row in rows], conversation_marks(rows)
+        texts = self.raw_texts(table, where)
         return texts, np.array([bool(text.strip()) for text in texts], np.uint16)
 
     def texts(self, table: pa.Table, where: Where = row_number) -> list[str]:
@@ -106,7 +106,7 @@ class Layout:
         ]
 
 
-def _source(row: Sequence[str | None]) -> str:
+def _raw_text(row: Sequence[str | None]) -> str:
     return "\n".join(value or "" for value in row)
 
 
@@ -121,17 +121,17 @@ def row_errors(location: str, kind: str) -> Generator[None]:
         raise RowError(str(error), location, kind, str(error).removeprefix(location).lstrip(": ")) from None
 
 
-def layout_of(dataset: Dataset) -> Layout:
+def layout_of(dataset: Dataset) -> RowLayout:
     """The columns that hold the texts of a language model."""
     if dataset.messages is not None:
-        return Layout("messages", list(dict.fromkeys([dataset.messages, TOOLS, PARALLEL])))
+        return RowLayout("messages", list(dict.fromkeys([dataset.messages, TOOLS, PARALLEL])))
     if dataset.prompt is not None and dataset.completion is not None:
-        return Layout("completion", [dataset.prompt, dataset.completion])
+        return RowLayout("completion", [dataset.prompt, dataset.completion])
     assert dataset.text is not None
-    return Layout("text", dataset.text)
+    return RowLayout("text", dataset.text)
 
 
-def opening(prompt: Prompt, template: ChatTemplate, where: str) -> str:
+def prompt_text(prompt: Prompt, template: ChatTemplate, where: str) -> str:
     """The rendered conversation that the model continues; a text counts as a user's message."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": prompt}]

@@ -15,7 +15,7 @@ from trainjob.data import Examples, fit, load_preprocessor, prepare_examples
 from trainjob.data.read.source import parts
 from trainjob.errors import DataError
 from trainjob.kinds.causal_lm.conversations import Conversation
-from trainjob.kinds.causal_lm.documents import Form
+from trainjob.kinds.causal_lm.row_layout import Form
 from trainjob.kinds.causal_lm.tokens import TokensInput, check_tokenizer, train_byte_bpe
 
 TURNS = [
