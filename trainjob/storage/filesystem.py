@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cache
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
 
 from trainjob.errors import StorageError, StorageUnreachable, UserError
@@ -39,6 +40,16 @@ _mounted: dict[str, fs.FileSystem] = {}
 def mount(uri: str, filesystem: fs.FileSystem) -> None:
     """Lets `open_filesystem` open URIs below `uri`, a volume://."""
     _mounted[uri] = filesystem
+
+
+class FSSpecFiles(fs.FSSpecHandler):
+    """A filesystem of fsspec. Raises a server's error where pyarrow's handler would report a missing file: see
+    findings/pyarrow-fsspec-outage-is-not-found.sh."""
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        return pa.PythonFile(self.fs.open(path, "rb"), mode="r")
+
+    open_input_stream = open_input_file
 
 
 def open_filesystem(uri: str, endpoint: str | None = None) -> tuple[fs.FileSystem, str]:
@@ -120,7 +131,7 @@ def _hub() -> fs.FileSystem:
     """Read-only; private repositories need HF_TOKEN."""
     from huggingface_hub import HfFileSystem
 
-    return fs.PyFileSystem(fs.FSSpecHandler(HfFileSystem()))
+    return fs.PyFileSystem(FSSpecFiles(HfFileSystem()))
 
 
 def _explained(message: str) -> str:

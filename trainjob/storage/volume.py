@@ -10,6 +10,7 @@ from fsspec.spec import AbstractBufferedFile
 from pyarrow import fs
 
 from trainjob.errors import StorageUnreachable
+from trainjob.storage.filesystem import FSSpecFiles
 
 BLOCK_BYTES = 8 * 2**20
 
@@ -22,7 +23,7 @@ class Requests(Protocol):
 
 def volume_filesystem(requests: Requests, prefix: str) -> fs.FileSystem:
     """The files below `prefix`, which stands for the server's folder."""
-    return fs.PyFileSystem(fs.FSSpecHandler(_VolumeFiles(requests, prefix, skip_instance_cache=True)))
+    return fs.PyFileSystem(FSSpecFiles(_VolumeFiles(requests, prefix, skip_instance_cache=True)))
 
 
 class _VolumeFiles(AbstractFileSystem):
@@ -32,10 +33,6 @@ class _VolumeFiles(AbstractFileSystem):
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         return json.loads(self._get("info", path)) | {"name": path}
-
-    def isfile(self, path: str) -> bool:
-        """Raises StorageUnreachable; fsspec's own takes any error for a file that does not exist."""
-        return self.info(path)["type"] == "file"
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         entries = json.loads(self._get("list", path))
