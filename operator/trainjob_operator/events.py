@@ -122,7 +122,9 @@ class Recorder:
 
 def change_origin(before: TrainJobStatus, ray_job: Mapping[str, Any] | None) -> str:
     """Identifies the state before a change: the status and the RayJob."""
-    return before.model_dump_json(exclude={"training"}) + (ray_job["metadata"]["uid"] if ray_job is not None else "")
+    return before.model_dump_json(exclude={"training", "notifications"}) + (
+        ray_job["metadata"]["uid"] if ray_job is not None else ""
+    )
 
 
 def _name(job: Mapping[str, Any], origin: str, reason: str) -> str:

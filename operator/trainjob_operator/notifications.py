@@ -68,7 +68,7 @@ def with_notifications(
         return status
     new = [
         Notification(
-            id=hashlib.sha256(repr((origin, number, event.name)).encode()).hexdigest()[:32],
+            id=hashlib.sha256(repr((origin, number, event.name, now)).encode()).hexdigest()[:32],
             receiver=number,
             event=event.name,
             time=now,

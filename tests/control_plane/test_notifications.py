@@ -15,6 +15,7 @@ from operator_process import SETTINGS, operator
 
 from cluster.jobs import Jobs, eventually
 from trainjob.api.cluster import KubernetesObject
+from trainjob.api.status_reasons import explanation
 from trainjob_operator.api import Api
 from trainjob_operator.events import Recorder
 from trainjob_operator.notifier import Notifier
@@ -71,7 +72,9 @@ def test_no_event_is_lost_or_told_twice_though_the_operator_ends(jobs: Jobs, rec
     said = json.loads(request.body)
     assert (said["reason"], said["namespace"]) == ("AppFailed", jobs.namespace)
     assert said["message"] == jobs.status()["message"]
-    assert said["remedy"].startswith("give the head more memory")
+    known = explanation("AppFailed")
+    assert known is not None
+    assert said["remedy"] == known.remedy
     signed = f"{said['id']}.{request.headers['webhook-timestamp']}.".encode() + request.body
     signature = base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest()).decode()
     assert request.headers["webhook-signature"] == f"v1,{signature}"

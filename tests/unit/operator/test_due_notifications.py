@@ -6,7 +6,9 @@ from typing import Any
 from operator_objects import trainjob
 
 from trainjob.api.notify import Receiver
+from trainjob.api.status_reasons import explanation
 from trainjob.api.trainjob_status import Interruptions, TrainJobStatus
+from trainjob_operator.events import change_origin
 from trainjob_operator.notification_request import payload
 from trainjob_operator.notifications import MAX_KEPT, next_waiting_time, receivers_of, with_notifications
 from trainjob_operator.settings import NotifySettings
@@ -94,10 +96,18 @@ def test_the_settings_receivers_are_those_of_jobs_without_their_own():
     assert list(receivers_of(trainjob(notify=own), NotifySettings())) == []
 
 
+def test_a_delivery_changes_the_name_of_no_kubernetes_event():
+    """Otherwise an operator whose status is refused because of it would repeat the Events before the status."""
+    status = after(TrainJobStatus(phase="Running"), [receiver()], phase="Failed")
+    sent = [each.model_copy(update={"state": "Sent"}) for each in status.notifications]
+    assert change_origin(status, None) == change_origin(status.model_copy(update={"notifications": sent}), None)
+
+
 def test_a_message_has_the_remedy_of_its_reason():
     status = after(TrainJobStatus(phase="Pending"), [receiver()], phase="Failed", reason="DeadlineExceeded")
     said = payload(trainjob(), status.notifications[0])
-    assert said["remedy"] == "allow more time in a new TrainJob"
-    assert said["meaning"].startswith("spec.deadlines.total is over")
+    known = explanation("DeadlineExceeded")
+    assert known is not None
+    assert (said["meaning"], said["remedy"]) == (known.meaning, known.remedy)
     unknown = payload(trainjob(), status.notifications[0].model_copy(update={"reason": "OutOfPods"}))
     assert (unknown["meaning"], unknown["remedy"]) == (None, None)
