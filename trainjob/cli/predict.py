@@ -1,7 +1,8 @@
 """`trainjob predict`"""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +23,12 @@ def predict(
     ] = None,
     text: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="A text; may be repeated.")] = None,
     image: Annotated[list[str] | None, typer.Option(metavar="FILE", help="An image; may be repeated.")] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JSON", help='A row of a table, such as \'{"age": 41, "city": "Oslo"}\'; may be repeated.'
+        ),
+    ] = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -72,8 +79,9 @@ def predict(
     a cascade also with who answered. In CSV, a text that a spreadsheet would take for a formula begins with an
     apostrophe; trainjob reads such a file without it.
     """
-    if sum(choice is not None for choice in (data, text or None, image or None)) != 1:
-        raise UserError("give one of DATA, --text and --image")
+    if sum(choice is not None for choice in (data, text or None, image or None, row or None)) != 1:
+        raise UserError("give one of DATA, --text, --image and --row")
+    given: dict[str, list[Any]] = {"text": text or [], "image": image or [], "row": [_row(each) for each in row or []]}
     if data is not None:
         check_output(output)
     if cascade is not None and not 0 <= cascade <= 1:
@@ -91,7 +99,7 @@ def predict(
     }
     sampling = {name: value for name, value in sampling.items() if value is not None}
     if is_language_model(model_folder(folder, variant)):
-        if image or cascade is not None:
+        if image or row or cascade is not None:
             raise UserError(f"{run} is a language model: give --text or DATA, without --cascade")
         continue_texts(folder, data, text or [], output, sampling)
         return
@@ -99,4 +107,15 @@ def predict(
         names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
         raise UserError(f"{run} is not a language model: {names} cannot be used")
 
-    classify(folder, variant, cascade, data, text or [], image or [], output)
+    classify(folder, variant, cascade, data, given, output)
+
+
+def _row(text: str) -> dict[str, Any]:
+    """A row of a table."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"--row {text}: is not JSON: {error}") from None
+    if not isinstance(found, dict) or any(isinstance(value, (dict, list)) for value in found.values()):
+        raise UserError(f'--row {text}: must be an object of columns and values, such as {{"age": 41}}')
+    return found

@@ -1,8 +1,9 @@
 """`trainjob predict` with a model that answers each row."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainjob.cli.output import console, say
 from trainjob.cli.predicted_tables import input_parts, predicted, read, shown, write
@@ -26,11 +27,11 @@ def classify(
     variant: str | None,
     cascade: float | None,
     data: str | None,
-    texts: list[str],
-    images: list[str],
+    given: Mapping[str, list[Any]],
     output: Path,
 ) -> None:
-    """Shows the answers to texts or images, or writes those to the rows of `data` to `output`."""
+    """Shows the answers to the inputs that are `given`, by their noun, or writes those to the rows of `data` to
+    `output`."""
     from trainjob.launch.quick_imports import quick_imports
 
     with quick_imports():
@@ -45,10 +46,11 @@ def classify(
         for note in second.notes() if second is not None else []:
             say(note)
         return
-    inputs = {"text": texts, "image": images}.get(noun)
-    if not inputs:
+    values = given[noun]
+    if not values:
         raise UserError(f"{run.uri} is a model for {noun}s: give --{noun} or DATA")
-    outputs, target = predictor.outputs(inputs, where=lambda index: inputs[index]), predictor.preprocessor.target
+    inputs = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
+    outputs, target = predictor.outputs(values, where=lambda index: inputs[index]), predictor.preprocessor.target
     captions = [""] * len(inputs)
     if second is not None:
         answers = target.answer(outputs, predictor.model)

@@ -19,15 +19,15 @@ class Library:
     """Whether the model takes texts, which trainjob joins from columns and cleans."""
 
 
-def usage_of_predictor(uri: str, option: str | None, rows: str, data: str) -> Usage:
-    """How to use a model that `Predictor` loads from `uri`. `option` gives `trainjob predict` one row, where it
-    can be given one so, `rows` are some in Python, `data` is a file or folder of rows."""
+def usage_of_predictor(uri: str, option: str, rows: str, data: str) -> Usage:
+    """How to use a model that `Predictor` loads from `uri`. `option` gives `trainjob predict` one row, `rows` are some
+    in Python, `data` is a file or folder of rows."""
     run = shlex.quote(uri)
-    one = f"trainjob predict {run} {option}\n" if option else ""
     return [
         (
             "On the command line",
-            f"{one}trainjob predict {run} {data} --output predictions.csv\ntrainjob evaluate {run} {data}",
+            f"trainjob predict {run} {option}\n"
+            f"trainjob predict {run} {data} --output predictions.csv\ntrainjob evaluate {run} {data}",
         ),
         (
             "In Python",

@@ -1,6 +1,7 @@
 """A classifier of the rows of a table: types of columns, what is learned of them, training and predictions."""
 
 import csv
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from predictor_runs import make_run
 from preprocessors import input_of
 from trainjob import Predictor
 from trainjob.api import Model, TrainJobSpec
+from trainjob.cli.app import app
 from trainjob.data import Fitted, fit, load_preprocessor, prepare_examples
 from trainjob.data.batches.examples import Examples
 from trainjob.errors import DataError, UserError
@@ -225,3 +228,25 @@ def test_rows_are_predicted_from_mappings_and_tables(tmp_path: Path) -> None:
     np.testing.assert_allclose(predictor.predict_proba(shuffled), probabilities)
     with pytest.raises(UserError, match='has no column "age"'):
         predictor.predict(shuffled.drop_columns(["age"]))
+    table = input_of(predictor.preprocessor, TableInput)
+    assert len(predictor.predict(json.loads(json.dumps(table.example()["rows"])))) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[1]", "must be an object of columns and values"),
+        ('{"age": [1]}', "must be an object of columns and values"),
+        ('{"age": 1}', "has no income and no city"),
+        ('{"age": "old", "income": 1, "city": "", "member": null, "since": ""}', 'does not hold a number: "old"'),
+    ],
+)
+def test_a_row_on_the_command_line(tmp_path: Path, row: str, message: str) -> None:
+    run = make_run(tmp_path / "run", document_of(write_customers(tmp_path / "rows.csv")))
+    good = '{"age": 41, "income": 1e4, "city": "Oslo", "member": true, "since": null, "other": 1}'
+    done = CliRunner().invoke(app, ["predict", str(run), "--row", good])
+    assert done.exit_code == 0
+    assert "young" in done.output
+    failed = CliRunner().invoke(app, ["predict", str(run), "--row", row])
+    assert message in str(failed.exception)

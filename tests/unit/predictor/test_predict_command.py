@@ -176,9 +176,9 @@ def test_the_rows_to_predict_are_never_replaced(tmp_path: Path, text_run: Path, 
 
 
 def test_what_does_not_fit_together_is_said(tmp_path: Path, text_run: Path, image_run: Path, text_csv: Path) -> None:
-    with pytest.raises(UserError, match="give one of DATA, --text and --image"):
+    with pytest.raises(UserError, match="give one of DATA, --text, --image and --row"):
         predict(str(text_run))
-    with pytest.raises(UserError, match="give one of DATA, --text and --image"):
+    with pytest.raises(UserError, match="give one of DATA, --text, --image and --row"):
         predict(str(text_run), str(text_csv), text=["a cat"])
     with pytest.raises(UserError, match=r"text-run is a model for texts: give --text or DATA"):
         predict(str(text_run), image=["cat.png"])

@@ -102,22 +102,27 @@ class TableColumn:
     type: ColumnType
     numbers: list[NumberFeature]
     categories: Categories | None
-    example: str
-    """A cell."""
+
+    @property
+    def example(self) -> str | float | None:
+        """A usual cell, made of the statistics: a row of the training data is nobody else's business."""
+        if self.categories is not None:
+            return next(iter(self.categories.names), None)
+        value = next((feature.typical for feature in self.numbers if feature.part == "value"), None)
+        if value is None or self.type == "number":
+            return value
+        return str(np.datetime64(int(value), "D")) if self.type == "date" else ("yes" if value else "no")
 
     @classmethod
     def fit(cls, name: str, kind: ColumnType, cells: pa.Array) -> "TableColumn | None":
         """Fits on cells of training rows. None where all are equal. Cells that cannot be read count as missing."""
-        names = as_categories(cells)
         if kind == "category":
-            values = names.to_pylist()
+            values = as_categories(cells).to_pylist()
             categories = Categories.fit(values)
-            example = next(iter(categories.names), "")
-            return cls(name, kind, [], categories, example) if len(set(values)) > 1 else None
+            return cls(name, kind, [], categories) if len(set(values)) > 1 else None
         parts = _parts(kind, READERS[kind](cells)[0])
         features = [feature for part, each in parts.items() if (feature := NumberFeature.fit(part, each))]
-        example = next(iter(names.drop_null().to_pylist()), "")
-        return cls(name, kind, features, None, example) if features else None
+        return cls(name, kind, features, None) if features else None
 
     def raw(self, cells: pa.Array, where: Callable[[int], str] = row_number) -> list[np.ndarray]:
         """The values of each feature before they are transformed, float64 [n] with NaN for missing ones, or of the
@@ -133,8 +138,7 @@ class TableColumn:
     def _error(self, index: int, cells: pa.Array, where: Callable[[int], str]) -> RowError:
         kind = f'column "{self.name}" does not hold {_NOUNS[self.type]}'
         shown = f'"{cells[index].as_py()[:100]}"'
-        advice = f"correct it, or set dataset.columns to {{{self.name}: category}} or {{{self.name}: ignore}}"
-        return RowError(f"{where(index)}: {kind}: {shown}; {advice}", where(index), f"{kind} ({advice})", shown)
+        return RowError(f"{where(index)}: {kind}: {shown}", where(index), kind, shown)
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:

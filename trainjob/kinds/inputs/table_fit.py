@@ -15,7 +15,7 @@ from trainjob.data.read.chunking import Mapper
 from trainjob.data.read.counted_reading import begin_reading
 from trainjob.data.read.rows import Rows, SourcePart, as_text, check_columns
 from trainjob.data.read.table_schema import table_schema
-from trainjob.errors import DataError, listed
+from trainjob.errors import DataError, RowError, listed
 from trainjob.kinds.inputs.cells import READERS, trimmed
 from trainjob.kinds.inputs.column_types import Found, find_types
 from trainjob.kinds.inputs.table import TableInput, table_contents
@@ -42,7 +42,7 @@ def fit_table(
         raise DataError(f"{listed(dataset.train.all_uris)}: no column can be learned from: {_shown(left_out)}")
     begin_reading([train])
     sampled = int(np.clip(SAMPLED_CELLS // len(names), FEWEST_SAMPLED, MOST_SAMPLED))
-    typed = [TableColumn(name, types[name], [], None, "") for name in names]
+    typed = [TableColumn(name, types[name], [], None) for name in names]
 
     def scan(rows: Rows) -> ScannedRows[tuple[str | None, ...]]:
         contents = table_contents(rows.table, names, rows.where)
@@ -109,7 +109,13 @@ def _check(columns: Sequence[TableColumn], rows: Rows) -> None:
     """Raises RowError for the first cell that is not of its column's type."""
     for column in columns:
         if column.type in READERS:
-            column.raw(trimmed(as_text(rows.table[column.name], column.name, rows.where)), rows.where)
+            try:
+                column.raw(trimmed(as_text(rows.table[column.name], column.name, rows.where)), rows.where)
+            except RowError as error:
+                name = column.name
+                advice = f"correct it, or set dataset.columns to {{{name}: category}} or {{{name}: ignore}}"
+                kind = f"{error.kind} ({advice})"
+                raise RowError(f"{error}; {advice}", error.location, kind, error.detail) from None
 
 
 def _notes(table: TableInput, left_out: Mapping[str, str], rows: int) -> list[str]:

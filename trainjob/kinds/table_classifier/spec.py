@@ -60,7 +60,7 @@ class TableClassifier(Classifier):
         return None
 
     def usage(self, uri: str) -> Usage:
-        return usage_of_predictor(uri, None, '[{"column": 1.5, "another": "value"}]', "new.csv")
+        return usage_of_predictor(uri, "--row '{…}'", '[{"column": 1.5, "another": "value"}]', "new.csv")
 
     @property
     def usual_learning_rate(self) -> float:
